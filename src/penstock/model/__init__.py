@@ -1,0 +1,4 @@
+"""Words of the domain: ids, error codes, units, ports, configuration. Floor 0, pure; imports nothing of ours.
+
+Read `ids.py` first, then `errors.py` (what a peer can be told) and `ports.py` (how a node reaches the world).
+"""

@@ -1,0 +1,98 @@
+"""The four ports through which a node reaches the world: Clock, Files, Net, Offload.
+
+Types only. A node is given all four at construction, so the simulator can run the real drivers in virtual time on
+files in memory. Nothing outside the implementations of these ports calls os, time, socket, random or threading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from penstock.model.ids import Millis
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined]  # 3.12; typing only
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Wall time for timestamps people see, monotonic time for deadlines."""
+
+    def now_ms(self) -> Millis: ...
+    def monotonic_ms(self) -> float: ...
+
+
+class File(Protocol):
+    """One open file. Positions are explicit; there is no cursor to share by accident."""
+
+    path: str
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes at `position`; shorter only at the end of the file."""
+
+    def pwritev(self, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
+        """Writes all buffers back to back at `position`, looping on short writes; returns the bytes written."""
+
+    def truncate(self, size: int) -> None: ...
+    def sync(self) -> None:
+        """Data is on the platter when this returns. Slow; call it through Offload."""
+
+    def size(self) -> int: ...
+    def fileno(self) -> int:
+        """A descriptor for sendfile, or -1 for files in memory."""
+
+    def close(self) -> None: ...
+
+
+class Files(Protocol):
+    """The disk. Errors are OSError; storage turns them into StorageFailed."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File: ...
+    def exists(self, path: str) -> bool: ...
+    def listdir(self, path: str) -> list[str]:
+        """Sorted names."""
+
+    def isdir(self, path: str) -> bool: ...
+    def makedirs(self, path: str) -> None: ...
+    def size(self, path: str) -> int: ...
+    def mtime_ms(self, path: str) -> Millis: ...
+    def set_mtime_ms(self, path: str, at: Millis) -> None: ...
+    def read(self, path: str) -> bytes: ...
+    def write_atomic(self, path: str, data: bytes) -> None:
+        """Writes `path`.tmp, syncs it, renames it over `path` and syncs the directory."""
+
+    def rename(self, source: str, target: str) -> None: ...
+    def remove(self, path: str) -> None: ...
+    def rmtree(self, path: str) -> None: ...
+    def sync_dir(self, path: str) -> None: ...
+    def lock(self, path: str) -> File:
+        """Takes an exclusive lock that dies with the process; OSError when somebody else has it."""
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """(total bytes, usable bytes) of the volume that holds `path`."""
+
+
+class Offload(Protocol):
+    """Work that must not run on the loop."""
+
+    def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Runs one C call that releases the GIL (fsync, a bulk write, crc of a large buffer) in a thread."""
+
+    def run(self, task: str, arguments: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+        """Runs a named task of `penstock.server.worker` in a helper process started by exec."""
+
+
+class Connection(Protocol):
+    """A byte stream to a peer, as the transport makes it."""
+
+    def send(self, parts: Sequence[Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Net(Protocol):
+    """Listening and dialling."""
+
+    def listen(self, host: str, port: int, accept: Callable[[], Any]) -> Awaitable[Any]: ...
+    def dial(self, host: str, port: int, timeout_ms: int) -> Awaitable[Any]: ...

@@ -1,0 +1,95 @@
+"""Child processes that are always stopped by their own id, and waiting for conditions with a deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class TimedOut(AssertionError):
+    """A condition did not come true before its deadline."""
+
+
+def wait_for(what: str, probe: Callable[[], T | None], *, timeout_s: float, pause_s: float = 0.02) -> T:
+    """Calls `probe` until it returns something true, and returns that."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        found = probe()
+        if found:
+            return found
+        if time.monotonic() >= deadline:
+            raise TimedOut(f"{what}: not within {timeout_s} s")
+        time.sleep(pause_s)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that were free just now, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Child:
+    """One process that writes what it says to a file. Always `stop` or `kill` it, best in a `finally`."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.command = list(command)
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self, timeout_s: float = 60) -> int:
+        """Asks the process to end and returns its exit code; one that does not listen is killed and reported."""
+        if self.running():
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise TimedOut(f"{self.command[0]} ignored SIGTERM for {timeout_s} s\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        """kill -9, and waits until the process is gone."""
+        if self.running():
+            self._process.kill()
+        self._process.wait()
+
+    def tail(self, lines: int = 40) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def serving(host: str, port: int) -> bool:
+    """True when something accepts connections there."""
+    try:
+        with socket.create_connection((host, port), timeout=1):
+            return True
+    except OSError:
+        return False
