@@ -1,1 +1,8 @@
-""""""
+"""One partition's replicas: who leads, who is in sync, what is committed, what may enter. Pure.
+
+May import metadata, protocol, kernels and model; never storage or quorum: facts about the log come in as arguments.
+Invariants: leader epochs never fall; the high watermark never falls within a leader epoch; it stands still while
+fewer than `min.insync.replicas` replicas are in sync; nothing above it is shown to consumers.
+
+Read `partition.py` first (roles and the high watermark), then `admission.py` (which batches may enter).
+"""

@@ -1,0 +1,341 @@
+"""Answers fetches: sessions, what is readable now, and the fetches that wait for more.
+
+A waiting fetch is one entry in a heap and one future. It is looked at again only when a partition it is interested
+in moves, so ten thousand idle partitions cost nothing while it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.model.errors import (
+    KAFKA_STORAGE_ERROR,
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_COMPRESSION_TYPE,
+    ErrorCode,
+    Refused,
+    StorageFailed,
+)
+from penstock.model.ids import Millis, NodeId, Offset
+from penstock.protocol.messages.fetch import FetchResponse
+from penstock.protocol.wire import Spans
+from penstock.replication.fetch_session import FINAL, FULL, FetchSession, FetchSessions, Interest
+
+if TYPE_CHECKING:
+    from penstock.model.ports import Clock
+    from penstock.protocol.messages.fetch import FetchRequest
+    from penstock.server.drivers.hosted import Hosted
+    from penstock.server.drivers.partition_driver import PartitionDriver
+    from penstock.storage.log import Log
+
+_READ_COMMITTED = 1
+_ZSTD_SINCE = 10
+_BY_ID_SINCE = 13
+
+
+class Ask:
+    """One fetch request, with what is needed to answer it now or later."""
+
+    __slots__ = (
+        "allowed", "deadline", "full", "future", "max_bytes", "min_bytes", "read_committed", "replica", "replica_epoch",
+        "scheduled", "session", "version",
+    )  # fmt: skip
+
+    def __init__(self, request: FetchRequest, version: int, session: FetchSession, allowed: Callable[[str], bool]) -> None:
+        self.session, self.version, self.allowed = session, version, allowed
+        self.full = request.session_epoch in (FULL, FINAL)
+        self.min_bytes, self.max_bytes = request.min_bytes, request.max_bytes
+        self.read_committed = request.isolation_level == _READ_COMMITTED
+        from_state = request.replica_state is not None and request.replica_state.replica_id >= 0
+        self.replica = NodeId(request.replica_state.replica_id if from_state else request.replica_id)
+        self.replica_epoch = request.replica_state.replica_epoch if from_state else -1
+        self.future: asyncio.Future[FetchResponse] | None = None
+        self.deadline = 0.0
+        self.scheduled = False
+
+
+class FetchDriver:
+    """The door behind the Fetch handler."""
+
+    def __init__(
+        self, partitions: PartitionDriver, clock: Clock, sessions: FetchSessions, *, max_bytes: Callable[[], int]
+    ) -> None:
+        self._partitions, self._clock, self._sessions, self._max_bytes = partitions, clock, sessions, max_bytes
+        self._heap: list[tuple[float, int, Ask]] = []
+        self._order = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self.waiting = 0
+
+    @property
+    def session_count(self) -> int:
+        return len(self._sessions)
+
+    def fetch(
+        self, request: FetchRequest, version: int, allowed: Callable[[str], bool]
+    ) -> FetchResponse | asyncio.Future[FetchResponse]:
+        try:
+            session = self._session_of(request, version)
+        except Refused as refusal:
+            return FetchResponse(error_code=refusal.error.code)
+        ask = Ask(request, version, session, allowed)
+        ask.max_bytes = min(ask.max_bytes, self._max_bytes())
+        reply, size, settled = self._collect(ask)
+        if settled or size >= ask.min_bytes or request.max_wait_ms <= 0 or not session.interests:
+            return self._finish(ask, reply)
+        return self._park(ask, request.max_wait_ms)
+
+    def moved(self, interest: Interest) -> None:
+        """A partition has news for this interest; its waiting fetch, if any, is looked at once the loop is free."""
+        session = interest.session
+        session.dirty[interest] = None
+        ask = session.parked
+        if ask is not None and not ask.scheduled:
+            ask.scheduled = True
+            asyncio.get_running_loop().call_soon(self._look_again, ask)
+
+    def close(self) -> None:
+        """Answers every waiting fetch with what there is."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for _, _, ask in self._heap:
+            self._complete(ask)
+        self._heap.clear()
+
+    # -- sessions
+
+    def _session_of(self, request: FetchRequest, version: int) -> FetchSession:
+        now, by_id = self._clock.now_ms(), version >= _BY_ID_SINCE
+        if request.session_epoch not in (FULL, FINAL):
+            session = self._sessions.resume(request.session_id, request.session_epoch, by_id=by_id, now=now)
+            if session.parked is not None:
+                self._complete(session.parked)  # the fetcher gave up on it and asks anew
+        else:
+            if request.session_id:
+                self._drop(self._sessions.close(request.session_id))
+            privileged = request.replica_id >= 0
+            if request.session_epoch == FULL:
+                session, evicted = self._sessions.open(by_id=by_id, privileged=privileged, now=now)
+                self._drop(evicted)
+            else:
+                session = FetchSession(0, by_id=by_id, privileged=privileged, now=now)
+        added, gone = session.update(request.topics, request.forgotten_topics_data)
+        for interest in added:
+            self._partitions.watch(interest)
+        for interest in gone:
+            self._partitions.unwatch(interest)
+        return session
+
+    def _drop(self, session: FetchSession | None) -> None:
+        if session is None:
+            return
+        if session.parked is not None:
+            self._complete(session.parked)
+        for interest in session.interests.values():
+            self._partitions.unwatch(interest)
+
+    # -- waiting
+
+    def _park(self, ask: Ask, max_wait_ms: int) -> asyncio.Future[FetchResponse]:
+        loop = asyncio.get_running_loop()
+        ask.future = loop.create_future()
+        ask.deadline = loop.time() + max_wait_ms / 1_000
+        ask.session.parked = ask
+        self.waiting += 1
+        heapq.heappush(self._heap, (ask.deadline, next(self._order), ask))
+        if self._heap[0][2] is ask:
+            self._arm(loop)
+        return ask.future
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(self._heap[0][0], self._expire) if self._heap else None
+
+    def _expire(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        heap = self._heap
+        while heap and (heap[0][2].future is None or heap[0][0] <= now):
+            ask = heapq.heappop(heap)[2]
+            if ask.future is not None:
+                self._complete(ask)
+        self._timer = None
+        self._arm(loop)
+
+    def _look_again(self, ask: Ask) -> None:
+        ask.scheduled = False
+        if ask.future is None:
+            return
+        reply, size, settled = self._collect(ask)
+        if settled or size >= ask.min_bytes:
+            self._answer(ask, self._finish(ask, reply))
+
+    def _complete(self, ask: Ask) -> None:
+        if ask.future is not None:
+            reply, _, _ = self._collect(ask)
+            self._answer(ask, self._finish(ask, reply))
+
+    def _answer(self, ask: Ask, reply: FetchResponse) -> None:
+        future, ask.future, ask.session.parked = ask.future, None, None
+        self.waiting -= 1
+        # A heap entry whose future is gone is dropped when its time comes; most deadlines are half a second away.
+        if future is not None and not future.done():
+            future.set_result(reply)
+
+    # -- reading
+
+    def _collect(self, ask: Ask) -> tuple[list[tuple[Interest, FetchResponse.PartitionData]], int, bool]:
+        """Reads every dirty interest within the byte budget: (what was found, bytes, whether it must be told now)."""
+        found: list[tuple[Interest, FetchResponse.PartitionData]] = []
+        budget, size, settled = ask.max_bytes, 0, False
+        dirty = ask.session.dirty
+        for interest in list(dirty):
+            data = self._visit(ask, interest, max(0, budget - size), first=size == 0)
+            got = data.records.size if isinstance(data.records, Spans) else 0
+            size += got
+            error = data.error_code
+            settled = settled or error != 0 or data.diverging_epoch.end_offset >= 0
+            if got or error or self._has_news(interest, data):
+                found.append((interest, data))
+            else:
+                del dirty[interest]
+        return found, size, settled
+
+    @staticmethod
+    def _has_news(interest: Interest, data: FetchResponse.PartitionData) -> bool:
+        return (
+            data.high_watermark != interest.sent_high_watermark
+            or data.log_start_offset != interest.sent_log_start
+            or data.diverging_epoch.end_offset >= 0
+        )
+
+    def _finish(self, ask: Ask, found: list[tuple[Interest, FetchResponse.PartitionData]]) -> FetchResponse:
+        """The reply, and the session's memory of what its fetcher knows now."""
+        session = ask.session
+        if ask.full:
+            told = {interest for interest, _ in found}
+            found = found + [(i, self._visit(ask, i, 0, first=False)) for i in session.interests.values() if i not in told]
+        by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
+        for interest, data in found:
+            interest.sent_high_watermark, interest.sent_log_start = data.high_watermark, data.log_start_offset
+            if not data.error_code and not data.records:
+                session.dirty.pop(interest, None)
+            name = interest.topic_id if session.by_id else interest.topic
+            topic = by_topic.get(name)
+            if topic is None:
+                topic = by_topic[name] = FetchResponse.FetchableTopicResponse(
+                    topic=interest.topic, topic_id=interest.topic_id
+                )
+            topic.partitions.append(data)
+        if session.id == 0:
+            for interest in session.interests.values():
+                self._partitions.unwatch(interest)
+        return FetchResponse(session_id=session.id, responses=list(by_topic.values()))
+
+    def _visit(self, ask: Ask, interest: Interest, budget: int, *, first: bool) -> FetchResponse.PartitionData:
+        try:
+            hosted = self._partitions.of_interest(interest)
+            if not ask.allowed(hosted.name.topic):
+                return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
+            return self._read(ask, interest, hosted, budget, first)
+        except Refused as refusal:
+            return _failed(interest, refusal.error, self._partitions.ends_of(interest, refusal.error))
+        except StorageFailed as failure:
+            self._partitions.storage_failed(failure)
+            return _failed(interest, KAFKA_STORAGE_ERROR)
+
+    def _read(
+        self, ask: Ask, interest: Interest, hosted: Hosted, budget: int, first: bool
+    ) -> FetchResponse.PartitionData:
+        state, log = hosted.state, hosted.require_log()
+        is_follower = ask.replica >= 0
+        state.check_read(interest.leader_epoch, leader_only=is_follower or ask.version < 11)  # noqa: PLR2004
+        if ask.version < _ZSTD_SINCE and hosted.settings.compression_type == "zstd":
+            raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
+        diverging = _divergence(log, interest)
+        if diverging is not None:
+            return _found(interest, hosted, diverging=diverging)
+        if is_follower:
+            limit = log.written
+        else:
+            limit = log.last_stable if ask.read_committed else log.committed
+        offset = Offset(interest.offset)
+        if not log.log_start <= offset <= (limit if not is_follower else log.written) and not (
+            offset <= log.written and offset >= log.log_start
+        ):
+            raise Refused(OFFSET_OUT_OF_RANGE)
+        max_bytes = min(interest.max_bytes, budget)
+        read = log.read(offset, max_bytes=max_bytes, limit=limit, at_least_one=first) if first or max_bytes > 0 else None
+        if is_follower:
+            now = self._clock.now_ms()
+            if state.follower_at(
+                ask.replica,
+                offset,
+                log_start=Offset(interest.log_start),
+                broker_epoch=ask.replica_epoch,
+                leader_end=log.written,
+                now=now,
+            ):
+                hosted.committed()
+        if read is None or not read.size:
+            return _found(interest, hosted)
+        data = _found(interest, hosted)
+        data.records = Spans(read.spans)
+        if ask.read_committed and read.size:
+            data.aborted_transactions = [
+                FetchResponse.AbortedTransaction(producer_id=producer, first_offset=start)
+                for producer, start in log.aborted(offset, limit)
+            ]
+        return data
+
+
+def _divergence(log: Log, interest: Interest) -> tuple[int, int] | None:
+    """(epoch, end offset) to truncate to when the fetcher's last epoch shows that its log went another way."""
+    if interest.last_fetched_epoch < 0:
+        return None
+    epoch, end = log.epochs.end_of(interest.last_fetched_epoch)
+    if end < 0:
+        raise Refused(OFFSET_OUT_OF_RANGE)
+    if epoch < interest.last_fetched_epoch or end < interest.offset:
+        return epoch, end
+    return None
+
+
+def _found(
+    interest: Interest, hosted: Hosted, diverging: tuple[int, int] | None = None
+) -> FetchResponse.PartitionData:
+    log = hosted.require_log()
+    data = FetchResponse.PartitionData(
+        partition_index=interest.partition,
+        error_code=NONE.code,
+        high_watermark=log.committed,
+        last_stable_offset=log.last_stable,
+        log_start_offset=log.log_start,
+        records=b"",
+    )
+    if diverging is not None:
+        data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+    return data
+
+
+def _failed(
+    interest: Interest, error: ErrorCode, ends: tuple[int, int, int] = (-1, -1, -1)
+) -> FetchResponse.PartitionData:
+    high_watermark, last_stable, log_start = ends
+    return FetchResponse.PartitionData(
+        partition_index=interest.partition,
+        error_code=error.code,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable,
+        log_start_offset=log_start,
+        records=b"",
+    )
+
+
+__all__ = ["Ask", "FetchDriver", "Millis"]

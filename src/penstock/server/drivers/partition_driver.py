@@ -1,0 +1,277 @@
+"""Runs replication against storage for every partition this node hosts, and follows the published image.
+
+The driver owns the table of hosted partitions. Names are resolved to topic ids at the edge, so a request that was
+meant for a deleted topic can never reach the one that was created under the same name since.
+
+Taking up partitions is work in proportion to their number, so it is done in slices of a few milliseconds. A request
+for a partition whose turn has not come yet takes it up at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from penstock.model.config import TopicSettings
+from penstock.model.errors import (
+    KAFKA_STORAGE_ERROR,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    POLICY_VIOLATION,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode,
+    Refused,
+    StorageFailed,
+)
+from penstock.model.ids import NodeId, Offset, PartitionKey, TopicPartition, Uuid
+from penstock.replication.partition import Partition
+from penstock.server.drivers.hosted import Hosted
+
+if TYPE_CHECKING:
+    from penstock.metadata.delta import Delta
+    from penstock.metadata.image import ClusterImage, PartitionImage, TopicImage
+    from penstock.model.ports import Clock
+    from penstock.replication.fetch_session import Interest
+    from penstock.storage.store import LogStore
+
+log = logging.getLogger("penstock.partitions")
+
+SLICE_MS = 5.0
+
+
+class PartitionDriver:
+    """The door behind every handler that touches a partition."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        store: LogStore,
+        clock: Clock,
+        *,
+        topic_settings: Callable[[str], TopicSettings],
+        lag_time_max_ms: int,
+        on_moved: Callable[[Interest], None],
+        on_unsynced: Callable[[Hosted], None],
+    ) -> None:
+        self._me, self._store, self._clock = me, store, clock
+        self._topic_settings, self._lag_time_max_ms = topic_settings, lag_time_max_ms
+        self._on_moved, self._on_unsynced = on_moved, on_unsynced
+        self._image: ClusterImage | None = None
+        self._hosted: dict[PartitionKey, Hosted] = {}
+        self._pending: dict[PartitionKey, None] = {}
+        self._taking_up: asyncio.Task[None] | None = None
+
+    def __iter__(self) -> Iterator[Hosted]:
+        return iter(self._hosted.values())
+
+    def __len__(self) -> int:
+        return len(self._hosted)
+
+    # -- finding
+
+    def named(self, topic: str, partition: int) -> Hosted:
+        """The hosted partition of that name, or the refusal that tells the client where it went wrong."""
+        image = self._image
+        found = image.topic(topic) if image is not None else None
+        if found is None:
+            raise Refused(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
+        return self._find(found, partition)
+
+    def by_id(self, topic_id: bytes, partition: int) -> Hosted:
+        hosted = self._hosted.get((topic_id, partition))  # type: ignore[call-overload]  # a key is its plain tuple
+        if hosted is not None:
+            return hosted  # type: ignore[no-any-return]  # follows from the overload above
+        image = self._image
+        found = image.topic_by_id(Uuid(topic_id)) if image is not None else None
+        if found is None:
+            raise Refused(UNKNOWN_TOPIC_ID, "this broker knows no topic with that id")
+        return self._find(found, partition)
+
+    def _find(self, topic: TopicImage, partition: int) -> Hosted:
+        key = PartitionKey(topic.id, partition)
+        hosted = self._hosted.get(key)
+        if hosted is not None:
+            return hosted
+        if key in self._pending:
+            self._take_up(key)
+            return self._hosted[key]
+        if not 0 <= partition < len(topic.partitions):
+            raise Refused(
+                UNKNOWN_TOPIC_OR_PARTITION,
+                f"topic {topic.name!r} has {len(topic.partitions)} partitions, {partition} is not one of them",
+            )
+        raise Refused(NOT_LEADER_OR_FOLLOWER, f"this broker holds no replica of {topic.name}-{partition}")
+
+    # -- fetch interests
+
+    def of_interest(self, interest: Interest) -> Hosted:
+        hosted: Hosted | None = interest.hosted
+        if hosted is not None:
+            return hosted
+        if interest.session.by_id:
+            hosted = self.by_id(interest.topic_id, interest.partition)
+        else:
+            hosted = self.named(interest.topic, interest.partition)
+        interest.hosted = hosted
+        return hosted
+
+    def watch(self, interest: Interest) -> None:
+        """Calls `on_moved` for this interest whenever its partition moves, for as long as it is hosted here."""
+        try:
+            self.of_interest(interest).watchers[interest] = None
+        except Refused:
+            return  # unknown today; it stays dirty, so every fetch looks again
+
+    def unwatch(self, interest: Interest) -> None:
+        hosted: Hosted | None = interest.hosted
+        if hosted is not None:
+            hosted.watchers.pop(interest, None)
+
+    def ends_of(self, interest: Interest, error: ErrorCode) -> tuple[int, int, int]:
+        """(high watermark, last stable offset, log start) to tell beside an error; a lost client needs them."""
+        hosted: Hosted | None = interest.hosted
+        if error is not OFFSET_OUT_OF_RANGE or hosted is None or hosted.log is None:
+            return -1, -1, -1
+        return hosted.log.committed, hosted.log.last_stable, hosted.log.log_start
+
+    # -- following the image
+
+    def publish(self, image: ClusterImage, delta: Delta) -> None:
+        """Takes a published image. Deletions and role changes of hosted partitions happen now, new ones in slices."""
+        self._image = image
+        for topic_id in delta.deleted_topics:
+            self._drop_topic(topic_id)
+        for topic_id, partitions in delta.changed_partitions.items():
+            topic = image.topic_by_id(topic_id)
+            if topic is None:
+                continue
+            for index in partitions:
+                self._follow(topic, index)
+        if delta.changed_configs:
+            self.refresh_settings()
+        if self._pending and self._taking_up is None:
+            self._taking_up = asyncio.get_running_loop().create_task(self._take_up_all(), name="take up partitions")
+
+    def _follow(self, topic: TopicImage, index: int) -> None:
+        key = PartitionKey(topic.id, index)
+        assigned = self._me in topic.partitions[index].replicas
+        hosted = self._hosted.get(key)
+        if hosted is None:
+            if assigned:
+                self._pending[key] = None
+        elif assigned:
+            self._become(hosted, topic.partitions[index])
+        else:
+            self._drop(hosted)
+
+    def _drop_topic(self, topic_id: Uuid) -> None:
+        for key in [key for key in self._pending if key.topic_id == topic_id]:
+            del self._pending[key]
+        for hosted in [hosted for hosted in self._hosted.values() if hosted.key.topic_id == topic_id]:
+            self._drop(hosted)
+
+    def _drop(self, hosted: Hosted) -> None:
+        del self._hosted[hosted.key]
+        hosted.state.leader = NodeId(-1)
+        hosted.release()
+        for interest in hosted.watchers:
+            interest.hosted = None
+        hosted.watchers.clear()
+        hosted.log = None
+        try:
+            self._store.remove(hosted.key)
+        except StorageFailed as failure:
+            self.storage_failed(failure)
+
+    async def _take_up_all(self) -> None:
+        try:
+            while self._pending:
+                until = self._clock.monotonic_ms() + SLICE_MS
+                while self._pending and self._clock.monotonic_ms() < until:
+                    self._take_up(next(iter(self._pending)))
+                await asyncio.sleep(0)
+        finally:
+            self._taking_up = None
+
+    async def taken_up(self) -> None:
+        """Returns when every partition of the published image that is ours has its role."""
+        if self._taking_up is not None:
+            await asyncio.shield(self._taking_up)
+
+    def _take_up(self, key: PartitionKey) -> None:
+        del self._pending[key]
+        assert self._image is not None, "partitions come from an image"
+        topic = self._image.topic_by_id(key.topic_id)
+        assert topic is not None, "a deleted topic leaves nothing pending"
+        image = topic.partitions[key.partition]
+        name = TopicPartition(topic.name, key.partition)
+        settings = self._topic_settings(topic.name)
+        try:
+            found = self._store.get(key) or self._store.create(name, key.topic_id, settings)
+            found.settings = settings
+        except (StorageFailed, OSError) as failure:
+            log.error("%s has no log: %s", name, failure)
+            found = None
+        state = Partition(self._me, min_isr=settings.min_insync_replicas, lag_time_max_ms=self._lag_time_max_ms)
+        hosted = Hosted(key, name, state, found, settings, self._on_moved, self._on_unsynced)
+        self._hosted[key] = hosted
+        self._become(hosted, image)
+
+    def _become(self, hosted: Hosted, image: PartitionImage) -> None:
+        now = self._clock.now_ms()
+        end = hosted.log.written if hosted.log is not None else Offset(0)
+        was_leading = hosted.state.leading
+        started = hosted.state.become(image, end=end, now=now)
+        if hosted.log is None:
+            return
+        if started:
+            hosted.log.epochs.assign(hosted.state.epoch, end)
+        if hosted.state.high_watermark > hosted.log.committed:
+            hosted.committed()
+        if was_leading and not hosted.state.leading:
+            hosted.release()
+
+    def refresh_settings(self) -> None:
+        """Topic settings are live: a changed config counts for the next append."""
+        for hosted in self._hosted.values():
+            hosted.settings = self._topic_settings(hosted.name.topic)
+            hosted.state.min_isr = hosted.settings.min_insync_replicas
+            if hosted.log is not None:
+                hosted.log.settings = hosted.settings
+
+    # -- acting
+
+    def delete_records(self, topic: str, partition: int, offset: int) -> Offset:
+        """Moves the log start to `offset`, -1 being the high watermark; answers the low watermark."""
+        hosted = self.named(topic, partition)
+        hosted.state.check_read(-1)
+        if hosted.settings.compacts and not hosted.settings.deletes:
+            raise Refused(POLICY_VIOLATION, f"topic {topic!r} only compacts; records go by tombstones")
+        target = hosted.require_log()
+        to = target.committed if offset == -1 else Offset(offset)
+        if to < 0 or to > target.committed:
+            raise Refused(OFFSET_OUT_OF_RANGE, f"{to} is not between 0 and the high watermark {target.committed}")
+        if to > target.log_start:
+            target.advance_start(to)
+            hosted.moved()
+        return hosted.state.low_watermark(target.log_start)
+
+    def storage_failed(self, failure: StorageFailed) -> None:
+        """A directory that fails goes offline alone: its partitions refuse, the others go on."""
+        directory = self._store.fail(failure.path, failure.why)
+        if directory is None:
+            return
+        log.error("log directory %s is offline: %s", directory, failure.why)
+        for hosted in list(self._hosted.values()):
+            if hosted.log is not None and self._store.get(hosted.key) is None:
+                hosted.log = None
+                hosted.release()
+
+    def offline(self) -> int:
+        return sum(1 for hosted in self._hosted.values() if hosted.log is None)
+
+
+__all__ = ["KAFKA_STORAGE_ERROR", "PartitionDriver"]

@@ -1,0 +1,90 @@
+"""DeleteTopics (20), versions 1-6. Deletes topics by name or, from v6 on, by id.
+
+Behaviour: answers when the deletion is committed and published here; the log directories go a little later.
+`delete.topic.enable=false` refuses everything: TOPIC_DELETION_DISABLED from v3 on, INVALID_REQUEST before.
+Notes: v5 error messages; v6 topic ids. Who may not describe a topic does not learn its name from its id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from penstock.model.errors import (
+    INVALID_REQUEST,
+    TOPIC_AUTHORIZATION_FAILED,
+    TOPIC_DELETION_DISABLED,
+    UNKNOWN_TOPIC_ID,
+    ErrorCode,
+    Refused,
+)
+from penstock.model.ids import ZERO_UUID, Uuid
+from penstock.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from penstock.server.context import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.server.context import Context
+
+Result = DeleteTopicsResponse.DeletableTopicResult
+State = DeleteTopicsRequest.DeleteTopicState
+
+_DISABLED_SINCE: Final = 3
+_STATES_SINCE: Final = 6
+
+
+async def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    asked = request.topics
+    if ctx.api_version < _STATES_SINCE:
+        asked = [State(name=name) for name in request.topic_names]
+    if not ctx.node.settings["delete.topic.enable"]:
+        error = TOPIC_DELETION_DISABLED if ctx.api_version >= _DISABLED_SINCE else INVALID_REQUEST
+        return DeleteTopicsResponse(responses=[_refused(state, error, "Topic deletion is disabled.") for state in asked])
+    times = Counter((state.name, state.topic_id) for state in asked)
+    results: list[Result] = []
+    wanted: list[State] = []
+    for (name, topic_id), count in times.items():
+        state = State(name=name, topic_id=topic_id)
+        refusal = _malformed(state, count) or _denied(ctx, state)
+        if refusal is None:
+            wanted.append(state)
+        else:
+            results.append(refusal)
+    if wanted:
+        results[:0] = await _delete(ctx, DeleteTopicsRequest(topics=wanted, timeout_ms=request.timeout_ms))
+    return DeleteTopicsResponse(responses=results)
+
+
+async def _delete(ctx: Context, request: DeleteTopicsRequest) -> list[Result]:
+    try:
+        reply: DeleteTopicsResponse = await ctx.node.controller.submit(request, ctx)
+    except Refused as refusal:
+        return [_refused(state, refusal.error, refusal.why) for state in request.topics]
+    return reply.responses
+
+
+def _malformed(state: State, times: int) -> Result | None:
+    if state.name is not None and state.topic_id != ZERO_UUID:
+        return _refused(state, INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if state.name is None and state.topic_id == ZERO_UUID:
+        return _refused(state, INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if times > 1:
+        return _refused(state, INVALID_REQUEST, f"Duplicate topic {'id' if state.name is None else 'name'}.")
+    return None
+
+
+def _denied(ctx: Context, state: State) -> Result | None:
+    name = state.name
+    if name is None:
+        topic = ctx.node.metadata.image.topic_by_id(state.topic_id)
+        if topic is None:
+            return _refused(state, UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        name = topic.name
+        if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            return _refused(state, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    if not ctx.allow(Operation.DELETE, ResourceType.TOPIC, name):
+        return _refused(State(name=name, topic_id=state.topic_id), TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    return None
+
+
+def _refused(state: State, error: ErrorCode, why: str) -> Result:
+    return Result(name=state.name, topic_id=Uuid(state.topic_id), error_code=error.code, error_message=why or None)

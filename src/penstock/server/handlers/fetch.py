@@ -1,0 +1,22 @@
+"""Fetch (1), versions 4-18. Reads record batches: followers to the log end, consumers to the high watermark.
+
+Behaviour: waits up to max_wait_ms for min_bytes; read_committed stops at the last stable offset and names aborted
+transactions; at least one whole batch is returned however small the limits are.
+Notes: v7 sessions; v9 leader epochs; v10 zstd; v11 rack; v12 diverging epochs; v13 topic ids; v15 replica state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.server.context import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.fetch import FetchRequest
+    from penstock.server.context import Context, Outcome
+
+
+def handle(ctx: Context, request: FetchRequest) -> Outcome:
+    return ctx.node.fetches.fetch(
+        request, ctx.api_version, lambda topic: ctx.allow(Operation.READ, ResourceType.TOPIC, topic)
+    )

@@ -1,0 +1,43 @@
+"""InitProducerId (22), versions 0-5. Hands an idempotent producer an id that nobody had before.
+
+Behaviour: a producer that lost its way (v3: names its id and epoch) simply gets a new id at epoch 0. Transactional
+ids need a transaction coordinator, which this broker does not have yet: COORDINATOR_NOT_AVAILABLE.
+Notes: v6 (two-phase commit) exists but is not advertised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    COORDINATOR_NOT_AVAILABLE,
+    INVALID_REQUEST,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+from penstock.protocol.messages.init_producer_id import InitProducerIdResponse
+from penstock.server.context import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
+    from penstock.server.context import Context
+
+
+async def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        if not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            return _refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code)
+        return _refused(INVALID_REQUEST.code if not transactional_id else COORDINATOR_NOT_AVAILABLE.code)
+    if not ctx.allow(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER):
+        return _refused(CLUSTER_AUTHORIZATION_FAILED.code)
+    if (request.producer_id < 0) != (request.producer_epoch < 0):
+        return _refused(INVALID_REQUEST.code)  # an id without an epoch, or the other way round
+    producer_id = ctx.node.producer_ids.take()
+    if not isinstance(producer_id, int):
+        producer_id = await producer_id
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _refused(code: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -1,0 +1,68 @@
+"""ListOffsets (2), versions 1-11. Finds offsets by time, or the ends of a log by special times.
+
+Behaviour: -1 is the end a consumer may read to (last stable offset for read_committed), -2 the log start, -3 the
+record with the largest timestamp (v7), -4 the earliest local offset (v8), -5 the last tiered one (v9: none here, so
+-1), -6 the earliest that awaits upload (v11: none here, so -1); any other time finds the first record at or after it.
+Notes: v2 isolation level; v4 leader epochs; v10 a timeout that only tiered reads need.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.errors import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, Refused
+from penstock.protocol.messages.list_offsets import ListOffsetsResponse
+from penstock.server.context import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.list_offsets import ListOffsetsRequest
+    from penstock.server.context import Context
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+
+Reply = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+
+def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        allowed = ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        answers = [
+            _answer(ctx, topic.name, wanted, request)
+            if allowed
+            else Reply(partition_index=wanted.partition_index, error_code=TOPIC_AUTHORIZATION_FAILED.code)
+            for wanted in topic.partitions
+        ]
+        response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _answer(ctx: Context, topic: str, wanted: ListOffsetsRequest.ListOffsetsPartition, request: ListOffsetsRequest) -> Reply:
+    index = wanted.partition_index
+    try:
+        if ctx.api_version < SINCE_VERSION.get(wanted.timestamp, 0):
+            raise Refused(UNSUPPORTED_VERSION)
+        hosted = ctx.node.partitions.named(topic, index)
+        hosted.state.check_read(wanted.current_leader_epoch)
+        timestamp, offset, epoch = _find(hosted, wanted.timestamp, request)
+    except Refused as refusal:
+        return Reply(partition_index=index, error_code=refusal.error.code)
+    return Reply(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
+
+
+def _find(hosted: object, timestamp: int, request: ListOffsetsRequest) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch); -1 where there is none."""
+    state, log = hosted.state, hosted.require_log()  # type: ignore[attr-defined]  # a driver's handle
+    limit = log.written if request.replica_id >= 0 else (log.last_stable if request.isolation_level else log.committed)
+    if timestamp == LATEST:
+        return -1, limit, state.epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start if timestamp == EARLIEST else log.local_start
+        return -1, start, log.epochs.epoch_at(start)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
+        return -1, -1, -1
+    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp, limit)
+    if found is None or found[1] >= limit:
+        return -1, -1, -1
+    return found[0], found[1], log.epochs.epoch_at(found[1])

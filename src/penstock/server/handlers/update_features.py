@@ -1,0 +1,35 @@
+"""UpdateFeatures (57), versions 0-2. Raises or lowers the feature levels the cluster has agreed on.
+
+Behaviour: all updates together or none. `kraft.version` is the quorum's own and refused here.
+Notes: v0 allow_downgrade, v1 upgrade type (1 upgrade, 2 safe and 3 unsafe downgrade) and validate-only; v2 has no
+results per feature any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, Refused
+from penstock.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from penstock.server.context import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.server.context import Context
+
+_UPGRADE: Final = 1
+_SAFE_DOWNGRADE: Final = 2
+
+
+async def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    if not ctx.allow(Operation.ALTER, ResourceType.CLUSTER):
+        return UpdateFeaturesResponse(
+            error_code=CLUSTER_AUTHORIZATION_FAILED.code, error_message="Cluster authorization failed."
+        )
+    if ctx.api_version == 0:
+        for update in request.feature_updates:
+            update.upgrade_type = _SAFE_DOWNGRADE if update.allow_downgrade else _UPGRADE
+    try:
+        reply: UpdateFeaturesResponse = await ctx.node.controller.submit(request, ctx)
+    except Refused as refusal:
+        return UpdateFeaturesResponse(error_code=refusal.error.code, error_message=refusal.why or None)
+    return reply
