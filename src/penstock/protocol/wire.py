@@ -1,0 +1,352 @@
+"""The language in which messages are declared. A message is its declaration:
+
+    @message(key=12, kind="request", versions="0-4", flexible="4+")
+    class HeartbeatRequest:
+        group_id: str = string()
+        generation_id: int = int32()
+        group_instance_id: str | None = string(since=3, nullable=True, default=None)
+
+The decorator makes a slotted, keyword-only dataclass; every field has a default. Messages know no version: a field
+that a version lacks has its default after decoding, and may only hold its default (or be `ignorable`) when encoding.
+Structs are classes directly inside the message and are named by their text (`array("Topic")`), because inside a
+class body a sibling is not in scope. `codec.py` turns (message, version) into code on first use.
+
+The field makers below are deliberately not registered as PEP 681 field specifiers: a type checker then takes each
+call for a plain default value, which is what makes every constructor argument optional.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, dataclass_transform
+
+from penstock.model.errors import PenstockError
+from penstock.model.ids import ZERO_UUID, Uuid
+from penstock.protocol.versions import EVERY_VERSION, NEWEST, NO_VERSIONS, Versions
+
+T = TypeVar("T")
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Malformed(PenstockError):
+    """A peer's bytes do not follow the protocol. The connection that sent them is closed."""
+
+
+class Unencodable(PenstockError):
+    """A message holds a value that the version cannot carry. Ours to fix: the peer never sees it."""
+
+
+class Sized(Protocol):
+    """Record data that lives elsewhere (a span of a file). The encoder writes its size and passes it on unread."""
+
+    @property
+    def size(self) -> int: ...
+
+
+class Spans:
+    """Record data in several pieces; `encode_parts` puts each of them into the list, in order."""
+
+    __slots__ = ("parts", "size")
+
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts = parts
+        self.size = sum(len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size for part in parts)
+
+
+Records: TypeAlias = Buffer | Sized
+
+
+@dataclasses.dataclass(slots=True)
+class Field:
+    """What a declaration says of one field. `of` names the element of an array, or the struct."""
+
+    kind: str
+    of: str
+    default: Any
+    versions: Versions
+    nullable: Versions
+    tag: int
+    tagged: Versions
+    flexible: Versions | None
+    ignorable: bool
+    name: str = ""
+
+    def in_body(self, version: int) -> bool:
+        """Whether `version` carries the field at its place, not in the tagged section."""
+        return self.versions.has(version) and not self.tagged.has(version)
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Schema:
+    """All that was declared about one message or struct."""
+
+    name: str
+    kind: str
+    key: int
+    versions: Versions
+    flexible: Versions
+    fields: tuple[Field, ...]
+    cls: type[Any]
+    structs: dict[str, type[Any]] = dataclasses.field(default_factory=dict)
+    """The structs of the message, by name; for a struct, those of the message it belongs to."""
+    shared_default: Any = None
+
+
+def _ranges(given: bool | str, whole: Versions) -> Versions:
+    if isinstance(given, str):
+        return Versions.parse(given)
+    return whole if given else NO_VERSIONS
+
+
+def _field(
+    kind: str,
+    of: str,
+    default: Any,
+    *,
+    since: int = 0,
+    until: int = NEWEST,
+    nullable: bool | str = False,
+    tag: int = -1,
+    tagged: str | None = None,
+    flexible: str | None = None,
+    ignorable: bool = False,
+) -> Any:
+    versions = Versions(since, until)
+    tagged_versions = NO_VERSIONS
+    if tag >= 0:
+        tagged_versions = Versions.parse(tagged) if tagged is not None else versions
+    return Field(
+        kind,
+        of,
+        default,
+        versions,
+        _ranges(nullable, EVERY_VERSION),
+        tag,
+        tagged_versions,
+        None if flexible is None else Versions.parse(flexible),
+        ignorable,
+    )
+
+
+def int8(*, default: int = 0, **said: Any) -> int:
+    return cast(int, _field("int8", "", default, **said))
+
+
+def int16(*, default: int = 0, **said: Any) -> int:
+    return cast(int, _field("int16", "", default, **said))
+
+
+def int32(*, default: int = 0, **said: Any) -> int:
+    return cast(int, _field("int32", "", default, **said))
+
+
+def int64(*, default: int = 0, **said: Any) -> int:
+    return cast(int, _field("int64", "", default, **said))
+
+
+def uint16(*, default: int = 0, **said: Any) -> int:
+    return cast(int, _field("uint16", "", default, **said))
+
+
+def uint32(*, default: int = 0, **said: Any) -> int:
+    return cast(int, _field("uint32", "", default, **said))
+
+
+def float64(*, default: float = 0.0, **said: Any) -> float:
+    return cast(float, _field("float64", "", default, **said))
+
+
+def boolean(*, default: bool = False, **said: Any) -> bool:
+    return cast(bool, _field("boolean", "", default, **said))
+
+
+def uuid(*, default: Uuid = ZERO_UUID, **said: Any) -> Uuid:
+    return cast(Uuid, _field("uuid", "", default, **said))
+
+
+def string(*, default: str | None = "", **said: Any) -> str:
+    return cast(str, _field("string", "", default, **said))
+
+
+def bytes_(*, default: bytes | None = b"", **said: Any) -> bytes:
+    return cast(bytes, _field("bytes", "", default, **said))
+
+
+def records_(*, default: bytes | None = None, **said: Any) -> memoryview:
+    """Record batches. Decoding gives a memoryview of the frame; encoding also takes `Sized` data."""
+    return cast(memoryview, _field("records", "", default, **said))
+
+
+def array(of: Callable[..., Any] | str, *, default: list[Any] | None = (), **said: Any) -> list[Any]:  # type: ignore[assignment]  # () stands for a new empty list
+    """`of` is another field maker (`array(int32)`) or the name of a struct (`array("Topic")`)."""
+    element = of if isinstance(of, str) else of.__name__.rstrip("_")
+    return cast("list[Any]", _field("array", element, default, **said))
+
+
+class _FreshDefault:
+    def __repr__(self) -> str:
+        return "<the struct's defaults>"
+
+
+STRUCT_DEFAULT: Final = _FreshDefault()
+
+
+def nested(of: str, *, default: _FreshDefault | None = STRUCT_DEFAULT, **said: Any) -> Any:
+    """One struct, by name. Its default is shared and read-only: assign a new struct, never a field of the default."""
+    return _field("struct", of, default, **said)
+
+
+PRIMITIVES: Final = frozenset(
+    {
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint16",
+        "uint32",
+        "float64",
+        "boolean",
+        "uuid",
+        "string",
+        "bytes",
+        "records",
+    }
+)
+
+
+def _names(self: Any) -> tuple[str, ...]:
+    return cast("tuple[str, ...]", self.__dataclass_fields__)
+
+
+def _equal(self: Any, other: object) -> Any:
+    if getattr(other, "__schema__", None) is not self.__schema__:
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in _names(self))
+
+
+def _text(self: Any) -> str:
+    """Only what differs from the default: a message in a log line should say what it says."""
+    said = [
+        f"{name}={getattr(self, name)!r}"
+        for name, field in self.__dataclass_fields__.items()
+        if getattr(self, name) != (field.default if field.default is not dataclasses.MISSING else [])
+    ]
+    return f"{self.__schema__.cls.__qualname__}({', '.join(said)})"
+
+
+def _declare(cls: type[T], schema: Schema) -> type[T]:
+    """Make the slotted dataclass. Equality and text are shared functions, so only `__init__` is compiled here."""
+    own: list[Field] = []
+    for name, declared in list(cls.__dict__.items()):
+        if isinstance(declared, Field):
+            declared.name = name
+            own.append(declared)
+            if declared.kind == "array" and declared.default is not None:
+                setattr(cls, name, dataclasses.field(default_factory=list))
+            elif declared.default is STRUCT_DEFAULT:
+                # The struct may be declared further down, so its default is looked up when a message is made.
+                setattr(cls, name, dataclasses.field(default_factory=_SharedDefault(schema, declared.of)))
+            else:
+                setattr(cls, name, declared.default)
+    schema.fields = tuple(own)
+    cls.__annotations__["unknown_tags"] = "tuple[tuple[int, bytes], ...]"
+    cls.unknown_tags = ()  # type: ignore[attr-defined]
+    cls.__doc__ = cls.__doc__ or schema.name  # else dataclass derives a signature, the slowest part of making a class
+    cls.__eq__ = _equal  # type: ignore[method-assign]
+    cls.__repr__ = _text  # type: ignore[method-assign]
+    made = dataclasses.dataclass(kw_only=True, slots=True, eq=False, repr=False, match_args=False)(cls)
+    made.__hash__ = None  # type: ignore[method-assign,assignment]
+    made.__schema__ = schema  # type: ignore[attr-defined]
+    schema.cls = made
+    return made
+
+
+class _SharedDefault:
+    """A default factory that answers with the struct's shared, read-only default."""
+
+    __slots__ = ("of", "schema")
+
+    def __init__(self, schema: Schema, of: str) -> None:
+        self.schema, self.of = schema, of
+
+    def __call__(self) -> Any:
+        return shared_default(self.schema.structs[self.of])
+
+
+def _read_only(self: Any, name: str, _value: object) -> None:
+    raise AttributeError(
+        f"this {self.__schema__.name} is the shared default of its field: assign a new {self.__schema__.name}"
+        f" instead of setting {name}"
+    )
+
+
+def shared_default(cls: type[Any]) -> Any:
+    """The one instance that stands for `cls` with all defaults.
+
+    Responses have up to three such structs per partition and nearly always leave them alone; sharing one saves making
+    them, and the encoder knows it by identity. It refuses assignment, so sharing cannot be observed.
+    """
+    schema = schema_of(cls)
+    if schema.shared_default is None:
+        frozen = type(
+            cls.__name__,
+            (cls,),
+            {
+                "__slots__": (),
+                "__qualname__": cls.__qualname__,
+                "__module__": cls.__module__,
+                # dataclasses.replace and copy make an ordinary struct of it.
+                "__new__": lambda _cls, **values: cls(**values),
+            },
+        )
+        instance: Any = object.__new__(frozen)
+        cls.__init__(instance)
+        frozen.__setattr__ = _read_only  # type: ignore[assignment,method-assign]
+        schema.shared_default = instance
+    return schema.shared_default
+
+
+@dataclass_transform(kw_only_default=True)
+def struct(*, versions: str = "0+") -> Callable[[type[T]], type[T]]:
+    """Declare a struct directly inside a message. `versions` says which versions of the message use it."""
+
+    def wrap(cls: type[T]) -> type[T]:
+        schema = Schema(cls.__name__, "struct", -1, Versions.parse(versions), NO_VERSIONS, (), cls)
+        return _declare(cls, schema)
+
+    return wrap
+
+
+@dataclass_transform(kw_only_default=True)
+def message(*, kind: str, versions: str, flexible: str, key: int = -1) -> Callable[[type[T]], type[T]]:
+    """Declare a message. `kind` is request, response, header, data, metadata, coordinator-key or coordinator-value."""
+
+    def wrap(cls: type[T]) -> type[T]:
+        structs = {name: inner for name, inner in cls.__dict__.items() if hasattr(inner, "__schema__")}
+        schema = Schema(cls.__name__, kind, key, Versions.parse(versions), Versions.parse(flexible), (), cls, structs)
+        for inner in structs.values():
+            # A struct shares its message's versions and structs, so it can also be encoded alone.
+            own = schema_of(inner)
+            own.structs.update(structs)
+            first = max(own.versions.first, schema.versions.first)
+            own.versions = Versions(first, min(own.versions.last, schema.versions.last))
+            own.flexible = schema.flexible
+        return _declare(cls, schema)
+
+    return wrap
+
+
+def schema_of(cls: type) -> Schema:
+    """The declaration of a message or struct class."""
+    return cast(Schema, cls.__schema__)  # type: ignore[attr-defined]
+
+
+def unknown_tags(message: object) -> tuple[tuple[int, bytes], ...]:
+    """The tagged fields that came with `message` and that its declaration does not name. They are written back."""
+    return cast("tuple[tuple[int, bytes], ...]", message.unknown_tags)  # type: ignore[attr-defined]
+
+
+def set_unknown_tags(message: object, tags: tuple[tuple[int, bytes], ...]) -> None:
+    message.unknown_tags = tags  # type: ignore[attr-defined]
