@@ -123,6 +123,10 @@ class ListenerInfo(NamedTuple):
     security_protocol: str = "PLAINTEXT"
 
 
+LOOPBACK: Final = ListenerInfo("PLAINTEXT", "127.0.0.1", 9092)
+"""Where a request comes from when a test does not care."""
+
+
 class Later:
     """A reply that waits while the connection goes on with the next request.
 
@@ -250,6 +254,8 @@ class Services:
     controller: ControllerDoor
     partitions: Any
     """The partition driver: writes, ends, waits for commits."""
+    produces: Any
+    """The produce driver: admits, writes, waits for what acks promises."""
     fetches: Any
     """The fetch driver: sessions and waiting fetches."""
     logs: LogStore
@@ -285,7 +291,7 @@ class Context:
         received_ms: float = 0.0,
         deadline: float = float("inf"),
         principal: Principal = ANONYMOUS,
-        listener: ListenerInfo = ListenerInfo("PLAINTEXT", "127.0.0.1", 9092),
+        listener: ListenerInfo = LOOPBACK,
         client_host: str = "127.0.0.1",
         dialled: tuple[str, int] = ("127.0.0.1", 9092),
         connection: ConnectionDoor | None = None,

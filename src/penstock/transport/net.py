@@ -1,0 +1,104 @@
+"""The Net port on asyncio: listening sockets and dialled connections."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from penstock.transport.dial import Link, Unreachable
+from penstock.transport.intake import Intake
+
+# Replies are as large as the asker allowed, so this only stops nonsense.
+RESPONSE_BYTES_MAX = 1 << 30
+
+WILDCARDS = ("", "0.0.0.0", "::", "*")
+
+
+class Listening:
+    """One bound address. `port` is the real one, also when 0 was asked for."""
+
+    __slots__ = ("_server", "host", "port")
+
+    def __init__(self, server: asyncio.AbstractServer, host: str, port: int) -> None:
+        self._server = server
+        self.host = host
+        self.port = port
+
+    def close(self) -> None:
+        """Accepts no more. Connections that stand are not touched."""
+        self._server.close()
+
+
+class AsyncioNet:
+    """Listens and dials on one loop. All links it dials share one intake."""
+
+    __slots__ = ("_backlog", "_intake", "_loop", "_receive_buffer_bytes", "_send_buffer_bytes")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        backlog: int = 50,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+        intake: Intake | None = None,
+    ) -> None:
+        """Buffer sizes of -1 leave the choice to the system, which then tunes them as a connection runs."""
+        self._loop = loop
+        self._backlog = backlog
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+        self._intake = intake or Intake(loop)
+
+    async def listen(self, host: str, port: int, accept: Callable[[], Any]) -> Listening:
+        """Binds `host` (empty for all interfaces) and makes a protocol by `accept` for every connection.
+
+        OSError, with the address in its text, when it cannot be bound.
+        """
+        listening = await self._bind(host, port)
+        # Accepted sockets inherit these from the listening one.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._send_buffer_bytes > 0:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        if self._receive_buffer_bytes > 0:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+        bound = listening.getsockname()
+        server = await self._loop.create_server(accept, sock=listening, backlog=self._backlog)
+        return Listening(server, bound[0], bound[1])
+
+    async def dial(self, host: str, port: int, timeout_ms: int) -> Link:
+        """A standing link, or `Unreachable` with host, port and cause."""
+        link = Link(self._loop, self._intake, host, port, RESPONSE_BYTES_MAX)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._loop.create_connection(lambda: link, host, port)
+        except TimeoutError:
+            raise Unreachable(host, port, f"no connection within {timeout_ms} ms") from None
+        except OSError as cause:
+            raise Unreachable(host, port, cause.strerror or str(cause)) from cause
+        return link
+
+    async def _bind(self, host: str, port: int) -> socket.socket:
+        try:
+            if host in WILDCARDS and host != "0.0.0.0" and socket.has_dualstack_ipv6():
+                return _bound(("", port), socket.AF_INET6)
+            if host in WILDCARDS:
+                return _bound(("", port), socket.AF_INET)
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            # A name with both kinds of address is bound to the older one, which is also what Kafka does.
+            family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+            return _bound(address[:2], family)
+        except OSError as cause:
+            why = f"cannot listen on {host or '*'}:{port}: {cause.strerror or cause}"
+            raise OSError(cause.errno, why) from cause
+
+
+def _bound(address: Any, family: int) -> socket.socket:
+    return socket.create_server(address, family=family, dualstack_ipv6=family == socket.AF_INET6 and not address[0])
+
+
+def plain_host(address: str) -> str:
+    """`::ffff:10.0.0.1`, as a socket of both kinds sees an IPv4 peer, becomes `10.0.0.1`."""
+    return address.removeprefix("::ffff:") if "." in address else address

@@ -1,0 +1,417 @@
+"""One connection: whole frames in, lists of parts out, and no more memory than the peer has earned.
+
+A frame is four bytes of size and that many bytes. Frames that lie whole in the shared scratch are copied out; an
+incomplete one gets a buffer of its own, into which the socket then reads directly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+
+from penstock.transport.intake import Intake
+from penstock.transport.outbox import CHUNK_BYTES, Buffer, Outbox
+
+IN_FLIGHT_MAX = 16
+IN_FLIGHT_BYTES_MAX = 4 << 20
+
+# A read can bring thousands of tiny frames. After this many the loop gets a turn, so that others are served too.
+FRAMES_PER_TURN = 32
+BYTES_PER_TURN = 1 << 20
+
+# What is written while frames of one read are being answered is joined, because every write is a system call.
+_CORK_BYTES_MAX = 16 << 10
+
+# The transport takes a chunk and is full until the socket has drained most of it.
+_WRITE_HIGH_BYTES = 128 << 10
+_WRITE_LOW_BYTES = 32 << 10
+
+# A peer that has closed its half, or that we want to close, gets this long to take its replies.
+LINGER_S = 5.0
+
+_SIZE = Struct(">i")
+
+
+class FrameStream(asyncio.BufferedProtocol):
+    """The protocol under `server.connection` and `transport.dial`.
+
+    Subclasses answer `frame`, and may answer `opened`, `refused`, `drained` and `lost`. A frame that `frame` has not
+    finished with counts as in flight until `done(size)`; at 16 frames or 4 MB in flight reading stops.
+    """
+
+    __slots__ = (
+        "_cork",
+        "_eof",
+        "_filled",
+        "_full",
+        "_head",
+        "_linger",
+        "_outbox",
+        "_own",
+        "_own_bytes",
+        "_parsing",
+        "_reading",
+        "_rest",
+        "bytes_in",
+        "bytes_out",
+        "closing",
+        "frame_bytes_max",
+        "in_flight",
+        "in_flight_bytes",
+        "intake",
+        "loop",
+        "touched",
+        "transport",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, intake: Intake, frame_bytes_max: int) -> None:
+        self.loop = loop
+        self.intake = intake
+        self.frame_bytes_max = frame_bytes_max
+        self.transport: asyncio.Transport | None = None
+        self.touched = intake.tick
+        self.closing = False
+        self.in_flight = 0
+        self.in_flight_bytes = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self._head = b""  # fewer than four bytes of a size
+        self._own: bytearray | None = None  # the buffer of an incomplete frame
+        self._own_bytes = 0  # what that frame announced
+        self._filled = 0  # what of it has arrived
+        self._rest: bytearray | None = None  # frames that were read but may not be delivered yet
+        self._parsing = False
+        self._reading = True
+        self._eof = False
+        self._linger: asyncio.TimerHandle | None = None
+        self._cork: list[Buffer] | None = None
+        self._outbox: Outbox | None = None
+        self._full = False  # the transport holds more than it wants to
+
+    # What subclasses answer.
+
+    def opened(self) -> None:
+        """The connection stands."""
+
+    def frame(self, frame: bytearray) -> bool:  # noqa: ARG002  for subclasses
+        """One whole frame without its size. True when it is finished with; else `done` must follow."""
+        raise AssertionError("a stream without a reader")
+
+    def refused(self, why: str) -> None:
+        """The peer sent something that is no frame; the connection is about to be closed."""
+
+    def failed(self, why: str, cause: Exception) -> None:
+        """A part could not be read while a reply was half sent; the connection is about to be cut."""
+
+    def drained(self) -> None:
+        """Everything that was sent has gone to the transport."""
+
+    def lost(self, cause: Exception | None) -> None:
+        """The connection is gone. Called once, after `opened`."""
+
+    # Frames in.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.set_write_buffer_limits(_WRITE_HIGH_BYTES, _WRITE_LOW_BYTES)
+        self.opened()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the loop's guess is worse than ours
+        if self._own is not None:
+            return memoryview(self._own)[self._filled :]
+        head = len(self._head)
+        if not head:
+            return self.intake.view
+        self.intake.scratch[:head] = self._head
+        return self.intake.view[head:]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.touched = self.intake.tick
+        self.bytes_in += nbytes
+        if self.closing:
+            return
+        if self._own is not None:
+            self._fill(nbytes)
+        else:
+            end = nbytes + len(self._head)
+            self._head = b""
+            self._consume(self.intake.view, 0, end)
+        self._regulate()
+
+    def _consume(self, view: memoryview, at: int, end: int) -> None:
+        """Delivers the whole frames of view[at:end] and puts what is left where it belongs."""
+        turn = FRAMES_PER_TURN
+        size_max = self.frame_bytes_max
+        self._parsing = True
+        self._cork = []
+        while end - at >= 4:
+            (size,) = _SIZE.unpack_from(view, at)
+            if not 0 <= size <= size_max:
+                self._refuse(bytes(view[at : at + 4]), size)
+                break
+            stop = at + 4 + size
+            if stop > end:
+                if not self._begin(size, view[at + 4 : end]):
+                    self._stash(view[at:end])
+                break
+            if not turn or self.saturated:
+                self._stash(view[at:end])
+                break
+            turn -= 1
+            at = stop
+            if not self.frame(bytearray(view[stop - size : stop])):
+                self.in_flight += 1
+                self.in_flight_bytes += size
+                self.intake.hold(size)
+            if self.closing:
+                break
+        else:
+            self._head = bytes(view[at:end])
+        self._parsing = False
+        self._uncork()
+
+    def _fill(self, nbytes: int) -> None:
+        """Bytes that the socket wrote into the frame's own buffer."""
+        own = self._own
+        assert own is not None
+        filled = self._filled + nbytes
+        if filled < self._own_bytes:
+            self._filled = filled
+            if filled == len(own):
+                self._own = self._grown(memoryview(own))
+            return
+        self._own = None
+        if self.frame(own):
+            self.intake.release(self._own_bytes)
+        else:
+            self.in_flight += 1
+            self.in_flight_bytes += self._own_bytes
+        self._own_bytes = 0
+
+    def _begin(self, size: int, arrived: memoryview) -> bool:
+        """Gives an incomplete frame its own buffer; False when the budget has no room or others come first."""
+        if self.saturated or self.intake.exhausted:
+            return False
+        self.intake.hold(size)
+        self._own_bytes = size
+        self._filled = len(arrived)
+        self._own = self._grown(arrived)
+        return True
+
+    def _grown(self, arrived: memoryview) -> bytearray:
+        """A larger buffer with the same beginning. An announced size alone is worth one scratch of memory."""
+        grown = bytearray(min(self._own_bytes, max(len(self.intake.scratch), 4 * len(arrived))))
+        grown[: len(arrived)] = arrived
+        return grown
+
+    def _stash(self, left: memoryview) -> None:
+        """Keeps frames that may not start yet. Reading stops until they are consumed."""
+        self._rest = bytearray(left)
+        self.intake.hold(len(left))
+
+    def _consume_rest(self) -> None:
+        rest = self._rest
+        assert rest is not None
+        self._rest = None
+        self._consume(memoryview(rest), 0, len(rest))
+        self.intake.release(len(rest))
+
+    @property
+    def saturated(self) -> bool:
+        return self.in_flight >= IN_FLIGHT_MAX or self.in_flight_bytes >= IN_FLIGHT_BYTES_MAX
+
+    def _regulate(self) -> None:
+        """Reads exactly while there is something to do with what would be read."""
+        if self.closing or self.transport is None:
+            return
+        stuck = self.saturated
+        if self._rest is not None or (self.in_flight and self.intake.exhausted and self._own is None):
+            if not stuck:
+                if self.intake.exhausted:
+                    self.intake.wait(self)
+                elif self._rest is not None:
+                    self.loop.call_soon(self._resume)
+            stuck = True
+        if stuck == self._reading and not self._eof:
+            self._reading = not stuck
+            if stuck:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+
+    def _resume(self) -> None:
+        if self._rest is not None and not self.closing and not self.saturated:
+            self._consume_rest()
+        self._regulate()
+        self._close_if_finished()
+
+    def budget_freed(self) -> None:
+        self._resume()
+
+    def done(self, size: int) -> None:
+        """A frame in flight is finished with."""
+        if self.transport is None:
+            return
+        self.in_flight -= 1
+        self.in_flight_bytes -= size
+        self.intake.release(size)
+        if not self._parsing and not self._reading:
+            self._regulate()
+        if self._eof:
+            self._close_if_finished()
+
+    def _refuse(self, beginning: bytes, size: int) -> None:
+        self._uncork()
+        self.refused(_size_refusal(beginning, size, self.frame_bytes_max))
+        self.close()
+
+    # Parts out.
+
+    def send(self, parts: Sequence[Any]) -> None:
+        """Sends bytes and file spans in order. Never blocks; `backed_up` tells when the peer is slower than we."""
+        if self.closing or self.transport is None:
+            return
+        if self._outbox is None and len(parts) == 1 and type(parts[0]) is bytes and not self._full:
+            part = parts[0]
+            if self._cork is None:
+                if len(part) <= CHUNK_BYTES:
+                    self._write(part)
+                    return
+            elif len(part) <= _CORK_BYTES_MAX:
+                self._cork.append(part)
+                return
+        if self._cork:
+            self._write(b"".join(self._cork))
+            self._cork.clear()
+        self._emit(parts)
+
+    @property
+    def backed_up(self) -> bool:
+        """Whether replies wait for the peer to read."""
+        return self._outbox is not None
+
+    def _uncork(self) -> None:
+        cork = self._cork
+        self._cork = None
+        if cork and self.transport is not None:
+            self._write(cork[0] if len(cork) == 1 else b"".join(cork))
+
+    def _emit(self, parts: Sequence[Any]) -> None:
+        if self._outbox is None:
+            if not self._full and _plain_bytes(parts) <= CHUNK_BYTES:
+                self._write(parts[0] if len(parts) == 1 else b"".join(parts))
+                return
+            self._outbox = Outbox()
+            self._outbox.put(parts)
+            self._pump()
+        else:
+            self._outbox.put(parts)
+
+    def _pump(self) -> None:
+        """Moves chunks from the outbox to the transport until that is full or the loop deserves a turn."""
+        outbox = self._outbox
+        if outbox is None or self.transport is None:
+            return
+        turn = BYTES_PER_TURN
+        try:
+            while outbox and not self._full and turn > 0:
+                chunk = outbox.take()
+                turn -= len(chunk)
+                self._write(chunk)
+        except Exception as cause:  # a span is somebody else's code; whatever it raises, half a reply is out
+            self.failed("a reply could not be read to its end", cause)
+            self.abort()
+            return
+        if outbox:
+            if not self._full:
+                self.loop.call_soon(self._pump)
+            return
+        self._outbox = None
+        if self.closing:
+            self.transport.close()
+        else:
+            self.drained()
+            self._close_if_finished()
+
+    def _write(self, data: Buffer) -> None:
+        assert self.transport is not None
+        self.bytes_out += len(data)
+        self.transport.write(data)
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self.touched = self.intake.tick
+        self._full = False
+        self._pump()
+
+    # The end.
+
+    def eof_received(self) -> bool:
+        """A peer that closed its sending half still gets the replies it asked for, for a while."""
+        if not self.in_flight and self._outbox is None and self._rest is None:
+            return False
+        self._eof = True
+        self._reading = False
+        self._linger = self.loop.call_later(LINGER_S, self.abort)
+        return True
+
+    def _close_if_finished(self) -> None:
+        if self._eof and not self.in_flight and self._outbox is None and self._rest is None:
+            self.close()
+
+    def close(self) -> None:
+        """Reads no more; what was sent before still leaves, within the linger time."""
+        if self.closing or self.transport is None:
+            return
+        self._uncork()
+        self.closing = True
+        if self._outbox is None:
+            self.transport.close()
+        elif self._reading:
+            self._reading = False
+            self.transport.pause_reading()
+        if self._linger is None:
+            self._linger = self.loop.call_later(LINGER_S, self.abort)
+
+    def abort(self) -> None:
+        """Cuts the connection now."""
+        self.closing = True
+        if self.transport is not None:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closing = True
+        self.transport = None
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        self.intake.forget(self)
+        self.intake.release(self.in_flight_bytes + self._own_bytes + len(self._rest or b""))
+        self._own = self._rest = self._outbox = None
+        self.lost(exc)
+
+
+def _plain_bytes(parts: Sequence[Any]) -> int:
+    """The size of all parts together, or more than a chunk when one of them is not plain bytes."""
+    total = 0
+    for part in parts:
+        if not isinstance(part, (bytes, bytearray, memoryview)):
+            return CHUNK_BYTES + 1
+        total += len(part)
+    return total
+
+
+def _size_refusal(beginning: bytes, size: int, size_max: int) -> str:
+    """Words for a size that cannot be one, with the usual mistakes named."""
+    if beginning[:1] == b"\x16" and beginning[1:2] == b"\x03":
+        return "this looks like a TLS handshake on a plaintext listener"
+    if beginning in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"PRI "):
+        return "this looks like HTTP; metrics and health are on the admin port"
+    if size < 0:
+        return f"a frame announces {size} bytes"
+    return f"a frame announces {size} bytes; socket.request.max.bytes allows {size_max}"
