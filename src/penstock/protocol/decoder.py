@@ -156,7 +156,9 @@ class _Decoder:
         marker = self.source.fresh("n")
         self.run.append(("b", marker))
         self._flush()
-        with self.source.block(f"if {marker} < 0:"):
+        # Kafka marks the absent struct by -1, but by 0 inside a tagged field.
+        absent = "<= 0" if field.tagged.has(shape.version) else "< 0"
+        with self.source.block(f"if {marker} {absent}:"):
             self.source.add(f"{target} = None")
         with self.source.block("else:"):
             self.source.add(f"{target} = {self._struct(shape.inner(field.of))}")

@@ -144,7 +144,8 @@ class _Encoder:
             return
         self._flush()
         with source.block(f"if {held} is None:"):
-            source.add(f"{self.out}.append(255)")
+            # Kafka marks the absent struct by -1, but by 0 inside a tagged field.
+            source.add(f"{self.out}.append({0 if field.tagged.has(shape.version) else 255})")
         with source.block("else:"):
             self.run.append(("B", "1"))
             self._struct(shape.inner(field.of), held)

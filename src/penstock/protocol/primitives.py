@@ -14,17 +14,6 @@ from penstock.protocol.wire import Malformed, Unencodable
 
 STRING_BYTES_MAX = 0x7FFF
 
-ARRAY_CODES = {
-    "int8": "b",
-    "int16": "h",
-    "int32": "i",
-    "int64": "q",
-    "uint16": "H",
-    "uint32": "I",
-    "float64": "d",
-    "boolean": "?",
-}
-
 
 def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint of up to five bytes and the position after it."""
@@ -44,18 +33,12 @@ def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
     raise Malformed("an unsigned varint is longer than five bytes")
 
 
-def long_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
-    """As `read_uvarint`, but gives the position *of the last byte*: what follows a length begins one further."""
-    value, position = read_uvarint(buf, position)
-    return value, position - 1
-
-
 def long_string(buf: bytes | memoryview, position: int) -> tuple[int, int]:
-    """As `long_uvarint` for the length of a compact string (length + 1), which Kafka caps at 32767 bytes."""
+    """As `read_uvarint` for the length of a compact string (length + 1), which Kafka caps at 32767 bytes."""
     value, position = read_uvarint(buf, position)
     if value > STRING_BYTES_MAX + 1:
         raise Malformed(f"a string of {value - 1} bytes; {STRING_BYTES_MAX} are allowed")
-    return value, position - 1
+    return value, position
 
 
 def read_varint(buf: bytes | memoryview, position: int) -> tuple[int, int]:

@@ -231,7 +231,8 @@ def _text(self: Any) -> str:
     said = [
         f"{name}={getattr(self, name)!r}"
         for name, field in self.__dataclass_fields__.items()
-        if getattr(self, name) != (field.default if field.default is not dataclasses.MISSING else [])
+        if getattr(self, name)
+        != (field.default if field.default is not dataclasses.MISSING else field.default_factory())
     ]
     return f"{self.__schema__.cls.__qualname__}({', '.join(said)})"
 
@@ -297,8 +298,9 @@ def shared_default(cls: type[Any]) -> Any:
                 "__slots__": (),
                 "__qualname__": cls.__qualname__,
                 "__module__": cls.__module__,
-                # dataclasses.replace and copy make an ordinary struct of it.
+                # dataclasses.replace, copy and pickle make an ordinary struct of it.
                 "__new__": lambda _cls, **values: cls(**values),
+                "__reduce__": lambda _self: (cls, ()),
             },
         )
         instance: Any = object.__new__(frozen)

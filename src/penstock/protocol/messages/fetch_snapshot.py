@@ -74,7 +74,7 @@ class FetchSnapshotResponse:
         current_leader: FetchSnapshotResponse.LeaderIdAndEpoch = nested("LeaderIdAndEpoch", tag=0)
         size: int = int64()
         position: int = int64()
-        unaligned_records: Records = records_()
+        unaligned_records: Records = records_(default=b"")
 
     @struct()
     class SnapshotId:

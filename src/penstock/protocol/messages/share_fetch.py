@@ -89,7 +89,7 @@ class ShareFetchResponse:
         acknowledge_error_code: int = int16()
         acknowledge_error_message: str | None = string(nullable=True, default=None)
         current_leader: ShareFetchResponse.LeaderIdAndEpoch = nested("LeaderIdAndEpoch")
-        records: Records = records_()
+        records: Records = records_(default=b"")
         acquired_records: list[ShareFetchResponse.AcquiredRecords] = array("AcquiredRecords")
 
     @struct()

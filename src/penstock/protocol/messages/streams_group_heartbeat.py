@@ -83,7 +83,7 @@ class StreamsGroupHeartbeatResponse:
     member_id: str = string()
     member_epoch: int = int32()
     heartbeat_interval_ms: int = int32()
-    acceptable_recovery_lag_legacy: int = int32()
+    acceptable_recovery_lag: int = int32()
     task_offset_interval_ms: int = int32()
     status: list[Status] | None = array("Status", nullable=True)
     active_tasks: list[TaskIds] | None = array("TaskIds", nullable=True, default=None)

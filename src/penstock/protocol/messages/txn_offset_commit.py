@@ -15,7 +15,7 @@ class TxnOffsetCommitRequest:
     group_id: str = string()
     producer_id: int = int64()
     producer_epoch: int = int16()
-    generation_id_or_member_epoch: int = int32(since=3, default=-1)
+    generation_id: int = int32(since=3, default=-1)
     member_id: str = string(since=3)
     group_instance_id: str | None = string(since=3, nullable=True, default=None)
     topics: list[TxnOffsetCommitRequestTopic] = array("TxnOffsetCommitRequestTopic")

@@ -1,0 +1,73 @@
+"""Strategies that are derived from the declarations: messages that a version can carry."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from penstock.protocol.source import Shape
+from penstock.protocol.wire import Field, schema_of
+
+EXAMPLES = int(os.environ.get("PENSTOCK_EXAMPLES", "15"))
+
+# Shrinking a codec's counterexample is worth its time; remembering it in a database between runs is not.
+quick = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def _whole(bits: int) -> st.SearchStrategy[int]:
+    return st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+TEXT = st.one_of(
+    st.text(max_size=12),
+    # 126 to 128 bytes lie where the compact length grows a byte.
+    st.sampled_from(["", "é" * 63, "x" * 126, "x" * 127, "x" * 128, "x" * 300]),
+)
+DATA = st.one_of(st.binary(max_size=12), st.sampled_from([b"", b"d" * 127, b"d" * 200]))
+UUIDS = st.binary(min_size=16, max_size=16)
+PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
+    "int8": _whole(8),
+    "int16": _whole(16),
+    "int32": _whole(32),
+    "int64": _whole(64),
+    "uint16": st.integers(0, (1 << 16) - 1),
+    "uint32": st.integers(0, (1 << 32) - 1),
+    "float64": st.floats(allow_nan=False),
+    "boolean": st.booleans(),
+    "uuid": UUIDS,
+    "string": TEXT,
+    "bytes": DATA,
+    "records": DATA,
+}
+
+
+def _value(shape: Shape, field: Field) -> st.SearchStrategy[Any]:
+    if field.kind == "array":
+        element = PRIMITIVES[field.of] if field.of in PRIMITIVES else _struct(shape.inner(field.of))
+        found: st.SearchStrategy[Any] = st.lists(element, max_size=3)
+    elif field.kind == "struct":
+        found = _struct(shape.inner(field.of))
+    else:
+        found = PRIMITIVES[field.kind]
+    return st.none() | found if shape.nullable(field) else found
+
+
+def _struct(shape: Shape) -> st.SearchStrategy[Any]:
+    present = {field.name: _value(shape, field) for field in (*shape.body, *shape.tagged)}
+    return st.builds(shape.schema.cls, **present)
+
+
+@cache
+def messages(cls: type[Any], version: int) -> st.SearchStrategy[Any]:
+    """Messages of `cls` with any values that `version` can say."""
+    return _struct(Shape.of(schema_of(cls), version))
