@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import given
-
-from penstock.metadata.image import ClusterImage
-from penstock.metadata.records import frame_record, unframe_record, unframe_versioned
-from penstock.metadata.snapshot import image_of, snapshot_records
-from penstock.model.ids import Epoch, Offset
 from tests.unit.metadata.worlds import applied, histories
+
+from penstock.metadata.records import frame_record, unframe_record
+from penstock.metadata.snapshot import image_of, snapshot_records
 
 KAFKA = Path(__file__).parent / "kafka-4.3.1"
 SNAPSHOT = KAFKA / "00000000000000000033-0000000001.checkpoint"

@@ -91,7 +91,22 @@ def histories(draw: st.DrawFn) -> list[Any]:
     topics: dict[int, int] = {}
     for _ in range(draw(st.integers(0, 25))):
         kind = draw(
-            st.sampled_from("broker change unbroker controller topic grow move drop config quota ids sec".split())
+            st.sampled_from(
+                [
+                    "broker",
+                    "change",
+                    "unbroker",
+                    "controller",
+                    "topic",
+                    "grow",
+                    "move",
+                    "drop",
+                    "config",
+                    "quota",
+                    "ids",
+                    "sec",
+                ]
+            )
         )
         number = draw(st.integers(0, 4))
         if kind == "broker":
