@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml setup.py $(wildcard src/penstock/kernels/*.pyx)
 
 demo: $(STAMP)
 	@echo "== demo: a node, a million keyed records in and out, count, order and checksum verified"
-	@$(BIN)/python -m penstock.cli.main demo
+	@$(BIN)/python -m demo.node
 
 test: $(STAMP)
 	@echo "== tests"

@@ -22,7 +22,7 @@ from penstock.model.errors import (
     Refused,
     StorageFailed,
 )
-from penstock.model.ids import Millis, NodeId, Offset
+from penstock.model.ids import NodeId, Offset
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.protocol.wire import Spans
 from penstock.replication.fetch_session import FINAL, FULL, FetchSession, FetchSessions, Interest
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _READ_COMMITTED = 1
 _ZSTD_SINCE = 10
+_FOLLOWERS_SERVE_SINCE = 11
 _BY_ID_SINCE = 13
 
 
@@ -47,14 +48,16 @@ class Ask:
         "scheduled", "session", "version",
     )  # fmt: skip
 
-    def __init__(self, request: FetchRequest, version: int, session: FetchSession, allowed: Callable[[str], bool]) -> None:
+    def __init__(
+        self, request: FetchRequest, version: int, session: FetchSession, allowed: Callable[[str], bool]
+    ) -> None:
         self.session, self.version, self.allowed = session, version, allowed
         self.full = request.session_epoch in (FULL, FINAL)
         self.min_bytes, self.max_bytes = request.min_bytes, request.max_bytes
         self.read_committed = request.isolation_level == _READ_COMMITTED
-        from_state = request.replica_state is not None and request.replica_state.replica_id >= 0
-        self.replica = NodeId(request.replica_state.replica_id if from_state else request.replica_id)
-        self.replica_epoch = request.replica_state.replica_epoch if from_state else -1
+        state = request.replica_state
+        self.replica = NodeId(state.replica_id if state.replica_id >= 0 else request.replica_id)
+        self.replica_epoch = state.replica_epoch
         self.future: asyncio.Future[FetchResponse] | None = None
         self.deadline = 0.0
         self.scheduled = False
@@ -125,8 +128,9 @@ class FetchDriver:
             else:
                 session = FetchSession(0, by_id=by_id, privileged=privileged, now=now)
         added, gone = session.update(request.topics, request.forgotten_topics_data)
-        for interest in added:
-            self._partitions.watch(interest)
+        if session.id:
+            for interest in added:
+                self._partitions.watch(interest)
         for interest in gone:
             self._partitions.unwatch(interest)
         return session
@@ -146,6 +150,10 @@ class FetchDriver:
         ask.future = loop.create_future()
         ask.deadline = loop.time() + max_wait_ms / 1_000
         ask.session.parked = ask
+        if not ask.session.id:
+            # Without a session the interests live as long as this one wait.
+            for interest in ask.session.interests.values():
+                self._partitions.watch(interest)
         self.waiting += 1
         heapq.heappush(self._heap, (ask.deadline, next(self._order), ask))
         if self._heap[0][2] is ask:
@@ -184,6 +192,9 @@ class FetchDriver:
     def _answer(self, ask: Ask, reply: FetchResponse) -> None:
         future, ask.future, ask.session.parked = ask.future, None, None
         self.waiting -= 1
+        if not ask.session.id:
+            for interest in ask.session.interests.values():
+                self._partitions.unwatch(interest)
         # A heap entry whose future is gone is dropped when its time comes; most deadlines are half a second away.
         if future is not None and not future.done():
             future.set_result(reply)
@@ -220,7 +231,9 @@ class FetchDriver:
         session = ask.session
         if ask.full:
             told = {interest for interest, _ in found}
-            found = found + [(i, self._visit(ask, i, 0, first=False)) for i in session.interests.values() if i not in told]
+            found = found + [
+                (i, self._visit(ask, i, 0, first=False)) for i in session.interests.values() if i not in told
+            ]
         by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
         for interest, data in found:
             interest.sent_high_watermark, interest.sent_log_start = data.high_watermark, data.log_start_offset
@@ -233,9 +246,6 @@ class FetchDriver:
                     topic=interest.topic, topic_id=interest.topic_id
                 )
             topic.partitions.append(data)
-        if session.id == 0:
-            for interest in session.interests.values():
-                self._partitions.unwatch(interest)
         return FetchResponse(session_id=session.id, responses=list(by_topic.values()))
 
     def _visit(self, ask: Ask, interest: Interest, budget: int, *, first: bool) -> FetchResponse.PartitionData:
@@ -255,7 +265,7 @@ class FetchDriver:
     ) -> FetchResponse.PartitionData:
         state, log = hosted.state, hosted.require_log()
         is_follower = ask.replica >= 0
-        state.check_read(interest.leader_epoch, leader_only=is_follower or ask.version < 11)  # noqa: PLR2004
+        state.check_read(interest.leader_epoch, leader_only=is_follower or ask.version < _FOLLOWERS_SERVE_SINCE)
         if ask.version < _ZSTD_SINCE and hosted.settings.compression_type == "zstd":
             raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
         diverging = _divergence(log, interest)
@@ -266,12 +276,12 @@ class FetchDriver:
         else:
             limit = log.last_stable if ask.read_committed else log.committed
         offset = Offset(interest.offset)
-        if not log.log_start <= offset <= (limit if not is_follower else log.written) and not (
-            offset <= log.written and offset >= log.log_start
-        ):
+        if not log.log_start <= offset <= log.written:
             raise Refused(OFFSET_OUT_OF_RANGE)
         max_bytes = min(interest.max_bytes, budget)
-        read = log.read(offset, max_bytes=max_bytes, limit=limit, at_least_one=first) if first or max_bytes > 0 else None
+        read = None
+        if offset < limit and (first or max_bytes > 0):
+            read = log.read(offset, max_bytes=max_bytes, limit=limit, at_least_one=first)
         if is_follower:
             now = self._clock.now_ms()
             if state.follower_at(
@@ -283,11 +293,11 @@ class FetchDriver:
                 now=now,
             ):
                 hosted.committed()
-        if read is None or not read.size:
-            return _found(interest, hosted)
         data = _found(interest, hosted)
+        if read is None or not read.size:
+            return data
         data.records = Spans(read.spans)
-        if ask.read_committed and read.size:
+        if ask.read_committed:
             data.aborted_transactions = [
                 FetchResponse.AbortedTransaction(producer_id=producer, first_offset=start)
                 for producer, start in log.aborted(offset, limit)
@@ -307,9 +317,7 @@ def _divergence(log: Log, interest: Interest) -> tuple[int, int] | None:
     return None
 
 
-def _found(
-    interest: Interest, hosted: Hosted, diverging: tuple[int, int] | None = None
-) -> FetchResponse.PartitionData:
+def _found(interest: Interest, hosted: Hosted, diverging: tuple[int, int] | None = None) -> FetchResponse.PartitionData:
     log = hosted.require_log()
     data = FetchResponse.PartitionData(
         partition_index=interest.partition,
@@ -336,6 +344,3 @@ def _failed(
         log_start_offset=log_start,
         records=b"",
     )
-
-
-__all__ = ["Ask", "FetchDriver", "Millis"]

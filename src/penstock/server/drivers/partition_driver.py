@@ -14,9 +14,9 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from penstock.metadata.entities import CONFIG_TOPIC
 from penstock.model.config import TopicSettings
 from penstock.model.errors import (
-    KAFKA_STORAGE_ERROR,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     POLICY_VIOLATION,
@@ -85,7 +85,7 @@ class PartitionDriver:
         if hosted is not None:
             return hosted  # type: ignore[no-any-return]  # follows from the overload above
         image = self._image
-        found = image.topic_by_id(Uuid(topic_id)) if image is not None else None
+        found = image.topics.get(Uuid(topic_id)) if image is not None else None
         if found is None:
             raise Refused(UNKNOWN_TOPIC_ID, "this broker knows no topic with that id")
         return self._find(found, partition)
@@ -142,16 +142,13 @@ class PartitionDriver:
     def publish(self, image: ClusterImage, delta: Delta) -> None:
         """Takes a published image. Deletions and role changes of hosted partitions happen now, new ones in slices."""
         self._image = image
-        for topic_id in delta.deleted_topics:
-            self._drop_topic(topic_id)
-        for topic_id, partitions in delta.changed_partitions.items():
-            topic = image.topic_by_id(topic_id)
-            if topic is None:
-                continue
-            for index in partitions:
-                self._follow(topic, index)
-        if delta.changed_configs:
-            self.refresh_settings()
+        for topic in delta.deleted.values():
+            self._drop_topic(topic)
+        for topic_id, partitions in delta.partitions.items():
+            for index in sorted(partitions):
+                self._follow(image.topics[topic_id], index)
+        if delta.configs:
+            self._refresh_settings(delta)
         if self._pending and self._taking_up is None:
             self._taking_up = asyncio.get_running_loop().create_task(self._take_up_all(), name="take up partitions")
 
@@ -167,11 +164,13 @@ class PartitionDriver:
         else:
             self._drop(hosted)
 
-    def _drop_topic(self, topic_id: Uuid) -> None:
-        for key in [key for key in self._pending if key.topic_id == topic_id]:
-            del self._pending[key]
-        for hosted in [hosted for hosted in self._hosted.values() if hosted.key.topic_id == topic_id]:
-            self._drop(hosted)
+    def _drop_topic(self, topic: TopicImage) -> None:
+        for index in range(len(topic.partitions)):
+            key = PartitionKey(topic.id, index)
+            self._pending.pop(key, None)
+            hosted = self._hosted.get(key)
+            if hosted is not None:
+                self._drop(hosted)
 
     def _drop(self, hosted: Hosted) -> None:
         del self._hosted[hosted.key]
@@ -204,8 +203,7 @@ class PartitionDriver:
     def _take_up(self, key: PartitionKey) -> None:
         del self._pending[key]
         assert self._image is not None, "partitions come from an image"
-        topic = self._image.topic_by_id(key.topic_id)
-        assert topic is not None, "a deleted topic leaves nothing pending"
+        topic = self._image.topics[key.topic_id]
         image = topic.partitions[key.partition]
         name = TopicPartition(topic.name, key.partition)
         settings = self._topic_settings(topic.name)
@@ -234,9 +232,13 @@ class PartitionDriver:
         if was_leading and not hosted.state.leading:
             hosted.release()
 
-    def refresh_settings(self) -> None:
+    def _refresh_settings(self, delta: Delta) -> None:
         """Topic settings are live: a changed config counts for the next append."""
+        topics = {key.name for key in delta.configs if key.type == CONFIG_TOPIC}
+        brokers = len(topics) < len(delta.configs)  # a broker default reaches every topic that does not set its own
         for hosted in self._hosted.values():
+            if not brokers and hosted.name.topic not in topics:
+                continue
             hosted.settings = self._topic_settings(hosted.name.topic)
             hosted.state.min_isr = hosted.settings.min_insync_replicas
             if hosted.log is not None:
@@ -272,6 +274,3 @@ class PartitionDriver:
 
     def offline(self) -> int:
         return sum(1 for hosted in self._hosted.values() if hosted.log is None)
-
-
-__all__ = ["KAFKA_STORAGE_ERROR", "PartitionDriver"]

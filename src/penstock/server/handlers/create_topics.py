@@ -32,7 +32,9 @@ async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResp
     for name, times in times_named.items():
         if times > 1:
             results.append(_refused(name, INVALID_REQUEST, "Duplicate topic name."))
-        elif name == METADATA_TOPIC or not (anywhere or ctx.allow(Operation.CREATE, ResourceType.TOPIC, name)):
+        elif name == METADATA_TOPIC:
+            results.append(_refused(name, INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."))
+        elif not (anywhere or ctx.allow(Operation.CREATE, ResourceType.TOPIC, name)):
             results.append(_refused(name, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."))
         else:
             wanted.extend(topic for topic in request.topics if topic.name == name)

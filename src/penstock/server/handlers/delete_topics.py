@@ -75,7 +75,7 @@ def _malformed(state: State, times: int) -> Result | None:
 def _denied(ctx: Context, state: State) -> Result | None:
     name = state.name
     if name is None:
-        topic = ctx.node.metadata.image.topic_by_id(state.topic_id)
+        topic = ctx.node.metadata.image.topics.get(state.topic_id)
         if topic is None:
             return _refused(state, UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         name = topic.name

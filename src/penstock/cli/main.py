@@ -1,0 +1,68 @@
+"""The entry point. Command groups are imported only when they are chosen, so `penstock --help` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+import penstock
+
+COMMANDS = {
+    "dev": ("penstock.cli.dev:dev", "Run a node on this machine, with nothing to set up."),
+    "server": ("penstock.cli.server:server", "Run, format and check a node from a configuration file."),
+    "topic": ("penstock.cli.topic:topic", "List, create, describe, change and delete topics."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules that are imported when they run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        entry = COMMANDS.get(name)
+        if entry is None:
+            return None
+        module, _, attribute = entry[0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(penstock.__version__, prog_name="penstock")
+def cli() -> None:
+    """Penstock: a Kafka-compatible event-streaming platform that installs with pip."""
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Runs the command line and turns what went wrong into a sentence and an exit code."""
+    from penstock.cli.output import explain
+
+    try:
+        return cli.main(args=arguments, prog_name="penstock", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except Exception as failure:
+        code, words = explain(failure)
+        if words is None:
+            raise
+        click.echo(f"penstock: {words}", err=True)
+        sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

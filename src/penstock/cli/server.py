@@ -1,0 +1,100 @@
+"""`penstock server`: a node from a configuration file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.output import format_option, show, table
+
+if TYPE_CHECKING:
+    from penstock.model.config import BrokerSettings
+
+config_option = click.option(
+    "--config",
+    "path",
+    type=click.Path(exists=True, dir_okay=False),
+    required=True,
+    help="Kafka's server.properties, or TOML with quoted property names.",
+)
+
+
+@click.group()
+def server() -> None:
+    """Run, format and check a node from a configuration file."""
+
+
+def _load(path: str) -> BrokerSettings:
+    from penstock.server.launch import load_settings
+
+    return load_settings(path)
+
+
+@server.command()
+@config_option
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
+def start(path: str, log_level: str, log_format: str) -> None:
+    """Run the node that FILE describes. SIGTERM and Ctrl-C stop it cleanly."""
+    from penstock.server.launch import configured_node, serve
+    from penstock.server.logs import configure
+
+    configure(level=log_level, style=log_format)
+    settings = _load(path)
+
+    def ready(node: object) -> None:
+        click.echo(f"node {settings.node_id} is ready on {', '.join(node.addresses)}", err=True)  # type: ignore[attr-defined]
+
+    serve(lambda: configured_node(settings), ready)
+
+
+@server.command("format")
+@config_option
+@click.option("-t", "--cluster-id", help="22 characters of base64url; a new one if not given.")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
+def format_(path: str, cluster_id: str | None, ignore_formatted: bool) -> None:
+    """Prepare the log directories of a new node."""
+    from penstock.server.launch import format_node
+
+    formatted = format_node(_load(path), cluster_id, ignore_formatted=ignore_formatted)
+    for directory in formatted.made:
+        click.echo(f"formatted {directory}", err=True)
+    if not formatted.made:
+        click.echo("all directories were formatted already", err=True)
+    click.echo(formatted.cluster_id)
+
+
+@server.group()
+def config() -> None:
+    """Print or check the configuration of a node."""
+
+
+@config.command("print")
+@config_option
+@click.option("--all", "everything", is_flag=True, help="Defaults too, not only what the file sets.")
+@format_option
+def print_(path: str, everything: bool, style: str) -> None:
+    """Show what a configuration file comes to."""
+    from penstock.server.launch import explain_settings
+
+    rows = explain_settings(_load(path), everything=everything)
+    data = {row.name: row.value for row in rows}
+    show(data, style, table(("NAME", "VALUE", "SOURCE"), [(row.name, row.value, row.source) for row in rows]))
+
+
+@config.command()
+@config_option
+@format_option
+def lint(path: str, style: str) -> None:
+    """Name the properties of a file that have no effect here. Unknown names are errors."""
+    from penstock.server.launch import idle_properties
+
+    idle = idle_properties(_load(path))
+    show(
+        [{"name": name, "why": why} for name, why in idle],
+        style,
+        "\n".join(f"{name}: {why}" for name, why in idle),
+    )
+    if not idle:
+        click.echo("every property in the file has an effect", err=True)

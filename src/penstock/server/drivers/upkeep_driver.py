@@ -1,0 +1,121 @@
+"""The chores of a node: retention, checkpoints, expiry, timed flushes and the removal of what was deleted.
+
+Each chore has its own beat. Work in proportion to partitions is cut into slices, and a checkpoint whose content did
+not change is not written again, so an idle node does nothing but wake up now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from penstock.model.errors import StorageFailed
+from penstock.server.drivers.partition_driver import SLICE_MS
+
+if TYPE_CHECKING:
+    from penstock.model.config import BrokerSettings
+    from penstock.model.ports import Clock
+    from penstock.server.drivers.flush_driver import FlushDriver
+    from penstock.server.drivers.hosted import Hosted
+    from penstock.server.drivers.partition_driver import PartitionDriver
+    from penstock.storage.store import LogStore
+
+log = logging.getLogger("penstock.upkeep")
+
+NEVER_MS = 2**63 - 1
+PURGE_INTERVAL_MS = 5_000
+FLUSH_LOOK_INTERVAL_MS = 1_000
+
+
+class UpkeepDriver:
+    """Owns one task per chore."""
+
+    def __init__(
+        self, settings: BrokerSettings, partitions: PartitionDriver, store: LogStore, flushes: FlushDriver, clock: Clock
+    ) -> None:
+        self._settings, self._partitions, self._store = settings, partitions, store
+        self._flushes, self._clock = flushes, clock
+        self._tasks: list[asyncio.Task[None]] = []
+        self.segments_deleted = 0
+
+    def start(self) -> None:
+        interval = self._settings.__getitem__
+        chores: list[tuple[str, Callable[[], int], Callable[[], Awaitable[None]]]] = [
+            ("retention", lambda: interval("log.retention.check.interval.ms"), self.retain),
+            ("high watermarks", lambda: interval("replica.high.watermark.checkpoint.interval.ms"), self.checkpoint_high_watermarks),
+            ("recovery points", lambda: interval("log.flush.offset.checkpoint.interval.ms"), self.checkpoint_recovery_points),
+            ("producer expiry", lambda: interval("producer.id.expiration.check.interval.ms"), self.expire_producers),
+            ("purge", lambda: PURGE_INTERVAL_MS, self.purge),
+            ("timed flush", lambda: FLUSH_LOOK_INTERVAL_MS, self.flush_due),
+        ]  # fmt: skip
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._repeat(*chore), name=f"upkeep: {chore[0]}") for chore in chores]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _repeat(self, name: str, interval_ms: Callable[[], int], chore: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(min(interval_ms(), 86_400_000) / 1_000)
+            try:
+                await chore()
+            except StorageFailed as failure:
+                self._partitions.storage_failed(failure)
+            except Exception:
+                log.exception("%s failed and will be tried again", name)
+
+    async def _each(self, visit: Callable[[Hosted], None]) -> None:
+        """Visits every hosted partition that has a log, a few milliseconds at a time."""
+        until = self._clock.monotonic_ms() + SLICE_MS
+        for hosted in list(self._partitions):
+            if hosted.log is None:
+                continue
+            try:
+                visit(hosted)
+            except StorageFailed as failure:
+                self._partitions.storage_failed(failure)
+            if self._clock.monotonic_ms() >= until:
+                await asyncio.sleep(0)
+                until = self._clock.monotonic_ms() + SLICE_MS
+
+    async def retain(self) -> None:
+        now = self._clock.now_ms()
+
+        def visit(hosted: Hosted) -> None:
+            target = hosted.require_log()
+            start = target.log_start
+            removed = target.retain(now)
+            self.segments_deleted += len(removed)
+            if target.log_start != start:
+                hosted.grew(now)
+                hosted.moved()
+
+        await self._each(visit)
+
+    async def expire_producers(self) -> None:
+        now = self._clock.now_ms()
+        await self._each(lambda hosted: hosted.require_log().producers.expire(now))
+
+    async def purge(self) -> None:
+        now = self._clock.now_ms()
+        self._store.purge(now)
+
+    async def flush_due(self) -> None:
+        """`flush.ms` bounds how long a record may stay unsynced."""
+        now = self._clock.now_ms()
+        for hosted in list(self._partitions):
+            target = hosted.log
+            if hosted.settings.flush_ms >= NEVER_MS or target is None or target.flushed >= target.written:
+                continue
+            if now - target.flushed_at_ms >= hosted.settings.flush_ms:
+                self._flushes.want(hosted)
+
+    async def checkpoint_high_watermarks(self) -> None:
+        self._store.checkpoint_high_watermarks()
+
+    async def checkpoint_recovery_points(self) -> None:
+        self._store.checkpoint_recovery_points()

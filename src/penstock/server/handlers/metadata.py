@@ -1,0 +1,248 @@
+"""Metadata (3), versions 0-13. Brokers, topics and partition leaders as this node has published them.
+
+Behaviour: topics that are missing are created when the client and `auto.create.topics.enable` allow it; the reply then
+waits for the creation and shows the new topic at once. Brokers are told with their address on the request's listener.
+Notes: v0 an empty list means all topics, from v1 on null does; v1 controller (any live broker: it passes requests on),
+racks, internal topics; v2 cluster id; v4 auto-creation is the client's choice; v5 offline replicas; v7 leader epochs; v8
+authorized operations; v10 topic ids in replies, v12 in requests; v13 an error for the whole request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from penstock.model.errors import (
+    INVALID_REQUEST,
+    INVALID_TOPIC_EXCEPTION,
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    TOPIC_ALREADY_EXISTS,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Refused,
+)
+from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ZERO_UUID
+from penstock.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from penstock.protocol.messages.metadata import MetadataResponse
+from penstock.server.cluster_view import INTERNAL_TOPICS, addresses, any_controller, topic_name_problem, view_partition
+from penstock.server.context import OPERATIONS_NOT_ASKED, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.metadata.entities import TopicImage
+    from penstock.protocol.messages.metadata import MetadataRequest
+    from penstock.server.context import Context
+
+Topic = MetadataResponse.MetadataResponseTopic
+Partition = MetadataResponse.MetadataResponsePartition
+
+_LISTENER_ERRORS_SINCE: Final = 6
+_LEADER_EPOCHS_SINCE: Final = 7
+_OPERATIONS_SINCE: Final = 8
+_CLUSTER_OPERATIONS: Final = range(8, 11)
+_BY_ID_SINCE: Final = 12
+
+
+def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Awaitable[MetadataResponse]:
+    if _malformed(ctx, request):
+        topics = [Topic(error_code=INVALID_REQUEST.code, name=each.name or "", topic_id=each.topic_id) for each in request.topics]
+        return MetadataResponse(topics=topics, error_code=INVALID_REQUEST.code)
+    if request.topics is None or (ctx.api_version == 0 and not request.topics):
+        return _reply(ctx, request, _all_topics(ctx, request))
+    ids = [each.topic_id for each in request.topics if each.topic_id != ZERO_UUID]
+    if ids:
+        # One id makes it a request by ids: names beside it are not looked at.
+        return _reply(ctx, request, [_by_id(ctx, request, topic_id) for topic_id in dict.fromkeys(ids)])
+    names = dict.fromkeys(each.name for each in request.topics)
+    missing = _creatable(ctx, request, names)
+    if missing:
+        return _create_then_reply(ctx, request, names, missing)
+    return _reply(ctx, request, [_by_name(ctx, request, name, {}) for name in names])
+
+
+def _malformed(ctx: Context, request: MetadataRequest) -> bool:
+    """Versions 10 and 11 have a field for ids that nobody may use yet."""
+    if ctx.api_version >= _BY_ID_SINCE or request.topics is None:
+        return False
+    return any(each.name is None or each.topic_id != ZERO_UUID for each in request.topics)
+
+
+def _reply(ctx: Context, request: MetadataRequest, topics: list[Topic]) -> MetadataResponse:
+    found = addresses(ctx)
+    reply = MetadataResponse(
+        brokers=[
+            MetadataResponse.MetadataResponseBroker(
+                node_id=address.broker.id, host=address.host, port=address.port, rack=address.broker.rack
+            )
+            for address in found
+        ],
+        cluster_id=ctx.node.metadata.cluster_id,
+        controller_id=any_controller(found),
+        topics=topics,
+    )
+    if ctx.api_version in _CLUSTER_OPERATIONS and request.include_cluster_authorized_operations:
+        allowed = ctx.allow(Operation.DESCRIBE, ResourceType.CLUSTER)
+        reply.cluster_authorized_operations = ctx.authorized_operations(ResourceType.CLUSTER) if allowed else 0
+    return reply
+
+
+# Finding topics
+
+
+def _all_topics(ctx: Context, request: MetadataRequest) -> list[Topic]:
+    image = ctx.node.metadata.image
+    return [
+        _shown(ctx, request, image.topics[image.ids[name]])
+        for name in sorted(image.ids)
+        if ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    ]
+
+
+def _by_id(ctx: Context, request: MetadataRequest, topic_id: bytes) -> Topic:
+    topic = ctx.node.metadata.image.topics.get(topic_id)  # type: ignore[call-overload]  # ids are raw bytes
+    if topic is None or not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        # Who may not describe a topic does not learn that its id exists.
+        return Topic(error_code=UNKNOWN_TOPIC_ID.code, name=None, topic_id=topic_id)
+    return _shown(ctx, request, topic)
+
+
+def _by_name(ctx: Context, request: MetadataRequest, name: str, refused: dict[str, int]) -> Topic:
+    if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        return _absent(name, TOPIC_AUTHORIZATION_FAILED.code)
+    topic = ctx.node.metadata.image.topic(name)
+    if topic is not None:
+        return _shown(ctx, request, topic)
+    if name in refused:
+        return _absent(name, refused[name])
+    if topic_name_problem(name):
+        return _absent(name, INVALID_TOPIC_EXCEPTION.code)
+    if _may_create(ctx, request) and not _allowed_to_create(ctx, name):
+        return _absent(name, TOPIC_AUTHORIZATION_FAILED.code)
+    return _absent(name, UNKNOWN_TOPIC_OR_PARTITION.code)
+
+
+def _absent(name: str, error_code: int) -> Topic:
+    return Topic(error_code=error_code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _shown(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Topic:
+    operations = OPERATIONS_NOT_ASKED
+    if ctx.api_version >= _OPERATIONS_SINCE and request.include_topic_authorized_operations:
+        operations = ctx.authorized_operations(ResourceType.TOPIC, topic.name)
+    return Topic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=_partitions(ctx, topic),
+        topic_authorized_operations=operations,
+    )
+
+
+def _partitions(ctx: Context, topic: TopicImage) -> list[Partition]:
+    image, version, listener = ctx.node.metadata.image, ctx.api_version, ctx.listener.name
+    shown = []
+    for index, partition in enumerate(topic.partitions):
+        view = view_partition(
+            image,
+            partition,
+            listener,
+            hides_dead=version == 0,
+            names_listener=version >= _LISTENER_ERRORS_SINCE,
+        )
+        shown.append(
+            Partition(
+                error_code=view.error.code,
+                partition_index=index,
+                leader_id=view.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=view.replicas,
+                isr_nodes=view.isr,
+                offline_replicas=view.offline,
+            )
+        )
+    return shown
+
+
+# Creating topics
+
+
+def _may_create(ctx: Context, request: MetadataRequest) -> bool:
+    return request.allow_auto_topic_creation and bool(ctx.node.settings["auto.create.topics.enable"])
+
+
+def _allowed_to_create(ctx: Context, name: str) -> bool:
+    return ctx.allow(Operation.CREATE, ResourceType.CLUSTER) or ctx.allow(Operation.CREATE, ResourceType.TOPIC, name)
+
+
+def _creatable(ctx: Context, request: MetadataRequest, names: Iterable[str]) -> list[str]:
+    if not _may_create(ctx, request):
+        return []
+    image = ctx.node.metadata.image
+    return [
+        name
+        for name in names
+        if name not in image.ids
+        and not topic_name_problem(name)
+        and ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        and _allowed_to_create(ctx, name)
+    ]
+
+
+async def _create_then_reply(
+    ctx: Context, request: MetadataRequest, names: Iterable[str], missing: list[str]
+) -> MetadataResponse:
+    creation = CreateTopicsRequest(
+        topics=[_new_topic(ctx, name) for name in missing], timeout_ms=int(ctx.node.settings["request.timeout.ms"])
+    )
+    refused: dict[str, int] = {}
+    try:
+        reply: CreateTopicsResponse = await ctx.node.controller.submit(creation, ctx)
+    except Refused:
+        refused = dict.fromkeys(missing, LEADER_NOT_AVAILABLE.code)
+    else:
+        # Somebody else may have created it a moment ago; then our image shows it.
+        harmless = (NONE.code, TOPIC_ALREADY_EXISTS.code)
+        refused = {each.name: each.error_code for each in reply.topics if each.error_code not in harmless}
+    return _reply(ctx, request, [_by_name(ctx, request, name, refused) for name in names])
+
+
+def _new_topic(ctx: Context, name: str) -> CreateTopicsRequest.CreatableTopic:
+    """With the broker's defaults; topics that coordinators live in have settings of their own."""
+    settings = ctx.node.settings
+    if name == OFFSETS_TOPIC:
+        return _topic(
+            name,
+            settings["offsets.topic.num.partitions"],
+            settings["offsets.topic.replication.factor"],
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": settings["offsets.topic.segment.bytes"],
+            },
+        )
+    if name == TRANSACTIONS_TOPIC:
+        return _topic(
+            name,
+            settings["transaction.state.log.num.partitions"],
+            settings["transaction.state.log.replication.factor"],
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": settings["transaction.state.log.min.isr"],
+                "segment.bytes": settings["transaction.state.log.segment.bytes"],
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    return _topic(name, -1, -1, {})
+
+
+def _topic(name: str, partitions: int, replicas: int, configs: dict[str, object]) -> CreateTopicsRequest.CreatableTopic:
+    return CreateTopicsRequest.CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        configs=[
+            CreateTopicsRequest.CreatableTopicConfig(name=key, value=str(value)) for key, value in configs.items()
+        ],
+    )

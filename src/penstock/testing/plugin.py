@@ -1,0 +1,20 @@
+"""The pytest plugin: `def test_it(penstock_broker): ...` gets a fresh broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from penstock.testing.embedded import EmbeddedBroker
+
+
+@pytest.fixture
+def penstock_broker() -> Iterator[EmbeddedBroker]:
+    """A broker with one node on a free port, gone after the test."""
+    from penstock.testing.embedded import broker
+
+    with broker() as running:
+        yield running

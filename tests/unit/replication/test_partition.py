@@ -1,0 +1,134 @@
+"""Roles, the in-sync set and the high watermark of one partition."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.metadata.entities import PartitionImage
+from penstock.model.errors import (
+    FENCED_LEADER_EPOCH,
+    NOT_ENOUGH_REPLICAS,
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_LEADER_EPOCH,
+    Refused,
+)
+from penstock.model.ids import Epoch, Millis, NodeId, Offset
+from penstock.replication.partition import Partition
+
+A, B, C = NodeId(1), NodeId(2), NodeId(3)
+T0 = Millis(1_000_000)
+
+
+def image(
+    *, leader: int = 1, isr: tuple[int, ...] = (1,), replicas: tuple[int, ...] = (1,), epoch: int = 0, version: int = 0
+) -> PartitionImage:
+    return PartitionImage(replicas, (bytes(16),) * len(replicas), isr, (), (), leader, Epoch(epoch), version, 0, (), ())
+
+
+def leading(
+    *, isr: tuple[int, ...] = (1,), replicas: tuple[int, ...] = (1,), min_isr: int = 1, end: int = 0
+) -> Partition:
+    partition = Partition(A, min_isr=min_isr)
+    assert partition.become(image(isr=isr, replicas=replicas), end=Offset(end), now=T0)
+    return partition
+
+
+def fetch(partition: Partition, follower: NodeId, offset: int, now: Millis = T0) -> bool:
+    return partition.follower_at(
+        follower, Offset(offset), log_start=Offset(0), broker_epoch=1, leader_end=partition.end, now=now
+    )
+
+
+def test_a_lone_leader_commits_what_it_appends() -> None:
+    partition = leading()
+    assert partition.appended(Offset(5), T0)
+    assert partition.high_watermark == 5
+
+
+def test_the_high_watermark_waits_for_every_in_sync_follower() -> None:
+    partition = leading(isr=(1, 2, 3), replicas=(1, 2, 3))
+    assert not partition.appended(Offset(5), T0)
+    assert not fetch(partition, B, 5)
+    assert fetch(partition, C, 3)
+    assert partition.high_watermark == 3
+
+
+def test_a_follower_that_keeps_up_holds_the_high_watermark_before_it_is_in_sync() -> None:
+    partition = leading(isr=(1,), replicas=(1, 2), end=4)
+    fetch(partition, B, 4)
+    partition.appended(Offset(9), T0)
+    assert partition.high_watermark == 4
+
+
+def test_the_high_watermark_stands_still_below_the_minimum_in_sync_set() -> None:
+    partition = leading(isr=(1,), replicas=(1, 2, 3), min_isr=2)
+    assert not partition.appended(Offset(5), T0)
+    assert partition.high_watermark == 0
+    with pytest.raises(Refused) as refusal:
+        partition.check_append(-1)
+    assert refusal.value.error is NOT_ENOUGH_REPLICAS
+    assert partition.check_append(1) == 0
+
+
+def test_a_topic_with_one_replica_never_waits_for_two() -> None:
+    assert leading(min_isr=2).check_append(-1) == 0
+
+
+def test_the_high_watermark_never_falls() -> None:
+    partition = leading()
+    partition.appended(Offset(7), T0)
+    partition.become(image(isr=(1, 2), replicas=(1, 2), version=1), end=Offset(7), now=T0)
+    assert partition.high_watermark == 7
+
+
+def test_a_late_decision_changes_nothing() -> None:
+    partition = leading()
+    partition.become(image(epoch=3, version=5), end=Offset(0), now=T0)
+    assert not partition.become(image(leader=2, epoch=2, version=4), end=Offset(0), now=T0)
+    assert (partition.epoch, partition.leading) == (3, True)
+
+
+def test_a_new_leader_epoch_starts_at_the_log_end() -> None:
+    partition = leading(end=3)
+    assert partition.become(image(epoch=1, version=1), end=Offset(9), now=T0)
+    assert partition.epoch_start == 9
+
+
+def test_an_in_sync_change_does_not_start_an_epoch() -> None:
+    partition = leading(isr=(1, 2), replicas=(1, 2))
+    assert not partition.become(image(isr=(1,), replicas=(1, 2), version=1), end=Offset(0), now=T0)
+
+
+def test_only_the_leader_takes_appends() -> None:
+    partition = Partition(A)
+    partition.become(image(leader=2, isr=(2,), replicas=(1, 2)), end=Offset(0), now=T0)
+    with pytest.raises(Refused) as refusal:
+        partition.check_append(1)
+    assert refusal.value.error is NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(("claimed", "error"), [(1, FENCED_LEADER_EPOCH), (3, UNKNOWN_LEADER_EPOCH)])
+def test_peers_of_another_epoch_are_refused(claimed: int, error: object) -> None:
+    partition = Partition(A)
+    partition.become(image(epoch=2), end=Offset(0), now=T0)
+    partition.check_epoch(2)
+    partition.check_epoch(-1)
+    with pytest.raises(Refused) as refusal:
+        partition.check_epoch(claimed)
+    assert refusal.value.error is error
+
+
+def test_a_stranger_that_fetches_as_a_follower_is_refused() -> None:
+    with pytest.raises(Refused) as refusal:
+        fetch(leading(), B, 0)
+    assert refusal.value.error is UNKNOWN_LEADER_EPOCH
+
+
+def test_a_follower_is_caught_up_when_it_has_what_the_leader_had_at_its_last_fetch() -> None:
+    partition = leading(isr=(1, 2), replicas=(1, 2))
+    fetch(partition, B, 0, Millis(T0 + 10))
+    partition.appended(Offset(5), Millis(T0 + 15))
+    fetch(partition, B, 5, Millis(T0 + 20))
+    partition.appended(Offset(50), Millis(T0 + 25))
+    fetch(partition, B, 6, Millis(T0 + 30))
+    assert partition.followers[B].caught_up_at == T0 + 20
