@@ -1,1 +1,76 @@
-""""""
+"""The hot loops over record batches: headers, checksums, records, varints. Floor 0 above `model`; no I/O, no state.
+
+Two twins with one behaviour: `_compiled` (Cython) and `_pure`. The compiled one is taken when it was built, unless the
+environment says PENSTOCK_PURE=1; `IMPLEMENTATION` tells which one serves. Tests run both and compare them.
+
+Invariants: nothing outside the given buffer is read, whatever its bytes claim; a kernel raises `BadBatch`, `BadCrc` or
+`BadRecord` and nothing else for bad bytes; no kernel knows a codec: payloads are decompressed by `protocol`.
+
+Read `shapes.py` first (what goes in and out), then `_pure.py`. May import `model`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from penstock.kernels.shapes import (
+    HEADER_BYTES,
+    BadBatch,
+    BadBytes,
+    BadCrc,
+    BadRecord,
+    BatchHeader,
+    Record,
+    RecordFacts,
+    RecordSpan,
+)
+
+if TYPE_CHECKING or os.environ.get("PENSTOCK_PURE") == "1":
+    from penstock.kernels import _pure as _chosen
+else:
+    try:
+        from penstock.kernels import _compiled as _chosen
+    except ImportError:
+        # Built without a compiler.
+        from penstock.kernels import _pure as _chosen
+
+IMPLEMENTATION: str = _chosen.IMPLEMENTATION
+
+check_batch = _chosen.check_batch
+crc32c = _chosen.crc32c
+crc_holds = _chosen.crc_holds
+decode_records = _chosen.decode_records
+encode_records = _chosen.encode_records
+index_records = _chosen.index_records
+read_header = _chosen.read_header
+retime = _chosen.retime
+scan_batches = _chosen.scan_batches
+splice_records = _chosen.splice_records
+stamp = _chosen.stamp
+walk_records = _chosen.walk_records
+
+__all__ = [
+    "HEADER_BYTES",
+    "IMPLEMENTATION",
+    "BadBatch",
+    "BadBytes",
+    "BadCrc",
+    "BadRecord",
+    "BatchHeader",
+    "Record",
+    "RecordFacts",
+    "RecordSpan",
+    "check_batch",
+    "crc32c",
+    "crc_holds",
+    "decode_records",
+    "encode_records",
+    "index_records",
+    "read_header",
+    "retime",
+    "scan_batches",
+    "splice_records",
+    "stamp",
+    "walk_records",
+]

@@ -1,0 +1,134 @@
+"""What both twins take, give and raise. The tuples are made by the million, so they hold plain numbers and bytes."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+from penstock.model.errors import PenstockError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+HEADER_BYTES: Final = 61
+"""A batch of format 2 begins with this many bytes; its records, or their compressed blob, follow."""
+
+CODEC_MASK: Final = 0x07
+
+
+class BatchHeader(NamedTuple):
+    """The header of a batch. `size` counts the whole batch, with the twelve bytes that its length field leaves out."""
+
+    base_offset: int
+    size: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+
+class RecordFacts(NamedTuple):
+    """What a walk over the records saw. With no records: zeros, index -1 and dense."""
+
+    min_timestamp_delta: int
+    max_timestamp_delta: int
+    max_timestamp_index: int
+    null_keys: int
+    dense: bool
+
+
+class Record(NamedTuple):
+    """One record with its absolute offset and timestamp.
+
+    Header keys are UTF-8; bytes that are not become lone surrogates, so that encoding gives the same bytes back.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class RecordSpan(NamedTuple):
+    """Where a record lies in its payload: `[rest, end)` is what follows its offset delta, key length first."""
+
+    rest: int
+    end: int
+    offset_delta: int
+    timestamp_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+class BadBytes(PenstockError):  # noqa: N818  # named for what was found
+    """Bytes that are not what a batch is made of."""
+
+
+class BadBatch(BadBytes):
+    """The header is cut short, of another format, or names an impossible size."""
+
+
+class BadCrc(BadBytes):
+    """The batch is whole and its checksum is another one."""
+
+    def __init__(self, stored: int, computed: int) -> None:
+        super().__init__(f"the batch has CRC-32C {computed:08x} and claims {stored:08x}")
+        self.stored, self.computed = stored, computed
+
+
+class BadRecord(BadBytes):
+    """Record `index` of a batch, or what follows the last one, does not parse."""
+
+    def __init__(self, index: int, why: str) -> None:
+        super().__init__(f"record {index}: {why}")
+        self.index, self.why = index, why
+
+
+# The reasons, by the number with which the walkers of both twins return.
+FINE: Final = 0
+LENGTH: Final = 1
+TOO_LONG: Final = 2
+TIMESTAMP: Final = 3
+OFFSET: Final = 4
+KEY_LENGTH: Final = 5
+KEY: Final = 6
+VALUE_LENGTH: Final = 7
+VALUE: Final = 8
+HEADER_COUNT: Final = 9
+HEADER_KEY: Final = 10
+HEADER_VALUE: Final = 11
+LEFT_INSIDE: Final = 12
+LEFT_AFTER: Final = 13
+COUNT: Final = 14
+
+REASONS: Final = (
+    "",
+    "its length is no varint or negative",
+    "it is longer than the bytes that are left",
+    "its timestamp delta is no varint",
+    "its offset delta is no varint",
+    "its key length is no varint or below -1",
+    "its key runs past its end",
+    "its value length is no varint or below -1",
+    "its value runs past its end",
+    "its header count is no varint or negative",
+    "the key of a header is no varint length with that many bytes",
+    "the value of a header is no varint length with that many bytes",
+    "it has bytes left over after its last header",
+    "bytes are left over after the last record",
+    "the record count is negative",
+)
