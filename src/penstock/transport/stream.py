@@ -95,7 +95,7 @@ class FrameStream(asyncio.BufferedProtocol):
     def opened(self) -> None:
         """The connection stands."""
 
-    def frame(self, frame: bytearray) -> bool:  # noqa: ARG002  for subclasses
+    def frame(self, frame: bytearray) -> bool:
         """One whole frame without its size. True when it is finished with; else `done` must follow."""
         raise AssertionError("a stream without a reader")
 
@@ -119,7 +119,7 @@ class FrameStream(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(_WRITE_HIGH_BYTES, _WRITE_LOW_BYTES)
         self.opened()
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the loop's guess is worse than ours
+    def get_buffer(self, sizehint: int) -> memoryview:
         if self._own is not None:
             return memoryview(self._own)[self._filled :]
         head = len(self._head)

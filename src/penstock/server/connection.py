@@ -1,0 +1,416 @@
+"""One client's connection: requests in, one at a time, replies out in the same order.
+
+A request that is answered at once costs no task and no future. One that waits gets a slot; replies leave from the
+head of the line of slots. The next request starts when the previous one has left `do`: a plain awaitable keeps it
+back, `Later` (only Produce returns it) does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from penstock.model.errors import UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION, Refused
+from penstock.protocol.codec import decode, parts_size
+from penstock.protocol.frame import encode_response_parts, frame_response, read_request_header
+from penstock.protocol.registry import API_VERSIONS, APIS
+from penstock.protocol.wire import Malformed
+from penstock.server.context import (
+    ANONYMOUS,
+    NO_REPLY,
+    Context,
+    Disconnect,
+    Encoded,
+    Later,
+    ListenerInfo,
+    Principal,
+)
+from penstock.server.dispatch import Route, route_key
+from penstock.server.quotas import UNLIMITED
+from penstock.transport.net import plain_host
+from penstock.transport.stream import FrameStream
+
+if TYPE_CHECKING:
+    from penstock.server.reception import Reception
+
+_log = logging.getLogger(__name__)
+
+
+class State(Enum):
+    """How far a connection has come. A plaintext one is authenticated (as nobody) from the start."""
+
+    NEW = "new"
+    TLS_HANDSHAKE = "TLS handshake"
+    SASL = "SASL exchange"
+    AUTHENTICATED = "authenticated"
+    REAUTHENTICATING = "authenticating again"
+    CLOSED = "closed"
+
+
+class _Slot:
+    """A reply's place in line."""
+
+    __slots__ = (
+        "blocking",
+        "connection",
+        "correlation_id",
+        "ctx",
+        "future",
+        "lined_up",
+        "parts",
+        "route",
+        "size",
+        "started_ms",
+        "then",
+    )
+
+    def __init__(
+        self, connection: Connection, ctx: Context, route: Route, correlation_id: int, size: int, started_ms: float
+    ) -> None:
+        self.connection = connection
+        self.ctx = ctx
+        self.route = route
+        self.correlation_id = correlation_id
+        self.size = size
+        self.started_ms = started_ms
+        self.blocking = False
+        self.lined_up = False
+        self.parts: list[Any] | None = None
+        self.future: asyncio.Future[Any] | None = None
+        self.then: Callable[[Any], Any] | None = None
+
+    def settled(self, future: asyncio.Future[Any]) -> None:
+        self.connection.settle(self, future)
+
+
+class Connection(FrameStream):
+    """The life of the requests of one connection. See `context.py` for what a handler may return."""
+
+    __slots__ = (
+        "_busy",
+        "_closed_callbacks",
+        "_draining",
+        "_muted",
+        "_slots",
+        "_waiting",
+        "client_host",
+        "client_port",
+        "dialled",
+        "fetch_session",
+        "idle_slot",
+        "listener",
+        "number",
+        "principal",
+        "reception",
+        "requests",
+        "software",
+        "state",
+    )
+
+    def __init__(self, reception: Reception, listener: ListenerInfo) -> None:
+        super().__init__(reception.loop, reception.intake, reception.frame_bytes_max)
+        self.reception = reception
+        self.listener = listener
+        self.number = reception.number()
+        self.state = State.NEW
+        self.principal: Principal = ANONYMOUS
+        self.software = ("", "")
+        self.fetch_session: Any = None
+        self.client_host = ""
+        self.client_port = 0
+        self.dialled = ("", 0)
+        self.requests = 0
+        self.idle_slot = 0
+        self._busy = False  # a request has not left `do`
+        self._muted: asyncio.TimerHandle | None = None
+        self._draining = False
+        self._slots: list[_Slot] = []  # replies that are not ready, and ready ones behind them
+        self._waiting: list[tuple[bytearray, float]] = []  # frames that may not start yet, and when they came
+        self._closed_callbacks: list[Callable[[], None]] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.client_host}:{self.client_port} on {self.listener.name}"
+
+    # Coming and going.
+
+    def opened(self) -> None:
+        assert self.transport is not None
+        # A peer that is gone already has no name any more; its connection ends with the first read.
+        peer = self.transport.get_extra_info("peername") or ("", 0)
+        mine = self.transport.get_extra_info("sockname") or ("", 0)
+        self.client_host, self.client_port = plain_host(peer[0]), peer[1]
+        self.dialled = (plain_host(mine[0]), mine[1])
+        if not self.reception.admit(self):
+            self.abort()
+            return
+        self.state = State.AUTHENTICATED
+
+    def lost(self, cause: Exception | None) -> None:
+        self.state = State.CLOSED
+        if cause is not None:
+            _log.debug("the connection from %s broke: %s", self, cause)
+        for slot in self._slots:
+            # A wait (a long poll) ends with its asker. A task may be in the middle of something; it runs on.
+            if slot.blocking and slot.future is not None and not isinstance(slot.future, asyncio.Task):
+                slot.future.cancel()
+        self._slots.clear()
+        self._waiting.clear()
+        if self._muted is not None:
+            self._muted.cancel()
+        self.reception.dismiss(self)
+        callbacks, self._closed_callbacks = self._closed_callbacks, None
+        for callback in callbacks or ():
+            callback()
+
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        if self.state is State.CLOSED:
+            callback()
+        elif self._closed_callbacks is None:
+            self._closed_callbacks = [callback]
+        else:
+            self._closed_callbacks.append(callback)
+
+    def idle(self) -> bool:
+        """The wheel heard nothing for `connections.max.idle.ms`. Whoever waits for us is not idle."""
+        if self.in_flight and not self.backed_up:
+            return False
+        _log.debug("the connection from %s is closed: idle", self)
+        self.abort()
+        return True
+
+    def drain(self) -> None:
+        """Starts no further request; closes when those that run are answered."""
+        self._draining = True
+        self._drop_waiting()
+        self._close_when_answered()
+
+    def refused(self, why: str) -> None:
+        self._misbehaved(why)
+
+    def failed(self, why: str, cause: Exception) -> None:
+        _log.error("the connection from %s is cut: %s: %s", self, why, cause)
+
+    def _misbehaved(self, why: str) -> None:
+        self.reception.malformed += 1
+        self.reception.sparing.warning(
+            "malformed " + self.client_host, "the connection from %s is closed: %s", self, why
+        )
+
+    # Requests.
+
+    def frame(self, frame: bytearray) -> bool:
+        now = self.reception.clock.monotonic_ms()
+        if not self._waiting and self._may_start(frame):
+            return self._serve(frame, now)
+        if self._draining:
+            return True
+        self._waiting.append((frame, now))
+        return False
+
+    def _may_start(self, frame: bytearray) -> bool:
+        if self._slots and (self._busy or frame[:2] != b"\0\0"):
+            return False  # only a Produce (key 0) may start while a Produce waits for its acks
+        return self._outbox is None and self._muted is None and not self._draining
+
+    def _start_waiting(self) -> None:
+        """Starts what was kept back, as far as it may go now."""
+        waiting = self._waiting
+        while waiting and not self.closing and self._may_start(waiting[0][0]):
+            frame, received_ms = waiting.pop(0)
+            if self._serve(frame, received_ms):
+                self.done(len(frame))
+
+    def drained(self) -> None:
+        self._start_waiting()
+        self._close_when_answered()
+
+    def mute(self, duration_ms: float) -> None:
+        if self._muted is not None:
+            self._muted.cancel()
+        self._muted = self.loop.call_later(duration_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._start_waiting()
+
+    def _serve(self, frame: bytearray, received_ms: float) -> bool:
+        """Runs one request; True when it is finished with, False when its reply is still to come."""
+        reception = self.reception
+        try:
+            header, body = read_request_header(frame)
+            key, version = header.request_api_key, header.request_api_version
+            route = reception.dispatch.routes.get(route_key(key, version)) or reception.dispatch.route(key, version)
+            if route is None:
+                return self._unserved(key, version, header.correlation_id)
+            request, end = decode(route.request_class, version, frame, body)
+            if end != len(frame):
+                raise Malformed(f"{len(frame) - end} bytes follow the {route} request")
+        except Malformed as broken:
+            self._misbehaved(str(broken))
+            self.close()
+            return True
+        except Exception:  # a handler that cannot be imported
+            _log.exception("a request from %s cannot be served", self)
+            self.close()
+            return True
+        started_ms = reception.clock.monotonic_ms()
+        route.requests += 1
+        route.metrics.request_bytes += len(frame) + 4
+        self.requests += 1
+        ctx = Context(
+            reception.node,
+            key,
+            version,
+            header.client_id,
+            received_ms,
+            received_ms + reception.request_timeout_ms,
+            self.principal,
+            self.listener,
+            self.client_host,
+            self.dialled,
+            self,
+        )
+        slot = _Slot(self, ctx, route, header.correlation_id, len(frame), started_ms)
+        try:
+            return self._conclude(slot, route.handle(ctx, request))
+        except Exception as failure:  # whatever a handler raises harms its own connection only
+            return self._excuse(slot, failure)
+
+    def _unserved(self, key: int, version: int, correlation_id: int) -> bool:
+        """Only ApiVersions is answered, in version 0 that all know: a client newer than we finds out that way."""
+        api = APIS[key]
+        if key != API_VERSIONS:
+            self._misbehaved(f"{api.name} v{version} is not served")
+            self.close()
+            return True
+        response_class = api.response()
+        known = response_class.ApiVersion(api_key=key, min_version=api.min, max_version=api.max)
+        reply = response_class(error_code=UNSUPPORTED_VERSION.code, api_keys=[known])
+        self.send(encode_response_parts(correlation_id, reply, key, 0))
+        return True
+
+    # Replies.
+
+    def _conclude(self, slot: _Slot, outcome: Any) -> bool:
+        """Deals with what a handler, or the awaitable that it gave, came up with."""
+        if outcome.__class__ is slot.route.response_class:
+            return self._finish(slot, self._encoded(slot, outcome))
+        if outcome is NO_REPLY:
+            return self._finish(slot, [])
+        if isinstance(outcome, Later):
+            slot.then = outcome.then
+            return self._wait(slot, outcome.future, blocking=False)
+        if isinstance(outcome, Encoded):
+            parts = frame_response(slot.correlation_id, list(outcome.parts), slot.route.api, slot.route.version)
+            self._throttle_ms(slot, parts)
+            return self._finish(slot, parts)
+        return self._wait(slot, outcome, blocking=True)
+
+    def _wait(self, slot: _Slot, awaitable: Any, *, blocking: bool) -> bool:
+        future: asyncio.Future[Any] = asyncio.ensure_future(awaitable, loop=self.loop)
+        if not slot.lined_up:
+            slot.lined_up = True
+            self._slots.append(slot)
+        slot.future = future
+        slot.blocking = self._busy = blocking
+        future.add_done_callback(slot.settled)
+        return False
+
+    def settle(self, slot: _Slot, future: asyncio.Future[Any]) -> None:
+        """What a request waited for is there."""
+        if self.state is State.CLOSED:
+            if not future.cancelled():
+                future.exception()  # nobody is left to be told; looking at it keeps asyncio from complaining
+            return
+        if slot.blocking:
+            slot.blocking = self._busy = False
+        try:
+            outcome = future.result()
+            if slot.then is not None:
+                then, slot.then = slot.then, None
+                outcome = then(outcome)
+            finished = self._conclude(slot, outcome)
+        except (Exception, asyncio.CancelledError) as failure:
+            finished = self._excuse(slot, failure)
+        if finished:
+            self.done(slot.size)
+        self._start_waiting()
+        self._close_when_answered()
+
+    def _finish(self, slot: _Slot, parts: list[Any]) -> bool:
+        """Sends a reply, or keeps it in line behind earlier ones. An empty one takes no place in the line."""
+        metrics, received_ms = slot.route.metrics, slot.ctx.received_ms
+        metrics.queued_ms += slot.started_ms - received_ms
+        metrics.total.observe(self.reception.clock.monotonic_ms() - received_ms)
+        if parts:
+            metrics.response_bytes += 4 + int.from_bytes(parts[0][:4], "big")
+        if slot.lined_up:
+            slot.parts = parts
+            self._flush()
+        elif self._slots and parts:
+            slot.parts = parts
+            self._slots.append(slot)
+        elif parts:
+            self.send(parts)
+        return True
+
+    def _flush(self) -> None:
+        """Sends the replies at the head of the line that are ready."""
+        slots = self._slots
+        ready: list[Any] = []
+        while slots and slots[0].parts is not None:
+            ready += slots.pop(0).parts or ()
+        if ready:
+            self.send(ready)
+
+    def _encoded(self, slot: _Slot, message: Any) -> list[Any]:
+        route = slot.route
+        parts = encode_response_parts(slot.correlation_id, message, route.api.key, route.version)
+        if route.has_error_code and message.error_code:
+            route.metrics.errors += 1
+        throttle_ms = self._throttle_ms(slot, parts)
+        if throttle_ms and route.has_throttle_time:
+            message.throttle_time_ms = throttle_ms
+            parts = encode_response_parts(slot.correlation_id, message, route.api.key, route.version)
+        return parts
+
+    def _throttle_ms(self, slot: _Slot, parts: list[Any]) -> int:
+        """Charges the request. A client over its quota is told to pause, and muted for as long."""
+        quotas = self.reception.quotas
+        if quotas is UNLIMITED:
+            return 0
+        handling_ms = self.reception.clock.monotonic_ms() - slot.started_ms
+        throttle_ms = quotas.throttle_ms(slot.ctx, slot.size + 4, parts_size(parts), handling_ms)
+        if throttle_ms > 0:
+            self.mute(throttle_ms)
+        return throttle_ms
+
+    def _excuse(self, slot: _Slot, failure: BaseException) -> bool:
+        """A request went wrong: the client gets an error if its reply can hold one, else the connection ends."""
+        route = slot.route
+        if isinstance(failure, Disconnect):
+            self.reception.sparing.warning(
+                f"{route} {failure.why}", "the connection from %s is closed by %s: %s", self, route, failure.why
+            )
+            self.close()
+            return True
+        route.metrics.unexpected += 1
+        _log.error("%s from %s failed", route, self, exc_info=failure)
+        if not route.has_error_code:
+            self.close()
+            return True
+        error = failure.error if isinstance(failure, Refused) else UNKNOWN_SERVER_ERROR
+        reply = route.response_class(error_code=error.code)
+        return self._finish(slot, self._encoded(slot, reply))
+
+    def _drop_waiting(self) -> None:
+        while self._waiting:
+            frame, _ = self._waiting.pop()
+            self.done(len(frame))
+
+    def _close_when_answered(self) -> None:
+        if self._draining and not self._slots and not self.backed_up:
+            self.close()

@@ -1,0 +1,139 @@
+"""From (API key, version) to the handler that answers it. Handlers are imported at the first request of their key."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from penstock.protocol.registry import APIS, Api
+from penstock.server.context import Handler
+from penstock.server.request_metrics import ApiMetrics
+
+SERVED: Final = (
+    "ApiVersions",
+    "Metadata",
+    "Produce",
+    "Fetch",
+    "ListOffsets",
+    "OffsetForLeaderEpoch",
+    "FindCoordinator",
+    "CreateTopics",
+    "DeleteTopics",
+    "CreatePartitions",
+    "DeleteRecords",
+    "DescribeConfigs",
+    "AlterConfigs",
+    "IncrementalAlterConfigs",
+    "DescribeCluster",
+    "DescribeTopicPartitions",
+    "DescribeLogDirs",
+    "AlterReplicaLogDirs",
+    "InitProducerId",
+    "DescribeProducers",
+    "DescribeQuorum",
+    "UpdateFeatures",
+)
+
+# Version 6 of InitProducerId is marked unstable in 4.3 and hidden by default.
+_NEWEST_STABLE: Final = {"InitProducerId": 5}
+
+# librdkafka switches compression off unless it sees Produce from 0 on, although 0-2 are refused when they come.
+_OLDEST_TOLD: Final = {"Produce": 0}
+
+PRODUCE: Final = 0
+
+
+class Route:
+    """One version of one API: what to decode, whom to call, what to count."""
+
+    __slots__ = (
+        "api",
+        "handle",
+        "has_error_code",
+        "has_throttle_time",
+        "metrics",
+        "request_class",
+        "requests",
+        "response_class",
+        "version",
+    )
+
+    def __init__(self, api: Api, version: int, handle: Handler, metrics: ApiMetrics) -> None:
+        self.api = api
+        self.version = version
+        self.handle = handle
+        self.metrics = metrics
+        self.requests = 0
+        self.request_class: type[Any] = api.request()
+        self.response_class: type[Any] = api.response()
+        names = {field.name for field in dataclasses.fields(self.response_class)}
+        self.has_error_code = "error_code" in names
+        self.has_throttle_time = "throttle_time_ms" in names
+
+    def __str__(self) -> str:
+        return f"{self.api.name} v{self.version}"
+
+
+class Dispatch:
+    """The APIs of one node. `routes` is keyed by `route_key` and filled as versions are asked for."""
+
+    __slots__ = ("_handlers", "_served", "metrics", "routes")
+
+    def __init__(
+        self, served: Sequence[str] = SERVED, *, unstable: bool = False, handlers: dict[str, Handler] | None = None
+    ) -> None:
+        """`unstable` is `unstable.api.versions.enable`; `handlers` stand in for modules, by API name."""
+        self._served: dict[int, tuple[int, int]] = {}
+        for api in APIS.values():
+            if api.name in served:
+                newest = api.max if unstable else _NEWEST_STABLE.get(api.name, api.max)
+                self._served[api.key] = (api.min, newest)
+        self._handlers: dict[int, Handler] = {
+            api.key: handlers[api.name] for api in APIS.values() if handlers and api.name in handlers
+        }
+        self.routes: dict[int, Route] = {}
+        self.metrics: dict[int, ApiMetrics] = {}
+
+    def advertised(self) -> Sequence[tuple[int, int, int]]:
+        """(key, lowest version, highest version) as ApiVersions tells it, ordered by key."""
+        return [
+            (key, _OLDEST_TOLD.get(APIS[key].name, first), last) for key, (first, last) in sorted(self._served.items())
+        ]
+
+    def route(self, key: int, version: int) -> Route | None:
+        """The route of a request, or None when this node does not serve that version of it."""
+        found = self.routes.get(route_key(key, version))
+        if found is None:
+            first, last = self._served.get(key, (0, -1))
+            if not first <= version <= last:
+                return None
+            found = Route(APIS[key], version, self._handler(key), self._metrics(key))
+            self.routes[route_key(key, version)] = found
+        return found
+
+    def override(self, name: str, wrap: Callable[[Handler], Handler]) -> None:
+        """Replaces an API's handler by `wrap(handler)`. The test kit makes requests fail with it."""
+        (key,) = (api.key for api in APIS.values() if api.name == name)
+        self._handlers[key] = wrapped = wrap(self._handler(key))
+        for route in self.routes.values():
+            if route.api.key == key:
+                route.handle = wrapped
+
+    def _handler(self, key: int) -> Handler:
+        handler = self._handlers.get(key)
+        if handler is None:
+            handler = import_module(f"penstock.server.handlers.{APIS[key].module}").handle
+            self._handlers[key] = handler
+        return handler
+
+    def _metrics(self, key: int) -> ApiMetrics:
+        metrics = self.metrics.get(key)
+        if metrics is None:
+            metrics = self.metrics[key] = ApiMetrics(key, APIS[key].name)
+        return metrics
+
+
+def route_key(key: int, version: int) -> int:
+    return key << 16 | version & 0xFFFF

@@ -1,0 +1,158 @@
+"""The admin port: `/metrics`, `/healthz` and `/readyz` over the least HTTP/1.1 that scrapers and probes need.
+
+One request per connection, GET or HEAD, no body. Heads over 8 KB, slow clients and more connections than a few are
+cut off, because this port shares the loop with everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from penstock.model.ports import Net
+from penstock.server.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+HEAD_BYTES_MAX = 8 << 10
+CONNECTIONS_MAX = 32
+PATIENCE_S = 5.0
+
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+Reasons = Callable[[], list[str]]
+"""Why the node is not well, or not ready; empty when it is."""
+
+
+class Page(NamedTuple):
+    """A reply: status, media type and body."""
+
+    status: int
+    media_type: str
+    body: bytes
+
+
+class AdminServer:
+    """The listener of the admin port and the pages behind it."""
+
+    __slots__ = ("_bound", "_connections", "_health", "_loop", "_metrics", "_readiness", "host", "port")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, metrics: Metrics, *, health: Reasons, readiness: Reasons
+    ) -> None:
+        self._loop = loop
+        self._metrics = metrics
+        self._health = health
+        self._readiness = readiness
+        self._connections: set[_Exchange] = set()
+        self._bound: Any = None
+        self.host = ""
+        self.port = 0
+
+    async def open(self, net: Net, host: str, port: int) -> None:
+        self._bound = await net.listen(host, port, lambda: _Exchange(self._loop, self._answer, self._connections))
+        self.host, self.port = host, self._bound.port
+        _log.info("metrics and health on http://%s:%d", host or "*", self.port)
+
+    def close(self) -> None:
+        if self._bound is not None:
+            self._bound.close()
+        for exchange in list(self._connections):
+            exchange.abort()
+
+    def _answer(self, path: str) -> Page:
+        if path == "/metrics":
+            return Page(200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.page().encode())
+        if path == "/healthz":
+            return _verdict(self._health(), "healthy")
+        if path == "/readyz":
+            return _verdict(self._readiness(), "ready")
+        return Page(404, "text/plain; charset=utf-8", b"there are /metrics, /healthz and /readyz\n")
+
+
+def _verdict(reasons: list[str], word: str) -> Page:
+    body = json.dumps({"status": word if not reasons else f"not {word}", "reasons": reasons}).encode() + b"\n"
+    return Page(503 if reasons else 200, "application/json", body)
+
+
+class _Exchange(asyncio.Protocol):
+    """One connection: a request head in, a page out, closed."""
+
+    __slots__ = ("_answer", "_head", "_loop", "_peers", "_replied", "_timer", "_transport")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, answer: Callable[[str], Page], peers: set[_Exchange]) -> None:
+        self._loop = loop
+        self._answer = answer
+        self._peers = peers
+        self._head = bytearray()
+        self._replied = False
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if len(self._peers) >= CONNECTIONS_MAX:
+            transport.abort()
+            return
+        self._peers.add(self)
+        self._timer = self._loop.call_later(PATIENCE_S, self.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._peers.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        if self._replied:
+            return
+        self._head += data
+        end = self._head.find(b"\r\n\r\n")
+        if end < 0 and len(self._head) <= HEAD_BYTES_MAX:
+            return
+        if end < 0 or end > HEAD_BYTES_MAX:
+            self._reply(Page(431, "text/plain", b"the request is too large\n"))
+            return
+        self._serve(bytes(self._head[: self._head.find(b"\r\n")]))
+
+    def _serve(self, line: bytes) -> None:
+        words = line.decode("latin-1").split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            self._reply(Page(400, "text/plain", b"this is no HTTP/1.1 request\n"))
+            return
+        method, target, _ = words
+        if method not in ("GET", "HEAD"):
+            self._reply(Page(405, "text/plain", b"only GET and HEAD\n"))
+            return
+        try:
+            page = self._answer(target.partition("?")[0])
+        except Exception:  # a broken page must not end the node
+            _log.exception("the admin page %s failed", target)
+            page = Page(500, "text/plain", b"this page failed; the log says why\n")
+        self._reply(page, body=method == "GET")
+
+    def _reply(self, page: Page, *, body: bool = True) -> None:
+        assert self._transport is not None
+        self._replied = True
+        head = (
+            f"HTTP/1.1 {page.status} {_REASONS[page.status]}\r\n"
+            f"Content-Type: {page.media_type}\r\nContent-Length: {len(page.body)}\r\nConnection: close\r\n\r\n"
+        ).encode("latin-1")
+        self._transport.write(head + page.body if body else head)
+        self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

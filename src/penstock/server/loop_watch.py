@@ -1,0 +1,74 @@
+"""How late the event loop runs, and who held it: a histogram of lag, and the stack of a callback that took too long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+import traceback
+from types import FrameType
+
+from penstock.server.request_metrics import Timing
+
+_log = logging.getLogger(__name__)
+
+TICK_S = 0.05
+STALL_MS = 100.0
+
+
+class LoopWatch:
+    """A timer every 50 ms that measures by how much it is late.
+
+    Each tick also winds an interval timer of the kernel for a moment after the next one. If the loop is held so
+    long that the alarm rings, its handler runs in the middle of the guilty callback and finds that on the stack. No
+    thread, and one system call a tick. Only the main thread may do that, and only if nobody else uses the alarm;
+    otherwise a stall is logged without its stack.
+    """
+
+    __slots__ = ("_alarmed", "_due", "_loop", "_stack", "_timer", "lag", "stalls")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._alarmed = False
+        self._stack = ""
+        self.lag = Timing()
+        self.stalls = 0
+
+    def start(self) -> None:
+        self._alarmed = (
+            threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+        )
+        if self._alarmed:
+            signal.signal(signal.SIGALRM, self._rang)
+        self._wind()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._alarmed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            self._alarmed = False
+
+    def _wind(self) -> None:
+        self._due = self._loop.time() + TICK_S
+        self._timer = self._loop.call_at(self._due, self._tick)
+        if self._alarmed:
+            signal.setitimer(signal.ITIMER_REAL, TICK_S + STALL_MS / 1000)
+
+    def _tick(self) -> None:
+        late_ms = max(0.0, (self._loop.time() - self._due) * 1000)
+        self.lag.observe(late_ms)
+        if late_ms > STALL_MS or self._stack:
+            self.stalls += 1
+            _log.warning("the loop was held for about %.0f ms%s", late_ms, self._stack and f" by\n{self._stack}")
+            self._stack = ""
+        self._wind()
+
+    def _rang(self, _number: int, frame: FrameType | None) -> None:
+        # Runs between two steps of whatever holds the loop: only remember, the next tick tells.
+        self._stack = "".join(traceback.format_stack(frame, 12)).rstrip()

@@ -1,0 +1,153 @@
+"""Metrics at scrape: sources are asked for their numbers, which are written as Prometheus text.
+
+Names are those that Strimzi's JMX rules and kafka_exporter give to Kafka's metrics, so existing dashboards fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from penstock.server.dispatch import Dispatch
+    from penstock.server.listener import Listeners
+    from penstock.server.loop_watch import LoopWatch
+
+COUNTER = "counter"
+GAUGE = "gauge"
+SUMMARY = "summary"
+HISTOGRAM = "histogram"
+
+_QUANTILES = (0.5, 0.95, 0.99, 0.999)
+
+
+class Sample(NamedTuple):
+    """One number. `name` may carry a suffix (`_count`, `_sum`) of the metric that `type` and `help` describe."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+    type: str
+    help: str
+
+
+Source: TypeAlias = Callable[[], Iterable[tuple[str, dict[str, str], float, str, str]]]
+
+
+class Metrics:
+    """The sources of one node. A source that fails is left out of the page and named on it."""
+
+    __slots__ = ("_sources",)
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Source] = {}
+
+    def register(self, name: str, source: Source) -> None:
+        """`source` yields (name, labels, value, type, help); `name` is only for its own failures."""
+        self._sources[name] = source
+
+    def page(self) -> str:
+        """The whole page in the text format 0.0.4; samples of one metric stand together."""
+        families: dict[str, list[str]] = {}
+        for source_name, source in self._sources.items():
+            try:
+                for name, labels, value, kind, words in source():
+                    family = _family(name, kind)
+                    lines = families.get(family)
+                    if lines is None:
+                        lines = families[family] = [f"# HELP {family} {_escaped(words)}", f"# TYPE {family} {kind}"]
+                    lines.append(f"{name}{_labels(labels)} {_number(value)}")
+            except Exception as failure:  # one broken source must not hide all the others
+                families[f" {source_name}"] = [f"# {source_name} failed: {_escaped(repr(failure))}"]
+        return "\n".join(line for lines in families.values() for line in lines) + "\n"
+
+
+def _family(name: str, kind: str) -> str:
+    if kind in (SUMMARY, HISTOGRAM):
+        for suffix in ("_count", "_sum", "_bucket"):
+            if name.endswith(suffix):
+                return name.removesuffix(suffix)
+    return name
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    pairs = ",".join(f'{name}="{_quoted(value)}"' for name, value in labels.items())
+    return f"{{{pairs}}}"
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _escaped(words: str) -> str:
+    return words.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else repr(float(value)).replace("inf", "+Inf").replace("nan", "NaN")
+
+
+def request_samples(dispatch: Dispatch) -> Iterator[Sample]:
+    """Kafka's RequestMetrics."""
+    prefix = "kafka_network_requestmetrics_"
+    for route in dispatch.routes.values():
+        labels = {"request": route.api.name, "version": str(route.version)}
+        yield Sample(prefix + "requests_total", labels, route.requests, COUNTER, "Requests by API and version")
+    for metrics in dispatch.metrics.values():
+        labels = {"request": metrics.name}
+        yield Sample(prefix + "requestbytes_total", labels, metrics.request_bytes, COUNTER, "Bytes of requests")
+        yield Sample(prefix + "responsebytes_total", labels, metrics.response_bytes, COUNTER, "Bytes of replies")
+        yield Sample(
+            prefix + "errors_total", labels, metrics.errors, COUNTER, "Replies with an error code of their own"
+        )
+        yield Sample(
+            prefix + "unexpected_total", labels, metrics.unexpected, COUNTER, "Requests that failed in our code"
+        )
+        queued_ms = round(metrics.queued_ms, 3)
+        yield Sample(
+            prefix + "requestqueuetimems_sum", labels, queued_ms, COUNTER, "Time behind requests of the same connection"
+        )
+        name, words = prefix + "totaltimems", "Time from the last byte of a request to its reply"
+        for share in _QUANTILES:
+            quantile = {**labels, "quantile": str(share)}
+            yield Sample(name, quantile, metrics.total.quantile(share), SUMMARY, words)
+        yield Sample(name + "_sum", labels, round(metrics.total.sum_ms, 3), SUMMARY, words)
+        yield Sample(name + "_count", labels, metrics.total.count, SUMMARY, words)
+
+
+def connection_samples(listeners: Listeners) -> Iterator[Sample]:
+    """Kafka's socket-server metrics."""
+    reception = listeners.reception
+    prefix = "kafka_server_socket_server_metrics_"
+    standing: dict[str, int] = {}
+    for connection in reception.connections:
+        standing[connection.listener.name] = standing.get(connection.listener.name, 0) + 1
+    for listener in listeners:
+        labels = {"listener": listener.info.name}
+        count = standing.get(listener.info.name, 0)
+        yield Sample(prefix + "connection_count", labels, count, GAUGE, "Connections that stand")
+        yield Sample(prefix + "connection_creation_total", labels, listener.accepted, COUNTER, "Connections accepted")
+    yield Sample(prefix + "connection_close_total", {}, reception.closed, COUNTER, "Connections closed")
+    yield Sample(prefix + "connection_refused_total", {}, reception.refused, COUNTER, "Connections over a limit")
+    yield Sample(prefix + "malformed_total", {}, reception.malformed, COUNTER, "Connections closed for what they sent")
+    network = "kafka_network_socketserver_"
+    yield Sample(
+        network + "expiredconnectionskilledcount", {}, reception.wheel.expired, COUNTER, "Connections closed as idle"
+    )
+    held = reception.intake.held_bytes
+    yield Sample(network + "memorypoolused", {}, held, GAUGE, "Bytes of requests in memory")
+    if reception.intake.budget_bytes > 0:
+        left = reception.intake.budget_bytes - held
+        yield Sample(network + "memorypoolavailable", {}, left, GAUGE, "Bytes left of queued.max.request.bytes")
+
+
+def loop_samples(watch: LoopWatch) -> Iterator[Sample]:
+    """How late the event loop runs."""
+    name, words = "penstock_loop_lag_ms", "How late the loop's timer fired"
+    for share in _QUANTILES:
+        yield Sample(name, {"quantile": str(share)}, watch.lag.quantile(share), SUMMARY, words)
+    yield Sample(name + "_sum", {}, round(watch.lag.sum_ms, 3), SUMMARY, words)
+    yield Sample(name + "_count", {}, watch.lag.count, SUMMARY, words)
+    yield Sample("penstock_loop_stalls_total", {}, watch.stalls, COUNTER, "Times the loop was held over 100 ms")
