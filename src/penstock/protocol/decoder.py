@@ -8,13 +8,12 @@ Counts are checked against the bytes that are left before anything is made.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from penstock.protocol import primitives
 from penstock.protocol.source import CODES, WIDTHS, Shape, Source, default_text
 from penstock.protocol.wire import Field, Malformed, Schema
-
-READY_ARRAYS = 16
 
 
 def holds_records(schema: Schema) -> bool:
@@ -53,7 +52,6 @@ class _Decoder:
         self.shape = Shape.of(schema, version)
         self.run: list[tuple[str, str]] = []  # (struct code, target) of neighbouring fixed-width reads
         self.source.namespace.update(
-            new=object.__new__,
             read_uvarint=primitives.read_uvarint,
             long_string=primitives.long_string,
             skim_tags=primitives.skim_tags,
@@ -91,9 +89,8 @@ class _Decoder:
         """Read a struct into a new object; returns the name that holds it."""
         source = self.source
         target = source.fresh("o")
-        made = source.constant("Class", shape.schema.cls)
         self._flush()
-        source.add(f"{target} = new({made})")
+        source.add(f"{target} = {self._maker(shape.schema.cls)}()")
         for field in (*shape.absent, *shape.tagged):
             source.add(f"{target}.{field.name} = {default_text(source, shape, field)}")
         for field in shape.body:
@@ -104,6 +101,12 @@ class _Decoder:
             self._flush()
             source.add(f"{target}.unknown_tags = ()")
         return target
+
+    def _maker(self, cls: type[Any]) -> str:
+        """Makes an empty `cls`: the decoder sets every slot itself, which is cheaper than `__init__`."""
+        name = f"new_{cls.__name__}"
+        self.source.namespace.setdefault(name, partial(object.__new__, cls))
+        return name
 
     def _tags(self, shape: Shape, target: str) -> None:
         source = self.source
@@ -204,6 +207,9 @@ class _Decoder:
             present = f"if {count}:"
         else:
             present = f"if {count} >= 0:"
+        if not nullable and field.of in CODES and field.of != "uuid":
+            self._numbers(CODES[field.of], int(compact), count, target)
+            return
         with source.block(present):
             if compact:
                 source.add(f"{count} -= 1")
@@ -211,14 +217,17 @@ class _Decoder:
         with source.block("else:"):
             source.add(f"{target} = None" if nullable else f"raise null_refused({what!r})")
 
+    def _numbers(self, code: str, bias: int, count: str, target: str) -> None:
+        """An array of numbers, whose count prefix is `bias` above the count."""
+        readers = self.source.constant(f"arrays_{code}{bias}", primitives.readers_of(code, bias))
+        self.source.add(f"{target} = [*{readers}[{count}](buf, p)] if {count} != {bias} else []")
+        start = f" - {bias * WIDTHS[code]}" if bias else ""
+        self.source.add(f"p += {count} * {WIDTHS[code]}{start}")
+
     def _elements(self, shape: Shape, field: Field, target: str, count: str, what: str) -> None:
         source = self.source
         if field.of in CODES and field.of != "uuid":
-            # The struct checks the size of the buffer before it makes anything.
-            code = CODES[field.of]
-            read = source.constant(f"read_{code}", primitives.reader_of(code))
-            source.add(f"{target} = [*{read}(buf, p, {count})] if {count} else []")
-            source.add(f"p += {count} * {WIDTHS[code]}")
+            self._numbers(CODES[field.of], 0, count, target)
             return
         if field.of in shape.structs:
             least = shape.inner(field.of).least_bytes()

@@ -60,10 +60,57 @@ class _Encoder:
         return self.source.build(signature, f"encode {schema.name} v{self.shape.version}")
 
     def _flush(self) -> None:
-        if self.run:
+        if any(code[0] == "*" for code, _ in self.run):
+            self._flush_arrays()
+        elif self.run:
             pack = self.source.structs("".join(code for code, _ in self.run), "pack")
             self.source.add(f"{self.out} += {pack}({', '.join(value for _, value in self.run)})")
             self.run = []
+
+    def _flush_arrays(self) -> None:
+        """Pack arrays of numbers and the fixed-width values around them at once."""
+        pieces, values, counts, limits = [], [], [], []
+        for code, value in self.run:
+            if code[0] == "*":
+                number, compact, count = code[1:].split()
+                pieces += ["B" if compact == "1" else "i", f"*{number}"]
+                values += [f"{count} + {compact}" if compact == "1" else count, f"*{value}"]
+                counts.append(count)
+                if compact == "1":
+                    limits.append(f"{count} < 127")
+            else:
+                pieces.append(code)
+                values.append(value)
+        writers = self.source.constant("arrays", primitives.ArrayWriters(tuple(pieces)))
+        packed = f"{self.out} += {writers}[{', '.join(counts)},]({', '.join(values)})"
+        if not limits:
+            self.source.add(packed)
+        else:
+            with self.source.block(f"if {' and '.join(limits)}:"):
+                self.source.add(packed)
+            with self.source.block("else:"):
+                self._flush_long_arrays()
+        self.run = []
+
+    def _flush_long_arrays(self) -> None:
+        """The same where a count takes more than one byte."""
+        run, self.run = self.run, []
+        for code, value in run:
+            if code[0] == "*":
+                self._flush()
+                number, _, count = code[1:].split()
+                writers = self.source.constant("arrays", primitives.ArrayWriters((f"*{number}",)))
+                self.source.add(f"{self.out} += uvarint({count} + 1)")
+                self.source.add(f"{self.out} += {writers}[{count},](*{value})")
+            else:
+                self.run.append((code, value))
+        self._flush()
+
+    def _numbers(self, code: str, compact: bool, held: str) -> None:
+        """Put an array of numbers into the run."""
+        count = self.source.fresh("n")
+        self.source.add(f"{count} = len({held})")
+        self.run.append((f"*{code} {int(compact)} {count}", held))
 
     def _struct(self, shape: Shape, value: str) -> None:
         source = self.source
@@ -77,8 +124,16 @@ class _Encoder:
         if not shape.flexible:
             self._flush()
         elif shape.tagged:
-            self._flush()
-            self._tags(shape, value)
+            # Nearly every tagged field is left alone; the quick test takes a default struct by identity only.
+            silent = [self._silent(shape, field, f"{value}.{field.name}") for field in shape.tagged]
+            pending = list(self.run)
+            with source.block(f"if {' and '.join(silent)} and not {value}.unknown_tags:"):
+                self.run.append(("B", "0"))
+                self._flush()
+            with source.block("else:"):
+                self.run = pending
+                self._flush()
+                self._tags(shape, value)
         else:
             # Nearly every struct ends without tags: say so, and take it back when that was wrong.
             self.run.append(("B", "0"))
@@ -96,6 +151,16 @@ class _Encoder:
         if field.kind == "array":
             return f"{value} is None or len({value})" if shape.nullable(field) else f"{value}"
         return f"{value} != {default_text(self.source, shape, field)}"
+
+    def _silent(self, shape: Shape, field: Field, value: str) -> str:
+        """A condition: the field surely has its default."""
+        if field.default is None:
+            return f"{value} is None"
+        if field.default is STRUCT_DEFAULT:
+            return f"{value} is {default_text(self.source, shape, field)}"
+        if field.kind == "array":
+            return f"({value} is not None and not {value})" if shape.nullable(field) else f"not {value}"
+        return f"{value} == {default_text(self.source, shape, field)}"
 
     def _tags(self, shape: Shape, value: str) -> None:
         source = self.source
@@ -217,16 +282,18 @@ class _Encoder:
         compact = shape.compact(field)
         held = source.fresh("v")
         source.add(f"{held} = {value}")
+        numbers = field.of in CODES and field.of != "uuid"
+        if numbers and not shape.nullable(field):
+            self._numbers(CODES[field.of], compact, held)
+            return
         pending = list(self.run)
         with source.block(f"if {held} is None:"):
             self._null(compact, "array", shape.nullable(field), what)
         with source.block("else:"):
             self.run = pending
-            if field.of in CODES and field.of != "uuid":
+            if numbers:
+                self._numbers(CODES[field.of], compact, held)
                 self._flush()
-                code = CODES[field.of]
-                write = source.constant(f"write_{code}", primitives.writer_of(code, compact=compact))
-                source.add(f"{self.out} += {write}({held})")
             else:
                 size = source.fresh("n")
                 source.add(f"{size} = len({held}){' + 1' if compact else ''}")

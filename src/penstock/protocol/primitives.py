@@ -6,7 +6,8 @@ Positions are plain ints, buffers are bytes or memoryviews. Reading past the end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -14,23 +15,32 @@ from penstock.protocol.wire import Malformed, Unencodable
 
 STRING_BYTES_MAX = 0x7FFF
 
+_two_bytes = Struct("BB").pack
+_three_bytes = Struct("BBB").pack
+
 
 def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint of up to five bytes and the position after it."""
+    """An unsigned varint of up to five bytes and the position after it. Unrolled: it is read once per batch."""
     byte = buf[position]
-    position += 1
     if byte < 128:
-        return byte, position
+        return byte, position + 1
     value = byte & 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = buf[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 128:
-            if value > 0xFFFFFFFF:
-                raise Malformed("an unsigned varint is over 32 bits")
-            return value, position
-    raise Malformed("an unsigned varint is longer than five bytes")
+    byte = buf[position + 1]
+    if byte < 128:
+        return value | byte << 7, position + 2
+    value |= (byte & 0x7F) << 7
+    byte = buf[position + 2]
+    if byte < 128:
+        return value | byte << 14, position + 3
+    value |= (byte & 0x7F) << 14
+    byte = buf[position + 3]
+    if byte < 128:
+        return value | byte << 21, position + 4
+    value |= (byte & 0x7F) << 21
+    byte = buf[position + 4]
+    if byte > 15:
+        raise Malformed("an unsigned varint is over 32 bits")
+    return value | byte << 28, position + 5
 
 
 def long_string(buf: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -65,11 +75,15 @@ def read_varlong(buf: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def uvarint(value: int) -> bytes:
-    """`value` as an unsigned varint."""
-    if value < 128:
+    """`value` as an unsigned varint. Unrolled for sizes up to 2 MB: it is written once per batch."""
+    if value < 0x80:
         return bytes((value,))
+    if value < 0x4000:
+        return _two_bytes(value & 0x7F | 0x80, value >> 7)
+    if value < 0x200000:
+        return _three_bytes(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14)
     out = bytearray()
-    while value > 127:
+    while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
@@ -137,49 +151,49 @@ def _tag_of(entry: tuple[int, bytes | bytearray]) -> int:
     return entry[0]
 
 
-# Arrays of numbers are nearly always replica lists: the first few lengths get a ready struct each.
-_READY = 16
+class ArrayReaders(dict[int, Callable[..., tuple[Any, ...]]]):
+    """Count prefix of an array of numbers -> the struct that reads them. The prefix is `bias` above the count.
+
+    Such arrays are nearly always replica lists, so the structs of small counts are kept. A count that no buffer can
+    hold is harmless: the struct compares its size with the buffer before it makes anything.
+    """
+
+    def __init__(self, code: str, bias: int) -> None:
+        self._code = code
+        self._bias = bias
+
+    def __missing__(self, prefix: int) -> Callable[..., tuple[Any, ...]]:
+        count = prefix - self._bias
+        if count < 0:
+            raise Malformed("an array is null that may not be")
+        read = Struct(f">{count}{self._code}").unpack_from
+        if count < _KEPT_COUNT:
+            self[prefix] = read
+        return read
 
 
-def array_reader(code: str) -> Callable[[bytes | memoryview, int, int], tuple[Any, ...]]:
-    """A function (buf, position, count) -> the numbers."""
-    ready = [Struct(f">{count}{code}").unpack_from for count in range(_READY)]
-
-    def read(buf: bytes | memoryview, position: int, count: int) -> tuple[Any, ...]:
-        if count < _READY:
-            return ready[count](buf, position)
-        return Struct(f">{count}{code}").unpack_from(buf, position)
-
-    return read
+@cache
+def readers_of(code: str, bias: int) -> ArrayReaders:
+    return ArrayReaders(code, bias)
 
 
-def array_writer(code: str, *, compact: bool) -> Callable[[Sequence[Any]], bytes]:
-    """A function (numbers) -> their count prefix and the numbers."""
-    bias = 1 if compact else 0
-    prefix = "B" if compact else "i"
-    ready = [Struct(f">{prefix}{count}{code}").pack for count in range(_READY)]
+class ArrayWriters(dict[tuple[int, ...], Callable[..., bytes]]):
+    """Counts of arrays -> the struct that packs them with the fixed-width values around them.
 
-    def write(values: Sequence[Any]) -> bytes:
-        count = len(values)
-        if count < _READY:
-            return ready[count](count + bias, *values)
-        head = uvarint(count + 1) if compact else Struct(">i").pack(count)
-        return head + Struct(f">{count}{code}").pack(*values)
+    `pieces` are struct codes; an `*` before one marks an array of it, whose count comes from the key.
+    """
 
-    return write
+    def __init__(self, pieces: tuple[str, ...]) -> None:
+        self._pieces = pieces
 
-
-ARRAY_READERS: dict[str, Callable[[bytes | memoryview, int, int], tuple[Any, ...]]] = {}
-ARRAY_WRITERS: dict[tuple[str, bool], Callable[[Sequence[Any]], bytes]] = {}
+    def __missing__(self, counts: tuple[int, ...]) -> Callable[..., bytes]:
+        left = iter(counts)
+        codes = [f"{next(left)}{piece[1:]}" if piece[0] == "*" else piece for piece in self._pieces]
+        pack = Struct(">" + "".join(codes)).pack
+        if len(self) < _KEPT_WRITERS and max(counts) < _KEPT_COUNT:
+            self[counts] = pack
+        return pack
 
 
-def reader_of(code: str) -> Callable[[bytes | memoryview, int, int], tuple[Any, ...]]:
-    if code not in ARRAY_READERS:
-        ARRAY_READERS[code] = array_reader(code)
-    return ARRAY_READERS[code]
-
-
-def writer_of(code: str, *, compact: bool) -> Callable[[Sequence[Any]], bytes]:
-    if (code, compact) not in ARRAY_WRITERS:
-        ARRAY_WRITERS[code, compact] = array_writer(code, compact=compact)
-    return ARRAY_WRITERS[code, compact]
+_KEPT_COUNT = 64
+_KEPT_WRITERS = 256
