@@ -34,7 +34,7 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@echo "== tests"
-	@$(BIN)/python -m pytest -q -m "not compat and not soak" tests
+	@$(BIN)/python -m pytest -q -m "not compat" tests
 
 lint: $(STAMP)
 	@echo "== ruff"
@@ -55,7 +55,7 @@ bench: $(STAMP)
 
 soak: $(STAMP)
 	@echo "== soak: part $(PART), at most $(MINUTES) minutes"
-	@PENSTOCK_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -m soak tests/soak/test_$(PART).py
+	@PENSTOCK_SOAK=1 PENSTOCK_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(filter node,$(PART)),tests/faults,tests/faults/test_$(PART).py)
 
 clean:
 	rm -rf $(VENV) .cache build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,167 @@
+"""From a file, or from nothing, to a running node: settings, formatting, the event loop, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+from collections.abc import Callable, Mapping
+from random import SystemRandom
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.model.config import BrokerSettings
+from penstock.model.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.server.formatting import Formatted
+    from penstock.server.node import Node
+
+log = logging.getLogger("penstock.server")
+
+DEV_NODE_ID = 1
+CONTROLLER_PORT_STEP = 10_000
+PORT_MAX = 65_535
+OPEN_FILES_MIN = 64
+
+
+class Explained(NamedTuple):
+    """One property of a node: what it came to and why."""
+
+    name: str
+    value: str
+    source: str
+
+
+def load_settings(path: str) -> BrokerSettings:
+    """The settings of a `server.properties` or TOML file; `PenstockError` names everything that is wrong with it."""
+    from penstock.model.config import parse_properties, parse_toml
+
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        properties = parse_toml(text) if path.endswith(".toml") else parse_properties(text)
+    except ValueError as wrong:
+        raise PenstockError(f"{path}: {wrong}") from wrong
+    return BrokerSettings.load(properties)
+
+
+def explain_settings(settings: BrokerSettings, *, everything: bool) -> list[Explained]:
+    from penstock.model.config import value_text
+
+    rows = []
+    for name in sorted(settings):
+        given = name in settings.properties
+        if given or everything:
+            rows.append(Explained(name, value_text(settings[name]) or "", "file" if given else "default"))
+    return rows
+
+
+def idle_properties(settings: BrokerSettings) -> list[tuple[str, str]]:
+    """The given properties that change nothing here, and why."""
+    words = {"accepted": "has no meaning here", "later": "belongs to a part that is not built yet"}
+    return [(name, words[effect.value]) for name, effect in settings.without_effect()]
+
+
+def dev_properties(data_dir: str, *, port: int, overrides: Mapping[str, str]) -> dict[str, str]:
+    """What `penstock dev` runs with: everything on this machine, nothing to decide."""
+    controller_port = 0
+    if port:
+        step = CONTROLLER_PORT_STEP if port + CONTROLLER_PORT_STEP <= PORT_MAX else -CONTROLLER_PORT_STEP
+        controller_port = port + step
+    properties = {
+        "node.id": str(DEV_NODE_ID),
+        "process.roles": "broker,controller",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port or 1}",
+        "log.dirs": f"{data_dir.rstrip('/')}/node-{DEV_NODE_ID}",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    properties.update(overrides)
+    return properties
+
+
+def dev_node(data_dir: str, *, port: int, overrides: Mapping[str, str]) -> Node:
+    """A node that formats its directory itself when it is new."""
+    return _node(BrokerSettings.load(dev_properties(data_dir, port=port, overrides=overrides)), formats_itself=True)
+
+
+def configured_node(settings: BrokerSettings) -> Node:
+    """A node whose directories were formatted before."""
+    return _node(settings, formats_itself=False)
+
+
+def _node(settings: BrokerSettings, *, formats_itself: bool) -> Node:
+    from penstock.server.node import Node
+    from penstock.server.ports import SystemClock
+    from penstock.storage.files import DiskFiles
+
+    return Node(
+        settings,
+        clock=SystemClock(),
+        files=DiskFiles(max_open=_open_files_max()),
+        random=SystemRandom(),
+        formats_itself=formats_itself,
+    )
+
+
+def format_node(settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool) -> Formatted:
+    """Prepares the directories of a new node; answers what was done."""
+    from penstock.server.node import format_for
+    from penstock.server.ports import SystemClock
+    from penstock.storage.files import DiskFiles
+
+    return format_for(
+        settings,
+        files=DiskFiles(max_open=OPEN_FILES_MIN),
+        clock=SystemClock(),
+        random=SystemRandom(),
+        cluster_id=cluster_id,
+        ignore_formatted=ignore_formatted,
+    )
+
+
+def _open_files_max() -> int:
+    """Half of the descriptors go to segment files, the rest to connections."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return max(OPEN_FILES_MIN, soft // 2)
+
+
+def serve(make_node: Callable[[], Node], ready: Callable[[Node], None]) -> None:
+    """Runs a node until SIGTERM or SIGINT, then stops it cleanly. A second signal stops it at once."""
+    import uvloop
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        stopping = asyncio.Event()
+
+        def on_signal() -> None:
+            if stopping.is_set():
+                log.warning("stopped at once; the next start will recover")
+                raise SystemExit(1)
+            stopping.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, on_signal)
+        node = make_node()
+        await node.start()
+        # What is loaded now lives for ever; the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
+        ready(node)
+        await stopping.wait()
+        await node.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())

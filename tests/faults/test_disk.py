@@ -1,0 +1,153 @@
+"""Torn tails, flipped bits, full and read-only disks: each gets its documented answer (docs/guides/durability.md)."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from tests.compat.processes import wait_for
+from tests.faults.node import Ledger, NodeProcess, read_all
+
+
+def fill(node: NodeProcess, topic: str, records: int) -> dict[tuple[int, int], bytes]:
+    with Ledger(node.address, topic, 1) as ledger:
+        wait_for("records", lambda: len(ledger.acknowledged) >= records, timeout_s=60)
+        ledger.finish()
+    return ledger.acknowledged
+
+
+def segments(node: NodeProcess, topic: str) -> list[Path]:
+    return sorted((node.directory / "node-1" / f"{topic}-0").glob("*.log"))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[NodeProcess]:
+    running = NodeProcess(tmp_path / "data", "log.segment.bytes=1048576")
+    running.start()
+    yield running
+    running.kill()
+
+
+def test_a_torn_tail_is_cut_and_everything_before_it_stays(node: NodeProcess) -> None:
+    node.create_topic("torn")
+    written = fill(node, "torn", 2_000)
+    node.kill()
+    last = segments(node, "torn")[-1]
+    with last.open("ab") as file:
+        file.write(last.read_bytes()[:40])  # a header that a crash cut off
+    node.start()
+    assert read_all(node.address, "torn", [0]) == written
+    again = fill(node, "torn", 100)
+    assert min(offset for _, offset in again) == len(written), "offsets go on where the good records end"
+
+
+def test_a_flipped_bit_above_the_recovery_point_cuts_the_log_there(node: NodeProcess) -> None:
+    node.create_topic("flipped")
+    written = fill(node, "flipped", 2_000)
+    node.kill()
+    last = segments(node, "flipped")[-1]
+    data = bytearray(last.read_bytes())
+    data[len(data) // 2] ^= 0x10
+    last.write_bytes(data)
+    node.start()
+    found = read_all(node.address, "flipped", [0])
+    assert 0 < len(found) < len(written)
+    assert all(written[key] == value for key, value in found.items())
+
+
+def test_a_flipped_bit_in_a_sealed_segment_reaches_the_client_as_a_bad_checksum(node: NodeProcess) -> None:
+    """The broker does not read what it serves; the checksum travels with the batch and the client finds out."""
+    node.create_topic("sealed")
+    fill(node, "sealed", 30_000)
+    assert node.stop() == 0
+    first = segments(node, "sealed")[0]
+    data = bytearray(first.read_bytes())
+    data[200] ^= 0x10
+    first.write_bytes(data)
+    node.start()
+    with pytest.raises(KafkaException) as failure:
+        read_all(node.address, "sealed", [0])
+    assert failure.value.args[0].code() == KafkaError._BAD_MSG
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MB of its own."""
+    mount = tmp_path / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "penstock-test", str(mount)], check=True)
+    yield mount
+    subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+def produce_until_refused(address: str, topic: str) -> tuple[int, int]:
+    """(records acknowledged, error code that stopped it)."""
+    producer = Producer(
+        {"bootstrap.servers": address, "message.timeout.ms": 5_000, "retries": 0, "enable.idempotence": False,
+         "logger": None, "log_level": 0}
+    )  # fmt: skip
+    acknowledged, codes = 0, []
+
+    def note(error: KafkaError | None, _: object) -> None:
+        nonlocal acknowledged
+        if error is None:
+            acknowledged += 1
+        else:
+            codes.append(error.code())
+
+    for _ in range(4_000):
+        producer.produce(topic, bytes(10_000), on_delivery=note)
+        producer.poll(0)
+        if codes:
+            break
+        if len(producer) > 50:
+            producer.flush(10)
+    producer.flush(10)
+    return acknowledged, codes[0] if codes else 0
+
+
+def test_a_full_disk_takes_its_directory_offline_and_no_other(tmp_path: Path, small_disk: Path) -> None:
+    node = NodeProcess(tmp_path / "data", f"log.dirs={tmp_path}/data/node-1,{small_disk}/logs", "num.partitions=1")
+    node.start()
+    try:
+        for name in ("one", "two"):  # fewest replicas: one goes to each directory
+            node.create_topic(name)
+        on_small = next(name for name in ("one", "two") if (small_disk / "logs" / f"{name}-0").exists())
+        other = "two" if on_small == "one" else "one"
+        acknowledged, code = produce_until_refused(node.address, on_small)
+        assert acknowledged > 0
+        assert code in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT)
+        assert len(fill(node, other, 200)) >= 200, "the other directory goes on"
+        node.kill()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+        node.start()
+        assert len(read_all(node.address, on_small, [0])) >= acknowledged, "with room again, everything is there"
+    finally:
+        node.kill()
+
+
+def test_a_read_only_directory_goes_offline_and_no_other(tmp_path: Path, small_disk: Path) -> None:
+    node = NodeProcess(tmp_path / "data", f"log.dirs={tmp_path}/data/node-1,{small_disk}/logs", "num.partitions=1")
+    node.start()
+    try:
+        for name in ("one", "two"):
+            node.create_topic(name)
+        on_small = next(name for name in ("one", "two") if (small_disk / "logs" / f"{name}-0").exists())
+        other = "two" if on_small == "one" else "one"
+        written = fill(node, on_small, 100)
+        node.kill()
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        node.start()
+        acknowledged, code = produce_until_refused(node.address, on_small)
+        assert (acknowledged, code) == (0, KafkaError.KAFKA_STORAGE_ERROR) or code == KafkaError._MSG_TIMED_OUT
+        assert len(fill(node, other, 200)) >= 200
+        node.kill()
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+        node.start()
+        assert read_all(node.address, on_small, [0]) == written
+    finally:
+        node.kill()
