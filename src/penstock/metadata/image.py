@@ -117,8 +117,8 @@ class ClusterImage:
 
     def copy(self) -> ClusterImage:
         """An image that goes its own way from here, with an empty delta. Values are shared, tables are not."""
-        assert self._held is None, "an image is copied at a point that could be published"
         twin = ClusterImage()
+        twin._held = None if self._held is None else list(self._held)
         twin.offset, twin.epoch, twin.producer_ids = self.offset, self.epoch, self.producer_ids
         twin.topics = {topic_id: topic.copy() for topic_id, topic in self.topics.items()}
         twin.configs = {key: dict(values) for key, values in self.configs.items()}

@@ -1,0 +1,48 @@
+"""A decision as the batches that the metadata log gets: one when it fits, otherwise several inside a transaction.
+
+Nobody ever sees half a decision: a batch is applied as a whole, and nothing of a transaction shows before its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from penstock.controller.decision import Decision
+from penstock.metadata.features import METADATA_3_6_TRANSACTIONS
+from penstock.metadata.records import VersionedRecord, frame_record
+from penstock.protocol.disk.metadata_transactions import BeginTransactionRecord, EndTransactionRecord
+
+RECORDS_MAX: Final = 1_000
+BATCH_BYTES_MAX: Final = 8 << 20
+# A batch header, and at most so much around each framed record.
+_HEADER_BYTES: Final = 61
+_RECORD_BYTES: Final = 24
+
+
+def plan_batches(decision: Decision, metadata_version: int) -> list[list[VersionedRecord]]:
+    """The records of a decision, cut into batches in the order they are to be appended; empty for no records.
+
+    All of a decision's batches must be appended before any other record.
+    """
+    whole = list(_cut(decision.records))
+    if len(whole) <= 1 or metadata_version < METADATA_3_6_TRANSACTIONS:
+        # Before transactions existed a batch was the only atom there is, whatever its size.
+        return [list(decision.records)] if decision.records else []
+    begin: VersionedRecord = (BeginTransactionRecord(name=decision.name or None), 0)
+    end: VersionedRecord = (EndTransactionRecord(), 0)
+    return list(_cut([begin, *decision.records, end]))
+
+
+def _cut(records: Sequence[VersionedRecord]) -> Iterator[list[VersionedRecord]]:
+    batch: list[VersionedRecord] = []
+    batch_bytes = _HEADER_BYTES
+    for record, version in records:
+        record_bytes = len(frame_record(record, version)) + _RECORD_BYTES
+        if batch and (len(batch) == RECORDS_MAX or batch_bytes + record_bytes > BATCH_BYTES_MAX):
+            yield batch
+            batch, batch_bytes = [], _HEADER_BYTES
+        batch.append((record, version))
+        batch_bytes += record_bytes
+    if batch:
+        yield batch

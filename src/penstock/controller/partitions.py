@@ -1,0 +1,71 @@
+"""CreatePartitions: more partitions for topics that exist. There is no way back: keys would move."""
+
+from __future__ import annotations
+
+from penstock.controller.decision import Decision, World
+from penstock.controller.topics import PARTITIONS_MAX, assigned_partition, placed_partitions
+from penstock.metadata.entities import PartitionImage, TopicImage
+from penstock.metadata.records import VersionedRecord
+from penstock.metadata.snapshot import partition_record
+from penstock.model.errors import (
+    INVALID_PARTITIONS,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REQUEST,
+    POLICY_VIOLATION,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Refused,
+)
+from penstock.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+
+def decide_create_partitions(world: World, request: CreatePartitionsRequest) -> Decision:
+    """CreatePartitions: `count` is the new total; `validate_only` writes nothing."""
+    names = [topic.name for topic in request.topics]
+    reply, records = CreatePartitionsResponse(), list[VersionedRecord]()
+    for wanted in request.topics:
+        result = CreatePartitionsResponse.CreatePartitionsTopicResult(name=wanted.name)
+        if names.count(wanted.name) > 1:
+            if any(each.name == wanted.name for each in reply.results):
+                continue
+            result.error_code = INVALID_REQUEST.code
+            result.error_message = "the topic stands twice in the request"
+        else:
+            try:
+                records += _grow(world, wanted, PARTITIONS_MAX - len(records))
+            except Refused as refused:
+                result.error_code, result.error_message = refused.error.code, refused.why or None
+        reply.results.append(result)
+    return Decision([] if request.validate_only else records, reply, "create partitions")
+
+
+def _grow(world: World, wanted: CreatePartitionsRequest.CreatePartitionsTopic, room: int) -> list[VersionedRecord]:
+    topic = world.image.topic(wanted.name)
+    if topic is None:
+        raise Refused(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
+    first = len(topic.partitions)
+    if wanted.count <= first:
+        raise Refused(INVALID_PARTITIONS, f"topic {wanted.name!r} has {first} partitions; {wanted.count} is not more")
+    if wanted.count - first > room:
+        raise Refused(POLICY_VIOLATION, f"one request may create {PARTITIONS_MAX} partitions; ask for fewer at a time")
+    added = _added(world, topic, wanted)
+    return [
+        world.versioned(partition_record(topic.id, index, partition))
+        for index, partition in enumerate(added, start=first)
+    ]
+
+
+def _added(
+    world: World, topic: TopicImage, wanted: CreatePartitionsRequest.CreatePartitionsTopic
+) -> list[PartitionImage]:
+    first, factor = len(topic.partitions), topic.replication_factor
+    if wanted.assignments is None:
+        return placed_partitions(world, wanted.count - first, factor)
+    if len(wanted.assignments) != wanted.count - first:
+        raise Refused(
+            INVALID_REPLICA_ASSIGNMENT,
+            f"{wanted.count - first} new partitions need as many assignments, {len(wanted.assignments)} given",
+        )
+    return [
+        assigned_partition(world, each.broker_ids, factor, index)
+        for index, each in enumerate(wanted.assignments, start=first)
+    ]
