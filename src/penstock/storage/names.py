@@ -1,0 +1,78 @@
+"""How files and directories of a log are called."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+from penstock.model.ids import METADATA_TOPIC, TopicPartition
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+# Longest name a directory may have on the file systems people use.
+_NAME_LIMIT = 255
+_SEGMENT_FILE = re.compile(r"^(\d{20})(\.(?:log|index|timeindex|txnindex|snapshot))((?:\.(?:deleted|cleaned|swap))?)$")
+_MARKED_DIRECTORY = re.compile(r"^(.+)-(\d+)\.([^.]+)-(delete|future|stray)$")
+_DIRECTORY = re.compile(r"^(.+)-(\d+)$")
+
+
+def segment_file(base: int, suffix: str) -> str:
+    """`00000000000000000042.log`."""
+    return f"{base:020d}{suffix}"
+
+
+class SegmentFile(NamedTuple):
+    """A parsed file name: offset, kind (`.log` …) and mark (`.swap` … or empty)."""
+
+    base: int
+    kind: str
+    mark: str
+
+
+def parse_segment_file(name: str) -> SegmentFile | None:
+    """None for every file that is not part of a segment; such files are left alone."""
+    match = _SEGMENT_FILE.match(name)
+    return SegmentFile(int(match[1]), match[2], match[3]) if match else None
+
+
+class Kind(Enum):
+    """What a partition directory is for."""
+
+    LIVE = ""
+    DELETE = "delete"
+    FUTURE = "future"
+    STRAY = "stray"
+
+
+def partition_directory(name: TopicPartition, kind: Kind = Kind.LIVE, unique: str = "") -> str:
+    """`orders-3`, or with a mark `orders-3.<32 hex digits>-delete`; a long topic name is cut to fit."""
+    if kind is Kind.LIVE:
+        return str(name)
+    suffix = f"-{name.partition}.{unique}-{kind.value}"
+    if kind is Kind.FUTURE:
+        return f"{name.topic}{suffix}"
+    return f"{name.topic[: _NAME_LIMIT - len(suffix)]}{suffix}"
+
+
+def parse_partition_directory(directory: str) -> tuple[TopicPartition, Kind] | None:
+    """What a directory name says; None when it is no partition of ours (the metadata log belongs to the quorum)."""
+    match = _MARKED_DIRECTORY.match(directory)
+    if match:
+        return TopicPartition(match[1], int(match[2])), Kind(match[4])
+    match = _DIRECTORY.match(directory)
+    if match is None or match[1] == METADATA_TOPIC:
+        return None
+    return TopicPartition(match[1], int(match[2])), Kind.LIVE

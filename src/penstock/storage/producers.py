@@ -1,0 +1,298 @@
+"""Who produces into a log: sequences for idempotence, open transactions for the last stable offset.
+
+`check` looks, `apply` changes; a follower only applies. Each producer's last five batches are remembered, so a retry
+within them is answered with the offset it got the first time. Transactions are open from their first batch to their
+marker, and stay unstable until the marker is replicated.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from penstock.kernels import HEADER_BYTES, BatchHeader, decode_records
+from penstock.model.errors import (
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TRANSACTION_COORDINATOR_FENCED,
+    Refused,
+)
+from penstock.model.ids import Millis, Offset
+from penstock.storage.producer_snapshot import ProducerRecord
+from penstock.storage.tickets import Ticket
+from penstock.storage.transaction_index import AbortedTransaction
+
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+ABORT, COMMIT = 0, 1
+
+_SEQUENCE_MAX = (1 << 31) - 1
+_BATCHES_KEPT = 5
+_NONE = -1
+_MARKER_KEY = struct.Struct(">hh")
+_MARKER_VALUE = struct.Struct(">hi")
+
+
+class Batch(NamedTuple):
+    """A batch that a producer wrote lately."""
+
+    first_sequence: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+
+class Marker(NamedTuple):
+    """The end of a transaction, as a control batch says it."""
+
+    aborts: bool
+    coordinator_epoch: int
+    timestamp: int
+
+
+class Producer:
+    """What the log knows of one producer id. -1 stands for none."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_first")
+
+    def __init__(self, producer_id: int, epoch: int = _NONE) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.batches: deque[Batch] = deque(maxlen=_BATCHES_KEPT)
+        self.coordinator_epoch = _NONE
+        self.last_timestamp = _NONE
+        self.transaction_first = _NONE
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else _NONE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else _NONE
+
+    def move_to_epoch(self, epoch: int) -> None:
+        """Sequences begin anew in a new epoch."""
+        if epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = epoch
+
+    def record(self) -> ProducerRecord:
+        last = self.batches[-1] if self.batches else Batch(_NONE, _NONE, _NONE, 0, _NONE)
+        return ProducerRecord(
+            self.producer_id, self.epoch, last.last_sequence, last.last_offset, last.offset_delta,
+            self.last_timestamp, self.coordinator_epoch, self.transaction_first,
+        )  # fmt: skip
+
+
+class Producers:
+    """All producers of one log. Offsets up to `end` are taken into account."""
+
+    __slots__ = ("_by_id", "_completed", "_open", "end", "expiration_ms", "first_unstable")
+
+    def __init__(self, expiration_ms: int = 86_400_000) -> None:
+        self.expiration_ms = expiration_ms
+        self._by_id: dict[int, Producer] = {}
+        # Open transactions: first offset -> producer id, in the order of their first offsets.
+        self._open: dict[int, int] = {}
+        # Ended, with the marker not yet replicated: first offset -> offset of the marker.
+        self._completed: dict[int, int] = {}
+        self.first_unstable: int | None = None
+        self.end = Offset(0)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def states(self) -> list[Producer]:
+        """For DescribeProducers and for compaction, which keeps each producer's last batch."""
+        return list(self._by_id.values())
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._by_id.get(producer_id)
+
+    # -- may a client's batch enter?
+
+    def check(self, header: BatchHeader, now: Millis) -> Ticket | None:
+        """None when the batch may be appended, the original's ticket when it was appended before; else Refused."""
+        producer = self._by_id.get(header.producer_id)
+        if producer is None or self._expired(producer, now):
+            return None
+        first = header.base_sequence
+        if header.producer_epoch == producer.epoch:
+            last = advance_sequence(first, header.last_offset_delta)
+            for batch in producer.batches:
+                if batch.first_sequence == first and batch.last_sequence == last:
+                    base = batch.last_offset - batch.offset_delta
+                    return Ticket(Offset(base), Offset(batch.last_offset + 1), batch.timestamp)
+        self._check_epoch(producer, header.producer_epoch)
+        self._check_sequence(producer, header)
+        if producer.transaction_first != _NONE and not header.attributes & TRANSACTIONAL:
+            raise Refused(
+                INVALID_TXN_STATE,
+                f"producer {producer.producer_id} has a transaction open; this batch is not part of one",
+            )
+        return None
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        """Whether a coordinator may end this producer's transaction; Refused for one that was replaced."""
+        producer = self._by_id.get(producer_id)
+        if producer is None:
+            return
+        self._check_epoch(producer, epoch)
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise Refused(
+                TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {coordinator_epoch} is older than {producer.coordinator_epoch}, which is known",
+            )
+
+    def _check_epoch(self, producer: Producer, epoch: int) -> None:
+        if epoch < producer.epoch:
+            raise Refused(
+                INVALID_PRODUCER_EPOCH,
+                f"producer {producer.producer_id} has epoch {producer.epoch}; this request has the older {epoch}",
+            )
+
+    def _check_sequence(self, producer: Producer, header: BatchHeader) -> None:
+        first = header.base_sequence
+        if header.producer_epoch != producer.epoch:
+            if first != 0 and producer.epoch != _NONE:
+                raise Refused(
+                    OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {producer.producer_id} begins epoch {header.producer_epoch} at sequence {first}, not 0",
+                )
+            return
+        # A producer that only has markers in the log so far knows no sequence; its first one must be 0.
+        expected = advance_sequence(producer.last_sequence, 1) if producer.batches else 0
+        if first != expected:
+            raise Refused(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer.producer_id} sends sequence {first}; {expected} is next",
+            )
+
+    # -- what was appended
+
+    def apply(self, header: BatchHeader, base: int, batch: bytes | bytearray | memoryview) -> AbortedTransaction | None:
+        """Takes an appended batch into account. `batch` is read only when it is a control batch.
+
+        Returns the transaction that it aborted, for the transaction index.
+        """
+        if header.attributes & CONTROL:
+            marker = read_marker(header, batch)
+            return self.apply_marker(header.producer_id, header.producer_epoch, base, marker) if marker else None
+        self.apply_data(header, base)
+        return None
+
+    def apply_data(self, header: BatchHeader, base: int) -> None:
+        producer = self._by_id.get(header.producer_id)
+        if producer is None:
+            producer = self._by_id[header.producer_id] = Producer(header.producer_id, header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.move_to_epoch(header.producer_epoch)
+        first, delta = header.base_sequence, header.last_offset_delta
+        last = first + delta
+        if last > _SEQUENCE_MAX:
+            last = advance_sequence(first, delta)
+        producer.batches.append(Batch(first, last, base + delta, delta, header.max_timestamp))
+        producer.last_timestamp = header.max_timestamp
+        if header.attributes & TRANSACTIONAL and producer.transaction_first == _NONE:
+            producer.transaction_first = base
+            self._open[base] = header.producer_id
+            self._find_first_unstable()
+
+    def apply_marker(self, producer_id: int, epoch: int, offset: int, marker: Marker) -> AbortedTransaction | None:
+        producer = self._by_id.get(producer_id)
+        if producer is None:
+            producer = self._by_id[producer_id] = Producer(producer_id, epoch)
+        producer.move_to_epoch(epoch)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = marker.timestamp
+        first, producer.transaction_first = producer.transaction_first, _NONE
+        if first == _NONE:
+            return None
+        self._open.pop(first, None)
+        self._completed[first] = offset
+        self._find_first_unstable()
+        if not marker.aborts:
+            return None
+        last_stable = next(iter(self._open), offset + 1)
+        return AbortedTransaction(producer_id, first, offset, last_stable)
+
+    def replicated_to(self, offset: int) -> None:
+        """Markers below `offset` are replicated: their transactions are stable."""
+        if self._completed:
+            self._completed = {first: last for first, last in self._completed.items() if last >= offset}
+            self._find_first_unstable()
+
+    def expire(self, now: Millis) -> int:
+        """Forgets producers that were silent for too long; returns how many."""
+        silent = [producer.producer_id for producer in self._by_id.values() if self._expired(producer, now)]
+        for producer_id in silent:
+            del self._by_id[producer_id]
+        return len(silent)
+
+    # -- snapshots
+
+    def records(self) -> list[ProducerRecord]:
+        return [producer.record() for producer in self._by_id.values()]
+
+    def load(self, records: Iterable[ProducerRecord], end: Offset, now: Millis) -> None:
+        """Starts from a snapshot at `end`, without the producers that expired meanwhile."""
+        self.clear(end)
+        for record in records:
+            producer = Producer(record.producer_id, record.epoch)
+            producer.coordinator_epoch = record.coordinator_epoch
+            producer.last_timestamp = record.timestamp
+            producer.transaction_first = record.transaction_first
+            if record.last_offset >= 0:
+                first = retreat_sequence(record.last_sequence, record.offset_delta)
+                producer.batches.append(
+                    Batch(first, record.last_sequence, record.last_offset, record.offset_delta, record.timestamp)
+                )
+            if not self._expired(producer, now):
+                self._by_id[producer.producer_id] = producer
+        transactions = [(p.transaction_first, p.producer_id) for p in self.states() if p.transaction_first != _NONE]
+        self._open = dict(sorted(transactions))
+        self._find_first_unstable()
+
+    def clear(self, end: Offset) -> None:
+        self._by_id.clear()
+        self._open.clear()
+        self._completed.clear()
+        self.first_unstable = None
+        self.end = end
+
+    def _expired(self, producer: Producer, now: int) -> bool:
+        return producer.transaction_first == _NONE and now - producer.last_timestamp >= self.expiration_ms
+
+    def _find_first_unstable(self) -> None:
+        first = min(self._completed, default=None)
+        opened = next(iter(self._open), None)
+        self.first_unstable = opened if first is None or (opened is not None and opened < first) else first
+
+
+def advance_sequence(sequence: int, by: int) -> int:
+    """Sequences go from 2^31-1 on to 0."""
+    return (sequence + by) % (_SEQUENCE_MAX + 1)
+
+
+def retreat_sequence(sequence: int, by: int) -> int:
+    return (sequence - by) % (_SEQUENCE_MAX + 1)
+
+
+def read_marker(header: BatchHeader, batch: bytes | bytearray | memoryview) -> Marker | None:
+    """The transaction marker in a control batch; None for other control records and for a batch that was emptied."""
+    if header.record_count < 1:
+        return None
+    payload = memoryview(batch)[HEADER_BYTES : header.size]
+    record = decode_records(payload, header.record_count, header.base_offset, header.base_timestamp)[0]
+    if record.key is None or record.value is None or len(record.key) < _MARKER_KEY.size:
+        return None
+    _, kind = _MARKER_KEY.unpack_from(record.key)
+    if kind not in (ABORT, COMMIT) or len(record.value) < _MARKER_VALUE.size:
+        return None
+    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
+    return Marker(kind == ABORT, coordinator_epoch, record.timestamp)

@@ -1,0 +1,305 @@
+"""Opening a partition directory: clear away what an interrupted change left, verify what was not flushed.
+
+After a clean stop nothing is scanned: the end is found with the last index entry. After any other stop every batch from
+the segment of the recovery point on is verified (checksum, size, rising offsets), the log is cut at the first bad byte,
+later segments go, and indexes, producer state and epochs are made again on the way. Segments below the recovery point
+were flushed and are not read, so a bit that flipped there is served as it is and the client's checksum finds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.kernels import BadBatch
+from penstock.model.errors import Corrupt
+from penstock.model.ids import Epoch, Millis, Offset
+from penstock.model.ports import File, Files
+from penstock.storage.batch_walk import Found, glance_batches, intact_batches, walk_batches
+from penstock.storage.checkpoints import EpochStart, LeaderEpochCheckpoint
+from penstock.storage.epochs import Epochs
+from penstock.storage.names import (
+    CLEANED,
+    DELETED,
+    LEADER_EPOCHS,
+    LOG,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    SegmentFile,
+    parse_segment_file,
+    segment_file,
+)
+from penstock.storage.producers import CONTROL, Producers
+from penstock.storage.segment import Segment
+from penstock.storage.segments import Segments
+from penstock.storage.settings import LogSettings
+from penstock.storage.snapshot_files import SnapshotFiles
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A partition directory as it was found, in order again."""
+
+    segments: Segments
+    producers: Producers
+    snapshots: SnapshotFiles
+    epochs: Epochs
+    log_start: Offset
+    end: Offset
+    recovery_point: Offset
+    scanned_bytes: int
+    cut_bytes: int
+
+
+def load(
+    files: Files,
+    directory: str,
+    settings: LogSettings,
+    producers: Producers,
+    *,
+    now: Millis,
+    clean: bool,
+    recovery_point: int,
+    log_start: int,
+) -> Loaded:
+    """Everything a log needs from its directory. `clean` says that the log was closed properly last time."""
+    found = [parsed for name in files.listdir(directory) if (parsed := parse_segment_file(name))]
+    if any(file.mark for file in found):
+        finish_interrupted(files, directory, found)
+        found = [parsed for name in files.listdir(directory) if (parsed := parse_segment_file(name))]
+    loader = _Loader(files, directory, settings, producers, now, found)
+    return loader.load(clean, recovery_point, log_start)
+
+
+def finish_interrupted(files: Files, directory: str, found: list[SegmentFile]) -> None:
+    """Drops deleted and half-cleaned files; a replacement whose files all carry `.swap` is carried through."""
+
+    def path(file: SegmentFile) -> str:
+        return f"{directory}/{segment_file(file.base, file.kind)}{file.mark}"
+
+    # Cleaned files are renamed to swap files from the last segment to the first: as long as one is left, the swap
+    # files at or behind it belong to a replacement that was not decided yet.
+    undecided = min((file.base for file in found if file.mark == CLEANED), default=None)
+    swaps = []
+    for file in found:
+        if file.mark == SWAP and (undecided is None or file.base < undecided):
+            swaps.append(file)
+        elif file.mark:
+            files.remove(path(file))
+    logs = [file for file in swaps if file.kind == LOG]
+    if logs:
+        low = min(file.base for file in logs)
+        high = max(_end_without_index(files.open(path(file), writable=False), file.base) for file in logs)
+        for file in found:
+            if not file.mark and file.kind != SNAPSHOT and low <= file.base < high:
+                files.remove(path(file))
+    for file in swaps:
+        files.rename(path(file), f"{directory}/{segment_file(file.base, file.kind)}")
+    files.sync_dir(directory)
+
+
+def _end_without_index(file: File, base: int) -> int:
+    end = base
+    for batch in glance_batches(file, 0, file.size()):
+        end = batch.last + 1
+    file.close()
+    return end
+
+
+def replay(producers: Producers, segments: Segments, end: int) -> None:
+    """Feeds the batches in [`producers.end`, `end`) to the producer state. Transaction indexes stay as they are."""
+    for segment in segments.since(producers.end):
+        if segment.base >= end or not segment.size:
+            continue
+        first = segment.find(producers.end)
+        if first is None:
+            continue
+        for batch in walk_batches(segment.file, first.position, segment.size):
+            header = batch.header
+            if header.base_offset >= end:
+                break
+            if header.producer_id >= 0 and header.base_offset >= producers.end:
+                producers.apply(header, header.base_offset, _bytes_of(segment, batch))
+    producers.end = Offset(end)
+
+
+def _bytes_of(segment: Segment, batch: Found) -> memoryview:
+    """The bytes of a control batch; only those are looked into."""
+    header = batch.header
+    if not header.attributes & CONTROL:
+        return memoryview(b"")
+    if batch.data is None:
+        return memoryview(segment.file.pread(header.size, batch.position))
+    return memoryview(batch.data)[batch.at : batch.at + header.size]
+
+
+class _Loader:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        settings: LogSettings,
+        producers: Producers,
+        now: Millis,
+        found: list[SegmentFile],
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.settings = settings
+        self.producers = producers
+        self.now = now
+        self.scanned_bytes = 0
+        self.cut_bytes = 0
+        self.snapshots = SnapshotFiles(files, directory, [file.base for file in found if file.kind == SNAPSHOT])
+        self.epochs = Epochs(self._read_epochs())
+        self.segments = Segments(self._open_segments(found))
+
+    def load(self, clean: bool, recovery_point: int, log_start: int) -> Loaded:
+        recovered = not clean
+        if recovered:
+            self._recover_from(recovery_point, log_start)
+        end = self._end_or_none(log_start)
+        if end is None and len(self.segments):
+            # A clean stop was claimed, and yet the last segment does not end with a whole batch.
+            recovered = True
+            self._recover_from(self.segments.active.base, log_start)
+            end = self._end_or_none(log_start)
+        if end is not None and end < log_start:
+            # Somebody removed segments by hand; what is left lies before what the log promises to begin with.
+            for segment in list(self.segments):
+                self._delete(segment)
+            self.epochs.clear()
+            self.snapshots.start_over(log_start)
+            end = None
+        if end is None:
+            self.segments.add(Segment.create(self.files, self.directory, log_start, self.now))
+            end = log_start
+        start = max(log_start, self.segments[0].base)
+        self.epochs.truncate_from_end(end)
+        self.epochs.truncate_from_start(start)
+        self._load_producers(start, end, clean and not recovered)
+        return Loaded(
+            self.segments, self.producers, self.snapshots, self.epochs, Offset(start), Offset(end),
+            Offset(end if clean and not recovered else min(recovery_point, end)), self.scanned_bytes, self.cut_bytes,
+        )  # fmt: skip
+
+    def _read_epochs(self) -> list[EpochStart]:
+        try:
+            return LeaderEpochCheckpoint(self.files, f"{self.directory}/{LEADER_EPOCHS}").read()
+        except Corrupt:
+            # Recovery finds the epochs of recent batches again; a replica asks its leader about the others.
+            return []
+
+    def _open_segments(self, found: list[SegmentFile]) -> list[Segment]:
+        kinds: dict[int, set[str]] = {}
+        for file in found:
+            kinds.setdefault(file.base, set()).add(file.kind)
+        segments = []
+        for base, present in kinds.items():
+            if LOG in present:
+                segments.append(self._open_segment(base, present))
+                continue
+            for kind in present - {SNAPSHOT}:
+                self.files.remove(f"{self.directory}/{segment_file(base, kind)}")
+        return segments
+
+    def _open_segment(self, base: int, present: set[str]) -> Segment:
+        size = self.files.size(f"{self.directory}/{segment_file(base, LOG)}")
+        segment = Segment(
+            self.files, self.directory, base, size=size, created_ms=self.now, has_aborted=TRANSACTION_INDEX in present
+        )
+        if OFFSET_INDEX not in present or TIME_INDEX not in present:
+            self._rebuild_indexes(segment)
+        return segment
+
+    def _rebuild_indexes(self, segment: Segment) -> None:
+        self.scanned_bytes += segment.size
+        try:
+            segment.rebuild_indexes(self.settings.index_interval_bytes)
+        except BadBatch:
+            # The end of the log is looked at next, and finds this too.
+            segment.save()
+        segment.offsets.seal()
+
+    def _end_or_none(self, log_start: int) -> int | None:
+        """The log's end; None when there is no segment, or the last one does not end with a whole batch."""
+        if not len(self.segments):
+            return None
+        segment = self.segments.active
+        if not segment.size:
+            return segment.base
+        if segment.offsets.doubtful(segment.size) or segment.times.doubtful():
+            self._rebuild_indexes(segment)
+        try:
+            return segment.end()
+        except (Corrupt, BadBatch):
+            return None
+
+    def _recover_from(self, recovery_point: int, log_start: int) -> None:
+        if not len(self.segments):
+            return
+        unflushed = self.segments.since(recovery_point)
+        start = max(log_start, self.segments[0].base)
+        self.snapshots.load(self.producers, start=start, end=max(start, unflushed[0].base), now=self.now)
+        if self.producers.end < unflushed[0].base:
+            replay(self.producers, self.segments, unflushed[0].base)
+        for index, segment in enumerate(unflushed):
+            self.producers.end = max(self.producers.end, Offset(segment.base))
+            self.snapshots.take(self.producers)
+            if not self._recover(segment):
+                for later in unflushed[index + 1 :]:
+                    self.cut_bytes += later.size
+                    self._delete(later)
+                return
+
+    def _recover(self, segment: Segment) -> bool:
+        """Verifies a segment and makes its indexes again; False when it had to be cut."""
+        interval_bytes = self.settings.index_interval_bytes
+        segment.reset_indexes()
+        segment.aborted.start_over()
+        valid = 0
+        expected = segment.base
+        for found in intact_batches(segment.file, 0, segment.size):
+            header = found.header
+            if header.base_offset < expected or header.last_offset - segment.base >= 1 << 31:
+                break
+            segment.note(found.position, header.size, header.last_offset, header.max_timestamp, interval_bytes)
+            valid = found.position + header.size
+            expected = header.last_offset + 1
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(Epoch(header.leader_epoch), Offset(header.base_offset))
+            if header.producer_id >= 0 and header.base_offset >= self.producers.end:
+                aborted = self.producers.apply(header, header.base_offset, _bytes_of(segment, found))
+                if aborted is not None:
+                    segment.aborted.append(aborted)
+        self.scanned_bytes += segment.size
+        self.producers.end = max(self.producers.end, Offset(expected))
+        cut_bytes = segment.size - valid
+        if cut_bytes:
+            segment.file.truncate(valid)
+            segment.size = valid
+            self.cut_bytes += cut_bytes
+        segment.close_time_index()
+        segment.offsets.seal()
+        return not cut_bytes
+
+    def _delete(self, segment: Segment) -> None:
+        self.segments.remove(segment)
+        self.snapshots.remove(segment.base)
+        for path in segment.move(mark=DELETED):
+            if self.files.exists(path):
+                self.files.remove(path)
+
+    def _load_producers(self, start: int, end: int, trusted: bool) -> None:
+        if trusted and not self.snapshots.offsets():
+            # A clean stop leaves a snapshot whenever there is anything to remember.
+            self.producers.clear(Offset(end))
+            self.snapshots.start_advanced(end)
+            return
+        self.snapshots.remove_strays(segment.base for segment in self.segments)
+        if self.producers.end != end or self.producers.end == 0:
+            self.snapshots.load(self.producers, start=start, end=end, now=self.now)
+            replay(self.producers, self.segments, end)
+        self.snapshots.take(self.producers)

@@ -1,0 +1,66 @@
+"""Rare questions to a log: what was written when, which transactions were aborted. These look into records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.kernels import Record, read_header
+from penstock.model.ids import Offset
+from penstock.storage.batch_walk import Glance, glance_batches
+from penstock.storage.segment import Segment
+from penstock.storage.segments import Segments
+from penstock.storage.time_index import NO_TIMESTAMP
+from penstock.storage.transaction_index import AbortedTransaction
+
+
+def offset_for_time(
+    segments: Segments, timestamp: int, log_start: int, limit: int, log_end: int
+) -> tuple[int, Offset] | None:
+    """The first record in [log_start, limit) that is not older than `timestamp`."""
+    for index, segment in enumerate(segments):
+        if segments.end_of(index, log_end) <= log_start or segment.largest_timestamp() < timestamp:
+            continue
+        # Every record up to this entry is too old, so the search begins behind it.
+        floor = max(segment.times.lookup(timestamp).offset, log_start)
+        _, position = segment.offsets.lookup(floor)
+        for batch in glance_batches(segment.file, position, segment.size):
+            if batch.base >= limit:
+                return None
+            if batch.max_timestamp < timestamp or batch.last < log_start:
+                continue
+            for record in _records(segment, batch):
+                if record.timestamp >= timestamp and record.offset >= log_start:
+                    return (record.timestamp, Offset(record.offset)) if record.offset < limit else None
+    return None
+
+
+def max_timestamp(segments: Segments) -> tuple[int, Offset] | None:
+    """The first record that has the largest timestamp of the log."""
+    newest = max(segments, key=lambda segment: segment.latest().timestamp)
+    latest = newest.latest()
+    if latest.timestamp == NO_TIMESTAMP:
+        return None
+    _, position = newest.offsets.lookup(latest.offset)
+    for batch in glance_batches(newest.file, position, newest.size):
+        if batch.max_timestamp == latest.timestamp:
+            for record in _records(newest, batch):
+                if record.timestamp == latest.timestamp:
+                    return record.timestamp, Offset(record.offset)
+    return None
+
+
+def aborted(segments: Segments, first: int, end: int) -> list[tuple[int, int]]:
+    """(producer id, first offset) of aborted transactions with records in [first, end)."""
+    found: list[AbortedTransaction] = []
+    for segment in segments.since(first):
+        if segment.aborted.collect(first, end, found):
+            break
+    return [(transaction.producer_id, transaction.first) for transaction in found]
+
+
+def _records(segment: Segment, batch: Glance) -> Sequence[Record]:
+    # Only these questions need the codecs; a broker that is never asked does not load them.
+    from penstock.protocol.batch import read_records
+
+    data = segment.file.pread(batch.size, batch.position)
+    return read_records(data) if read_header(data).record_count else ()

@@ -1,0 +1,297 @@
+"""One segment: a log file and its indexes, named after the offset it begins at."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from penstock.model.errors import Corrupt
+from penstock.model.ports import File, Files
+from penstock.storage import offset_index, time_index
+from penstock.storage.batch_walk import Glance, glance_batches, walk_batches
+from penstock.storage.names import (
+    LOG,
+    OFFSET_INDEX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    segment_file,
+)
+from penstock.storage.offset_index import OffsetIndex
+from penstock.storage.settings import LogSettings
+from penstock.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from penstock.storage.transaction_index import TransactionIndex
+
+_RELATIVE_MAX = (1 << 31) - 1
+_UNKNOWN = -2
+
+
+class Segment:
+    """Appends go to the last segment of a log only; `size` is where the next byte goes."""
+
+    __slots__ = (
+        "_file", "_first_timestamp", "_latest", "_preallocated", "aborted", "base", "bytes_since_entry", "created_ms",
+        "directory", "files", "mark", "offsets", "size", "times",
+    )  # fmt: skip
+
+    def __init__(
+        self, files: Files, directory: str, base: int, *, size: int, created_ms: int, has_aborted: bool, mark: str = ""
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.base = base
+        self.size = size
+        self.created_ms = created_ms
+        self.bytes_since_entry = 0
+        self.mark = mark
+        self.offsets = OffsetIndex(files, self.path(OFFSET_INDEX), base)
+        self.times = TimeIndex(files, self.path(TIME_INDEX), base)
+        self.aborted = TransactionIndex(files, self.path(TRANSACTION_INDEX), has_aborted)
+        self._preallocated = False
+        self._file: File | None = None
+        self._first_timestamp = _UNKNOWN
+        self._latest: TimestampOffset | None = None
+
+    @classmethod
+    def create(cls, files: Files, directory: str, base: int, now: int, preallocate_bytes: int = 0) -> Segment:
+        """Makes the files of a new, empty segment. What an earlier life left under these names is emptied."""
+        segment = cls(files, directory, base, size=0, created_ms=now, has_aborted=False)
+        file = segment._file = files.open(segment.path(LOG), create=True)
+        if file.size():
+            file.truncate(0)
+        if preallocate_bytes:
+            file.truncate(preallocate_bytes)
+            segment._preallocated = True
+        segment.offsets.create()
+        segment.times.create()
+        segment._latest = TimestampOffset(NO_TIMESTAMP, base)
+        return segment
+
+    def path(self, suffix: str) -> str:
+        return f"{self.directory}/{segment_file(self.base, suffix)}{self.mark}"
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self.files.open(self.path(LOG))
+        return self._file
+
+    # -- appending
+
+    def must_roll(self, batch_bytes: int, last: int, timestamp: int, now: int, settings: LogSettings) -> bool:
+        """Whether a batch with these facts belongs into a new segment."""
+        size = self.size
+        if size == 0:
+            return last - self.base > _RELATIVE_MAX
+        return (
+            size + batch_bytes > settings.segment_bytes
+            or last - self.base > _RELATIVE_MAX
+            or self.is_old(timestamp, now, settings)
+            or len(self.offsets) >= settings.segment_index_bytes // offset_index.ENTRY_BYTES
+            or len(self.times) >= settings.segment_index_bytes // time_index.ENTRY_BYTES - 1
+        )
+
+    def is_old(self, timestamp: int, now: int, settings: LogSettings) -> bool:
+        """By record time when the first batch has one, so that replaying old data rolls as it did the first time."""
+        first = self.first_timestamp
+        waited = timestamp - first if first >= 0 else now - self.created_ms
+        return waited > settings.segment_ms - self._jitter_ms(settings)
+
+    def append(self, data: bytes | bytearray | memoryview, last: int, timestamp: int, interval_bytes: int) -> None:
+        """Writes one batch, then its index entry when enough bytes went by since the last one."""
+        position = self.size
+        size = (self._file or self.file).pwritev((data,), position)
+        self.note(position, size, last, timestamp, interval_bytes)
+        self.size = position + size
+
+    def note(self, position: int, size: int, last: int, timestamp: int, interval_bytes: int) -> None:
+        """Takes a batch at `position` into the indexes."""
+        if position == 0:
+            self._first_timestamp = timestamp
+        latest = self._latest or self.latest()
+        if timestamp > latest.timestamp:
+            latest = self._latest = TimestampOffset(timestamp, last)
+        if self.bytes_since_entry > interval_bytes:
+            self.offsets.append(last, position)
+            self.times.append_if_larger(latest.timestamp, latest.offset)
+            self.bytes_since_entry = 0
+        self.bytes_since_entry += size
+
+    # -- what it holds
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch; -1 when there is none."""
+        if self._first_timestamp == _UNKNOWN:
+            first = next(glance_batches(self.file, 0, self.size), None) if self.size else None
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = first.max_timestamp
+        return self._first_timestamp
+
+    def latest(self) -> TimestampOffset:
+        """The largest timestamp in the segment and the last offset of the batch that has it."""
+        if self._latest is None:
+            self._latest = self.times.last()
+        return self._latest
+
+    def largest_timestamp(self) -> int:
+        """For retention: the largest record timestamp, or the file's time when no record has one."""
+        timestamp = self.latest().timestamp
+        return timestamp if timestamp >= 0 else self.files.mtime_ms(self.path(LOG))
+
+    def find(self, offset: int) -> Glance | None:
+        """The first batch that ends at `offset` or later; None when all end before."""
+        _, position = self._trusted(*self.offsets.lookup(offset))
+        for batch in glance_batches(self.file, position, self.size):
+            if batch.last >= offset:
+                return batch
+        return None
+
+    def end(self) -> int:
+        """The offset after the last batch. Corrupt when bytes are left over behind it."""
+        if self.size == 0:
+            return self.base
+        _, position = self._trusted(*self.offsets.last())
+        end = self.base
+        for batch in glance_batches(self.file, position, self.size):
+            end, position = batch.last + 1, batch.position + batch.size
+        if position != self.size:
+            raise Corrupt(self.path(LOG), position, f"{self.size - position} bytes are no whole batch")
+        return end
+
+    def cut(self, start: int, max_end: int, limit: int | None) -> Glance | int:
+        """Where whole batches from `start` on end that fit before `max_end` and lie below offset `limit`.
+
+        The answer is the first batch that is left out, or the file position when nothing is left out.
+        """
+        floor = max(start, self.offsets.floor_position(max_end))
+        if limit is not None:
+            floor = max(start, min(floor, self.offsets.lookup(limit)[1]))
+        position = floor
+        for batch in glance_batches(self.file, floor, self.size):
+            if batch.position + batch.size > max_end or (limit is not None and batch.last >= limit):
+                return batch
+            position = batch.position + batch.size
+        return position
+
+    def _trusted(self, offset: int, position: int) -> tuple[int, int]:
+        """An index entry whose batch really is there; else the indexes are made again."""
+        if position == 0:
+            return offset, position
+        try:
+            batch = next(glance_batches(self.file, position, self.size), None)
+        except Corrupt:
+            batch = None
+        if batch is not None and self.base <= batch.base and batch.last <= offset:
+            return offset, position
+        self.rebuild_indexes()
+        return self.base, 0
+
+    # -- upkeep
+
+    def seal(self) -> None:
+        """The segment gets no more batches: its time index gets its last entry and the indexes leave memory."""
+        self.close_time_index()
+        self.offsets.seal()
+        self.trim()
+
+    def trim(self) -> None:
+        """Gives back preallocated space that was not used."""
+        if self._preallocated:
+            self.file.truncate(self.size)
+            self._preallocated = False
+
+    def close_time_index(self) -> None:
+        latest = self.latest()
+        self.times.append_if_larger(latest.timestamp, latest.offset)
+        self.times.save()
+
+    def activate(self) -> None:
+        """Gets ready for appends after it was opened or uncovered by a truncation."""
+        self.offsets.activate()
+
+    def save(self) -> None:
+        """Everything held back in memory goes to the files; no sync."""
+        self.offsets.save()
+        self.times.save()
+
+    def truncate(self, offset: int, now: int) -> int:
+        """Cuts the batch that holds `offset` and everything after it; returns the bytes that went."""
+        first_gone = self.find(offset)
+        self.offsets.truncate(offset)
+        self.times.truncate(offset)
+        self.aborted.truncate(offset)
+        cut_bytes = 0
+        if first_gone is not None:
+            cut_bytes = self.size - first_gone.position
+            self.size = first_gone.position
+            self.file.truncate(self.size)
+        if self.size == 0:
+            self._first_timestamp = _UNKNOWN
+            self.created_ms = now
+        self.bytes_since_entry = 0
+        self._latest = self._find_latest()
+        return cut_bytes
+
+    def _find_latest(self) -> TimestampOffset:
+        latest = self.times.last()
+        _, position = self.offsets.lookup(latest.offset)
+        for batch in glance_batches(self.file, position, self.size):
+            if batch.max_timestamp > latest.timestamp:
+                latest = TimestampOffset(batch.max_timestamp, batch.last)
+        return latest
+
+    def indexes_doubtful(self) -> bool:
+        return self.offsets.doubtful(self.size) or self.times.doubtful() or self.aborted.doubtful()
+
+    def reset_indexes(self) -> None:
+        """Empties offset and time index, to fill them with `note` again."""
+        self.offsets.close()
+        self.times.close()
+        self.offsets.create()
+        self.times.create()
+        self._latest = TimestampOffset(NO_TIMESTAMP, self.base)
+        self.bytes_since_entry = 0
+
+    def rebuild_indexes(self, interval_bytes: int = 4096) -> None:
+        """Makes offset and time index again from the batches. Checksums are not looked at."""
+        self.reset_indexes()
+        for found in walk_batches(self.file, 0, self.size):
+            header = found.header
+            self.note(found.position, header.size, header.last_offset, header.max_timestamp, interval_bytes)
+        self.close_time_index()
+        self.save()
+
+    def move(self, *, directory: str | None = None, mark: str | None = None) -> list[str]:
+        """Renames all its files, or follows them after their directory was renamed. Returns the new paths.
+
+        The log file goes first: without it the others are orphans, which the next start clears away.
+        """
+        self.close()
+        old = {suffix: self.path(suffix) for suffix in SEGMENT_SUFFIXES}
+        self.directory = directory if directory is not None else self.directory
+        self.mark = mark if mark is not None else self.mark
+        moved = []
+        for suffix in SEGMENT_SUFFIXES:
+            if mark is not None and (suffix == LOG or self.files.exists(old[suffix])):
+                self.files.rename(old[suffix], self.path(suffix))
+            moved.append(self.path(suffix))
+        self.offsets.path, self.times.path, self.aborted.path = moved[1:]
+        return moved
+
+    def close(self) -> None:
+        """Lets go of open files; they open again on demand."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self.offsets.close()
+        self.times.close()
+        self.aborted.close()
+
+    def _jitter_ms(self, settings: LogSettings) -> int:
+        """Spread over segments so that a thousand logs made at one instant do not roll at one instant."""
+        jitter_ms = min(settings.segment_jitter_ms, settings.segment_ms)
+        return crc32(f"{self.directory} {self.base}".encode()) % jitter_ms if jitter_ms > 0 else 0
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path(LOG)}, {self.size} bytes)"
