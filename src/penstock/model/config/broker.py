@@ -12,6 +12,7 @@ from penstock.model.config.tables.listeners import LISTENERS
 from penstock.model.config.tables.log import LOG
 from penstock.model.config.tables.metrics import METRICS
 from penstock.model.config.tables.node import NODE
+from penstock.model.config.tables.penstock import PENSTOCK
 from penstock.model.config.tables.quorum import QUORUM
 from penstock.model.config.tables.remote import REMOTE
 from penstock.model.config.tables.replication import REPLICATION
@@ -33,6 +34,7 @@ BROKER_THEMES: Final = {
     "Logins": SASL,
     "Metrics and quotas": METRICS,
     "Tiered storage": REMOTE,
+    "Penstock's own": PENSTOCK,
 }
 BROKER_CONFIGS: Final[dict[str, ConfigDef]] = by_name(*BROKER_THEMES.values())
 DYNAMIC_ONLY_CONFIGS: Final[dict[str, ConfigDef]] = by_name(DYNAMIC_ONLY)

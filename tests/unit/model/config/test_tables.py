@@ -18,7 +18,7 @@ from penstock.model.config.validators import Range
 
 TABLES = {
     "topic": TOPIC_CONFIGS,
-    "broker": BROKER_CONFIGS,
+    "broker": {name: row for name, row in BROKER_CONFIGS.items() if not name.startswith("penstock.")},
     "group": GROUP_CONFIGS,
     "client_metrics": CLIENT_METRICS_CONFIGS,
 }
