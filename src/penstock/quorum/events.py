@@ -1,0 +1,226 @@
+"""The language of the quorum: what can happen to a node (events), what it wants done (effects), what nodes say.
+
+Messages carry what the protocol's nested messages say about the one partition there is; drivers translate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.model.errors import NONE, ErrorCode
+from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
+from penstock.quorum.state import QuorumState, ReplicaKey
+from penstock.quorum.voters import ControlEntry
+
+# What nodes say to each other
+
+
+@dataclass(frozen=True, slots=True)
+class VoteAsk:
+    """Vote: `candidate` wants to lead `epoch`; its log ends at `end` with a record of `last_epoch`.
+
+    A pre-vote asks whether it would be elected in the next epoch, and binds nobody.
+    """
+
+    epoch: Epoch
+    candidate: ReplicaKey
+    voter: ReplicaKey
+    last_epoch: Epoch
+    end: Offset
+    pre_vote: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VoteAnswer:
+    epoch: Epoch
+    leader: NodeId = NO_NODE
+    granted: bool = False
+    error: ErrorCode = NONE
+    pre_vote: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeginAsk:
+    """BeginQuorumEpoch: `leader` leads `epoch`."""
+
+    epoch: Epoch
+    leader: NodeId
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class EndAsk:
+    """EndQuorumEpoch: `leader` no longer leads; the successors are ordered by how much of the log they have."""
+
+    epoch: Epoch
+    leader: NodeId
+    successors: tuple[ReplicaKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EpochAnswer:
+    """The answer to BeginAsk and EndAsk, and what every refused Fetch carries: who leads which epoch."""
+
+    epoch: Epoch
+    leader: NodeId = NO_NODE
+    error: ErrorCode = NONE
+
+
+Ask = VoteAsk | BeginAsk | EndAsk
+Reply = VoteAnswer | EpochAnswer
+
+# Events
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The node has read its disk. `state` is None when it never took part; the log ends at `end`, all of it flushed.
+
+    `voters_logged`: the log, or a snapshot of it past offset 0, holds the kraft version and the voters.
+    """
+
+    now: float
+    state: QuorumState | None
+    end: Offset
+    last_epoch: Epoch
+    voters_logged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed; due at `QuorumNode.deadline`, harmless at any other time."""
+
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The local log ends at `end` with a record of `last_epoch`: appended as leader or follower, or truncated."""
+
+    now: float
+    end: Offset
+    last_epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """Everything before `end` is on the platter."""
+
+    now: float
+    end: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A node sent a request. The step's effects hold exactly one `Answer`."""
+
+    now: float
+    message: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """`by` answered what it was sent."""
+
+    now: float
+    by: NodeId
+    message: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFetched:
+    """A replica fetched from us at `end`: everything before it is on its platter."""
+
+    now: float
+    replica: ReplicaKey
+    end: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedFromLeader:
+    """Our fetch succeeded; the leader's high watermark was `high_watermark`."""
+
+    now: float
+    leader: NodeId
+    epoch: Epoch
+    high_watermark: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDown:
+    """The node is about to stop and would rather hand over than let the others find out."""
+
+    now: float
+
+
+Event = Started | Tick | Appended | Flushed | Asked | Answered | ReplicaFetched | FetchedFromLeader | ShutDown
+
+# Effects
+
+
+@dataclass(frozen=True, slots=True)
+class PersistState:
+    """Write `quorum-state` and sync it before any effect that follows."""
+
+    state: QuorumState
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Append one control batch in `epoch` at the end of the log, then say `Appended`."""
+
+    epoch: Epoch
+    entries: tuple[ControlEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Sync the log soon, then say `Flushed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request to a voter; its answer comes back as `Answered`. Lost ones are not missed."""
+
+    to: NodeId
+    message: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reply to the request of this step."""
+
+    message: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class BecameLeader:
+    """This node leads `epoch`, which starts at `start`. The controller may act once `start` is committed."""
+
+    epoch: Epoch
+    start: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class BecameFollower:
+    """Fetch from `leader`, in `epoch`."""
+
+    leader: NodeId
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """This node no longer leads `epoch`: whatever waits for a commit has to be given up."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class HighWatermark:
+    """Everything before `offset` is committed."""
+
+    offset: Offset
+
+
+Effect = PersistState | Append | Flush | Send | Answer | BecameLeader | BecameFollower | Resigned | HighWatermark
