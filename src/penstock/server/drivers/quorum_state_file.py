@@ -1,17 +1,17 @@
 """`quorum-state`: which epoch this node is in, whom it voted for and whom it takes for the leader. One line of JSON.
 
-It reaches the platter before a vote reaches the wire. Version 1 belongs to dynamic voters (`kraft.version` 1), version 0
-to voters that are given in the configuration; both are read, the one that fits is written.
+It reaches the platter before a vote reaches the wire. Version 1 belongs to dynamic voters (`kraft.version` 1),
+version 0 to voters that are given in the configuration; both are read, the one that fits is written.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.model.errors import Corrupt
-from penstock.model.ids import NO_NODE, ZERO_UUID, Epoch, NodeId, Uuid, uuid_parse, uuid_text
+from penstock.model.ids import ZERO_UUID, Epoch, NodeId, uuid_parse, uuid_text
+from penstock.quorum.state import QuorumState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from penstock.model.ports import Files
 
 QUORUM_STATE: Final = "quorum-state"
-
-
-@dataclass(frozen=True, slots=True)
-class QuorumState:
-    """What must survive a restart for the quorum to stay safe."""
-
-    epoch: Epoch = Epoch(0)
-    leader: NodeId = NO_NODE
-    voted: NodeId = NO_NODE
-    voted_directory: Uuid = ZERO_UUID
 
 
 def read_quorum_state(files: Files, directory: str) -> QuorumState | None:

@@ -1,8 +1,9 @@
-"""Checkpoint files of the metadata log: `<end offset>-<epoch>.checkpoint`, and `bootstrap.checkpoint` of a new cluster.
+"""Checkpoint files of the metadata log: `<end offset>-<epoch>.checkpoint`, and `bootstrap.checkpoint` of a new
+cluster.
 
-A checkpoint is a sequence of record batches: a control batch with the header (and, where the quorum's own state belongs
-in it, the kraft version and the voters), data batches with metadata records, and a control batch with the footer. Offsets
-inside run from 0. A file without its footer was cut off and does not count.
+A checkpoint is a sequence of record batches: a control batch with the header (and, where the quorum's own state
+belongs in it, the kraft version and the voters), data batches with metadata records, and a control batch with the
+footer. Offsets inside run from 0. A file without its footer was cut off and does not count.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.kernels import Record, crc_holds, scan_batches
+from penstock.kernels import HEADER_BYTES, Record, crc_holds, scan_batches
 from penstock.metadata.records import VersionedRecord, frame_record, unframe_record
 from penstock.model.errors import Corrupt
 from penstock.model.ids import Epoch, Millis, Offset
@@ -35,12 +36,16 @@ from penstock.protocol.disk.raft_records import (
 
 if TYPE_CHECKING:
     from penstock.metadata.records import Record as MetadataRecord
+    from penstock.model.ports import Files
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 RECORDS_PER_BATCH: Final = 1_000
 
+NO_TIME: Final = Millis(0)
 _CONTROL_BIT: Final = 0x20
+# More than any header batch takes, also with a few hundred voters.
+_HEADER_READ_BYTES: Final = 64 << 10
 _NAME: Final = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
 
 
@@ -65,7 +70,7 @@ def parse_file_name(name: str) -> SnapshotId | None:
 class Checkpoint:
     """What a checkpoint file says."""
 
-    last_contained_timestamp: Millis = Millis(0)
+    last_contained_timestamp: Millis = NO_TIME
     kraft_version: int | None = None
     voters: VotersRecord | None = None
     records: list[MetadataRecord] = field(default_factory=list)
@@ -137,6 +142,25 @@ def read_checkpoint(path: str, data: bytes) -> Checkpoint:
     if not finished:
         raise Corrupt(path, len(data), "the snapshot has no footer, so it was never finished")
     return found
+
+
+def read_timestamp(files: Files, path: str) -> Millis:
+    """When the last record in the snapshot was written, from its header alone; 0 when that cannot be read."""
+    file = files.open(path, writable=False)
+    try:
+        head = file.pread(_HEADER_READ_BYTES, 0)
+    finally:
+        file.close()
+    for _, batch, _ in batches_of(path, _first_batch(head)):
+        for record in read_records(batch):
+            kind, value = read_control(record)
+            if kind == SNAPSHOT_HEADER:
+                return Millis(decode(SnapshotHeaderRecord, 0, value)[0].last_contained_log_timestamp)
+    return Millis(0)
+
+
+def _first_batch(head: bytes) -> bytes:
+    return head[: scan_batches(memoryview(head))[0][1].size] if len(head) >= HEADER_BYTES else b""
 
 
 def batches_of(path: str, data: bytes) -> Iterator[tuple[int, memoryview, bool]]:

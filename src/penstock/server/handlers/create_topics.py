@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import INVALID_REQUEST, NONE, TOPIC_AUTHORIZATION_FAILED, ErrorCode, Refused
+from penstock.model.errors import INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, ErrorCode, Refused
 from penstock.model.ids import METADATA_TOPIC
 from penstock.protocol.messages.create_topics import CreateTopicsResponse
 from penstock.server.context import Operation, ResourceType
@@ -48,13 +48,6 @@ async def _create(ctx: Context, request: CreateTopicsRequest) -> list[Result]:
         reply: CreateTopicsResponse = await ctx.node.controller.submit(request, ctx)
     except Refused as refusal:
         return [_refused(topic.name, refusal.error, refusal.why) for topic in request.topics]
-    for result in reply.topics:
-        if result.error_code == NONE.code and not ctx.allow(
-            Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, result.name
-        ):
-            result.topic_config_error_code = TOPIC_AUTHORIZATION_FAILED.code
-            result.num_partitions = result.replication_factor = -1
-            result.configs = []
     return reply.topics
 
 

@@ -36,9 +36,11 @@ async def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResp
     asked = request.topics
     if ctx.api_version < _STATES_SINCE:
         asked = [State(name=name) for name in request.topic_names]
-    if not ctx.node.settings["delete.topic.enable"]:
+    if not ctx.node.settings.flag("delete.topic.enable"):
         error = TOPIC_DELETION_DISABLED if ctx.api_version >= _DISABLED_SINCE else INVALID_REQUEST
-        return DeleteTopicsResponse(responses=[_refused(state, error, "Topic deletion is disabled.") for state in asked])
+        return DeleteTopicsResponse(
+            responses=[_refused(state, error, "Topic deletion is disabled.") for state in asked]
+        )
     times = Counter((state.name, state.topic_id) for state in asked)
     results: list[Result] = []
     wanted: list[State] = []
@@ -82,7 +84,9 @@ def _denied(ctx: Context, state: State) -> Result | None:
         if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name):
             return _refused(state, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     if not ctx.allow(Operation.DELETE, ResourceType.TOPIC, name):
-        return _refused(State(name=name, topic_id=state.topic_id), TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+        return _refused(
+            State(name=name, topic_id=state.topic_id), TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
+        )
     return None
 
 

@@ -1,9 +1,10 @@
 """DescribeTopicPartitions (75), version 0. Topics with every partition's replicas, page by page.
 
-Behaviour: topics come ordered by name; no topics in the request means all of them. A reply holds as many partitions as
-the client and `max.request.partition.size.limit` allow, at least one; `next_cursor` tells where the next page begins.
-Notes: eligible and last known leader replicas are lists, never null: the Java client trips over null. A cursor must point
-into the topics that were asked for.
+Behaviour: topics come ordered by name; no topics in the request means all of them. A reply holds as many partitions
+as the client and `max.request.partition.size.limit` allow, at least one; `next_cursor` tells where the next page
+begins.
+Notes: eligible and last known leader replicas are lists, never null: the Java client trips over null. A cursor must
+point into the topics that were asked for.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def handle(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTop
             )
         wanted = {name for name in wanted if name >= start.topic_name}
     allowed = {name for name in wanted if ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name)}
-    limit = min(request.response_partition_limit, int(ctx.node.settings["max.request.partition.size.limit"]))
+    limit = min(request.response_partition_limit, ctx.node.settings.number("max.request.partition.size.limit"))
     reply = DescribeTopicPartitionsResponse()
     room = max(limit, 1)
     for name in sorted(allowed):

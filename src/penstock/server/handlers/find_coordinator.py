@@ -1,7 +1,7 @@
 """FindCoordinator (10), versions 0-6. Which broker looks after a group, a transactional id or a share partition.
 
-Behaviour: no coordinator runs on this node yet, so every key that may be asked for gets COORDINATOR_NOT_AVAILABLE, which
-clients retry. librdkafka compresses with lz4 only when it sees that this API is served.
+Behaviour: no coordinator runs on this node yet, so every key that may be asked for gets COORDINATOR_NOT_AVAILABLE,
+which clients retry. librdkafka compresses with lz4 only when it sees that this API is served.
 Notes: v0-3 one key, v4+ several; v1 key types (0 group, 1 transactional id); v6 share partitions (type 2).
 """
 

@@ -1,10 +1,11 @@
 """Metadata (3), versions 0-13. Brokers, topics and partition leaders as this node has published them.
 
-Behaviour: topics that are missing are created when the client and `auto.create.topics.enable` allow it; the reply then
-waits for the creation and shows the new topic at once. Brokers are told with their address on the request's listener.
-Notes: v0 an empty list means all topics, from v1 on null does; v1 controller (any live broker: it passes requests on),
-racks, internal topics; v2 cluster id; v4 auto-creation is the client's choice; v5 offline replicas; v7 leader epochs; v8
-authorized operations; v10 topic ids in replies, v12 in requests; v13 an error for the whole request.
+Behaviour: topics that are missing are created when the client and `auto.create.topics.enable` allow it; the reply
+then waits for the creation and shows the new topic at once. Brokers are told with their address on the request's
+listener.
+Notes: v0 an empty list means all topics, from v1 on null does; v1 controller (any live broker: it passes requests
+on), racks, internal topics; v2 cluster id; v4 auto-creation is the client's choice; v5 offline replicas; v7 leader
+epochs; v8 authorized operations; v10 topic ids in replies, v12 in requests; v13 an error for the whole request.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     Refused,
 )
-from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ZERO_UUID
+from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ZERO_UUID, Uuid
 from penstock.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from penstock.protocol.messages.metadata import MetadataResponse
 from penstock.server.cluster_view import INTERNAL_TOPICS, addresses, any_controller, topic_name_problem, view_partition
@@ -46,15 +47,18 @@ _BY_ID_SINCE: Final = 12
 
 def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Awaitable[MetadataResponse]:
     if _malformed(ctx, request):
-        topics = [Topic(error_code=INVALID_REQUEST.code, name=each.name or "", topic_id=each.topic_id) for each in request.topics]
-        return MetadataResponse(topics=topics, error_code=INVALID_REQUEST.code)
+        error = INVALID_REQUEST.code
+        topics = [
+            Topic(error_code=error, name=each.name or "", topic_id=each.topic_id) for each in request.topics or ()
+        ]
+        return MetadataResponse(topics=topics, error_code=error)
     if request.topics is None or (ctx.api_version == 0 and not request.topics):
         return _reply(ctx, request, _all_topics(ctx, request))
     ids = [each.topic_id for each in request.topics if each.topic_id != ZERO_UUID]
     if ids:
         # One id makes it a request by ids: names beside it are not looked at.
         return _reply(ctx, request, [_by_id(ctx, request, topic_id) for topic_id in dict.fromkeys(ids)])
-    names = dict.fromkeys(each.name for each in request.topics)
+    names = dict.fromkeys(each.name for each in request.topics if each.name is not None)
     missing = _creatable(ctx, request, names)
     if missing:
         return _create_then_reply(ctx, request, names, missing)
@@ -62,9 +66,11 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Awaitab
 
 
 def _malformed(ctx: Context, request: MetadataRequest) -> bool:
-    """Versions 10 and 11 have a field for ids that nobody may use yet."""
-    if ctx.api_version >= _BY_ID_SINCE or request.topics is None:
+    """Versions 10 and 11 have a field for ids that nobody may use yet; later ones need a name or an id."""
+    if request.topics is None:
         return False
+    if ctx.api_version >= _BY_ID_SINCE:
+        return any(each.name is None and each.topic_id == ZERO_UUID for each in request.topics)
     return any(each.name is None or each.topic_id != ZERO_UUID for each in request.topics)
 
 
@@ -99,8 +105,8 @@ def _all_topics(ctx: Context, request: MetadataRequest) -> list[Topic]:
     ]
 
 
-def _by_id(ctx: Context, request: MetadataRequest, topic_id: bytes) -> Topic:
-    topic = ctx.node.metadata.image.topics.get(topic_id)  # type: ignore[call-overload]  # ids are raw bytes
+def _by_id(ctx: Context, request: MetadataRequest, topic_id: Uuid) -> Topic:
+    topic = ctx.node.metadata.image.topics.get(topic_id)
     if topic is None or not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
         # Who may not describe a topic does not learn that its id exists.
         return Topic(error_code=UNKNOWN_TOPIC_ID.code, name=None, topic_id=topic_id)
@@ -168,7 +174,7 @@ def _partitions(ctx: Context, topic: TopicImage) -> list[Partition]:
 
 
 def _may_create(ctx: Context, request: MetadataRequest) -> bool:
-    return request.allow_auto_topic_creation and bool(ctx.node.settings["auto.create.topics.enable"])
+    return request.allow_auto_topic_creation and ctx.node.settings.flag("auto.create.topics.enable")
 
 
 def _allowed_to_create(ctx: Context, name: str) -> bool:
@@ -193,7 +199,7 @@ async def _create_then_reply(
     ctx: Context, request: MetadataRequest, names: Iterable[str], missing: list[str]
 ) -> MetadataResponse:
     creation = CreateTopicsRequest(
-        topics=[_new_topic(ctx, name) for name in missing], timeout_ms=int(ctx.node.settings["request.timeout.ms"])
+        topics=[_new_topic(ctx, name) for name in missing], timeout_ms=ctx.node.settings.number("request.timeout.ms")
     )
     refused: dict[str, int] = {}
     try:
@@ -213,8 +219,8 @@ def _new_topic(ctx: Context, name: str) -> CreateTopicsRequest.CreatableTopic:
     if name == OFFSETS_TOPIC:
         return _topic(
             name,
-            settings["offsets.topic.num.partitions"],
-            settings["offsets.topic.replication.factor"],
+            settings.number("offsets.topic.num.partitions"),
+            settings.number("offsets.topic.replication.factor"),
             {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
@@ -224,8 +230,8 @@ def _new_topic(ctx: Context, name: str) -> CreateTopicsRequest.CreatableTopic:
     if name == TRANSACTIONS_TOPIC:
         return _topic(
             name,
-            settings["transaction.state.log.num.partitions"],
-            settings["transaction.state.log.replication.factor"],
+            settings.number("transaction.state.log.num.partitions"),
+            settings.number("transaction.state.log.replication.factor"),
             {
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",

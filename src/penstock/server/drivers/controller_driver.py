@@ -1,0 +1,269 @@
+"""Runs the controller's decisions: ask, append, apply with no await in between; the reply waits for commit and
+publication.
+
+The controller has a working image at the end of the log, apart from the published one. It is made when this node
+becomes the leader of the quorum and dropped when it no longer is. When an append or an apply fails, the working
+image is dropped and made anew from what is published and what is in the log, so nothing is ever undone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from penstock.controller.batches import plan_batches
+from penstock.controller.controller import Controller
+from penstock.model.errors import (
+    KAFKA_STORAGE_ERROR,
+    NOT_CONTROLLER,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
+    Refused,
+    StorageFailed,
+)
+from penstock.model.ids import Offset
+from penstock.server.context import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.controller.decision import ControllerSettings, Decision
+    from penstock.metadata.records import Record, VersionedRecord
+    from penstock.model.config import BrokerSettings
+    from penstock.model.ports import Clock
+    from penstock.server.context import Context
+    from penstock.server.drivers.metadata_driver import LogBatch, MetadataDriver
+
+log = logging.getLogger("penstock.controller")
+
+LATE_MS: Final = 20.0
+"""A timer that fires later than this first lets waiting heartbeats through: the stall may have been our own."""
+
+
+class ControllerLog(Protocol):
+    """What the quorum driver does for the controller."""
+
+    @property
+    def end(self) -> Offset: ...
+    @property
+    def kraft_version(self) -> int: ...
+    def append(self, records: Sequence[VersionedRecord]) -> LogBatch:
+        """One batch, at once in the log and soon synced. Refused with NOT_CONTROLLER when this node does not lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerTimes:
+    """How often the active controller does something by itself; 0 means never."""
+
+    idle_interval_ms: int = 500
+    preferred_leaders_ms: int = 300_000
+    unclean_leaders_ms: int = 300_000
+
+    @classmethod
+    def of(cls, settings: BrokerSettings) -> ControllerTimes:
+        rebalances = settings.flag("auto.leader.rebalance.enable")
+        return cls(
+            idle_interval_ms=settings.number("metadata.max.idle.interval.ms"),
+            preferred_leaders_ms=settings.number("leader.imbalance.check.interval.seconds") * 1_000
+            if rebalances
+            else 0,
+        )
+
+
+class ControllerDriver:
+    """The door `Services.controller`. Active while this node leads the quorum."""
+
+    def __init__(
+        self,
+        quorum: ControllerLog,
+        metadata: MetadataDriver,
+        clock: Clock,
+        random: Random,
+        settings: ControllerSettings,
+        times: ControllerTimes,
+        *,
+        bootstrap: Callable[[], Iterable[Record]] = lambda: (),
+        on_fatal: Callable[[Exception], None] = lambda _why: None,
+    ) -> None:
+        self._quorum, self._metadata, self._clock, self._random = quorum, metadata, clock, random
+        self._settings, self._times = settings, times
+        self._bootstrap, self._on_fatal = bootstrap, on_fatal
+        self._controller: Controller | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._appended_at = self._preferred_at = self._unclean_at = 0.0
+
+    @property
+    def active(self) -> bool:
+        return self._controller is not None
+
+    # Leadership
+
+    def lead(self) -> None:
+        """This node has become the leader of the quorum; its first own record is in the log."""
+        now = self._clock.monotonic_ms()
+        self._appended_at = self._preferred_at = self._unclean_at = now
+        try:
+            controller = self._controller = self._replayed()
+            self._run(controller, controller.activate(now, self._bootstrap()))
+        except StorageFailed as failure:
+            self._fail(failure)
+            return
+        self._set_timer()
+
+    def resign(self) -> None:
+        """Another node leads, or this one stops. Those who wait learn of it from the log, or not at all."""
+        self._controller = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _replayed(self) -> Controller:
+        """A controller whose working image holds everything up to the end of the log."""
+        controller = Controller(self._metadata.image.copy(), self._random, self._settings)
+        for batch in self._metadata.uncommitted:
+            self._tell(controller, batch)
+        return controller
+
+    # Requests
+
+    def submit(self, request: Any, ctx: Context) -> Awaitable[Any]:
+        """Decides now, in the order of calls; the reply comes when the decision is published on this node.
+
+        Refused with NOT_CONTROLLER when another node leads, with REQUEST_TIMED_OUT when the request has a timeout and
+        it passed first: the change is in the log then and may still come true.
+        """
+
+        def may_describe(name: str) -> bool:
+            return ctx.allow(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+
+        timeout_ms = getattr(request, "timeout_ms", None)
+        return self._settle(*self._decide(request, ctx.api_version, may_describe), timeout_ms)
+
+    def submit_own(self, request: Any, api_version: int) -> Awaitable[Any]:
+        """The same for requests that this node itself makes as a broker."""
+        return self._settle(*self._decide(request, api_version, lambda _name: True), None)
+
+    def _decide(self, request: Any, api_version: int, may_describe: Callable[[str], bool]) -> tuple[Any, Offset]:
+        controller = self._controller
+        if controller is None:
+            raise Refused(NOT_CONTROLLER, "this node is not the active controller")
+        decision = controller.decide(
+            request,
+            now=self._clock.monotonic_ms(),
+            next_offset=self._quorum.end,
+            api_version=api_version,
+            may_describe=may_describe,
+            kraft_version=self._quorum.kraft_version,
+        )
+        try:
+            return decision.reply, self._run(controller, decision)
+        except StorageFailed as failure:
+            self._fail(failure)
+            raise Refused(KAFKA_STORAGE_ERROR, "the metadata log cannot be written") from failure
+
+    async def _settle(self, reply: Any, end: Offset, timeout_ms: int | None) -> Any:
+        waiting = self._metadata.published(end)
+        if timeout_ms is None:
+            await waiting
+        else:
+            try:
+                await asyncio.wait_for(waiting, max(timeout_ms, 0) / 1_000)
+            except TimeoutError:
+                raise Refused(REQUEST_TIMED_OUT, "the change was not committed in time; it may still be") from None
+        return reply
+
+    # Ask, do, tell
+
+    def _run(self, controller: Controller, decision: Decision) -> Offset:
+        """Appends a decision and applies it; the offset after which it, or what it looked at, is true."""
+        for records in plan_batches(decision, controller.image.metadata_version):
+            batch = self._quorum.append(records)
+            self._appended_at = self._clock.monotonic_ms()
+            try:
+                self._tell(controller, batch)
+            except Exception as broken:
+                self._start_over(broken)
+                raise Refused(UNKNOWN_SERVER_ERROR, "the controller had to start over; try again") from broken
+        return Offset(controller.image.offset + 1)
+
+    def _tell(self, controller: Controller, batch: LogBatch) -> None:
+        for offset, record in enumerate(batch.records, batch.base):
+            controller.apply(record, Offset(offset), batch.epoch)
+        if not batch.records:
+            controller.image.skip_to(Offset(batch.end - 1), batch.epoch)
+
+    def _start_over(self, broken: Exception) -> None:
+        log.exception("a record could not be applied; the working image is made anew", exc_info=broken)
+        try:
+            self._controller = self._replayed()
+        except Exception as again:
+            # The log holds a record that cannot be applied: no node could go on from here.
+            self._fail(again)
+
+    def _fail(self, why: Exception) -> None:
+        log.error("the controller stops: %s", why)
+        self.resign()
+        self._on_fatal(why)
+
+    # Time
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._next_due()
+        self._timer = None
+        if due is not None:
+            delay_ms = max(due - self._clock.monotonic_ms(), 0.0)
+            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1_000, self._wake, due)
+
+    def _next_due(self) -> float | None:
+        controller = self._controller
+        if controller is None:
+            return None
+        dues = [
+            since + interval_ms
+            for since, interval_ms in (
+                (self._appended_at, self._times.idle_interval_ms),
+                (self._preferred_at, self._times.preferred_leaders_ms),
+                (self._unclean_at, self._times.unclean_leaders_ms),
+            )
+            if interval_ms > 0
+        ]
+        session = controller.next_deadline()
+        return min(dues if session is None else [*dues, session], default=None)
+
+    def _wake(self, due: float) -> None:
+        if self._clock.monotonic_ms() - due > LATE_MS:
+            self._timer = asyncio.get_running_loop().call_later(0, self._tick)
+        else:
+            self._tick()
+
+    def _tick(self) -> None:
+        controller = self._controller
+        if controller is None:
+            return
+        try:
+            for decision in self._due(controller, self._clock.monotonic_ms()):
+                self._run(controller, decision)
+        except Refused as refusal:
+            log.warning("the controller's own decision was not taken: %s", refusal)
+        except StorageFailed as failure:
+            self._fail(failure)
+            return
+        self._set_timer()
+
+    def _due(self, controller: Controller, now: float) -> Iterable[Decision]:
+        """Decisions one after the other: each is applied before the next is asked for."""
+        while (decision := controller.decide_tick(now)).records:
+            yield decision
+        if 0 < self._times.preferred_leaders_ms <= now - self._preferred_at:
+            self._preferred_at = now
+            yield controller.decide_preferred_leaders()
+        if 0 < self._times.unclean_leaders_ms <= now - self._unclean_at:
+            self._unclean_at = now
+            yield controller.decide_unclean_leaders()
+        if 0 < self._times.idle_interval_ms <= now - self._appended_at:
+            yield controller.decide_no_op()

@@ -1,0 +1,189 @@
+"""The published image: what this node believes of the cluster, always at a committed offset.
+
+Batches come in as soon as they are in the log (`learned`) and wait here until the high watermark passes them
+(`commit_to`). Then they are applied and published in one step that nothing interrupts, so a reader that does not await
+sees one state. No image is published inside a metadata transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.metadata.delta import Delta, delta_between
+from penstock.metadata.image import ClusterImage
+from penstock.model.ids import Epoch, Millis, NodeId, Offset
+
+if TYPE_CHECKING:
+    from penstock.metadata.records import Record
+
+log = logging.getLogger("penstock.metadata")
+
+Listener = Callable[[ClusterImage, Delta], None]
+
+
+class LogBatch(NamedTuple):
+    """One batch of the metadata log, decoded. A control batch has no metadata records."""
+
+    base: Offset
+    end: Offset
+    epoch: Epoch
+    timestamp: Millis
+    size: int
+    records: Sequence[Record]
+
+    def apply_to(self, image: ClusterImage) -> None:
+        for offset, record in enumerate(self.records, self.base):
+            image.apply(record, Offset(offset), self.epoch)
+        if not self.records:
+            image.skip_to(Offset(self.end - 1), self.epoch)
+
+
+class MetadataDriver:
+    """Owns the published image and those who wait for it. The door `Services.metadata`."""
+
+    def __init__(self, node_id: NodeId, cluster_id: str) -> None:
+        self.node_id, self.cluster_id = node_id, cluster_id
+        self.last_timestamp = Millis(0)
+        """When the last published batch was written."""
+        self.bytes_published = 0
+        """Size of all batches published since the start; what snapshots are measured by."""
+        self.fragments: dict[Any, bytes] = {}
+        """Pieces of encoded replies, kept until something they show changes; keys belong to whoever puts them in."""
+        self._image = ClusterImage()
+        self._pending: deque[LogBatch] = deque()
+        self._held: list[LogBatch] = []
+        self._listeners: list[Listener] = []
+        self._advance_listeners: list[Callable[[], None]] = []
+        self._waiting: list[tuple[Offset, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._image
+
+    @property
+    def published_end(self) -> Offset:
+        """The offset after the last record that shows."""
+        return Offset(self._image.offset + 1)
+
+    @property
+    def uncommitted(self) -> Sequence[LogBatch]:
+        """What is in the log and does not show in the image yet, in log order."""
+        return (*self._held, *self._pending)
+
+    def on_publish(self, listener: Listener) -> None:
+        """Calls back after each publication that changed something, in the order of subscription.
+
+        What is published already is handed over at once, so a late subscriber misses nothing.
+        """
+        self._listeners.append(listener)
+        if not self._image.empty:
+            self._tell(listener, delta_between(ClusterImage(), self._image))
+
+    def on_advance(self, listener: Callable[[], None]) -> None:
+        """Calls back whenever the published offset moved, also when nothing else changed."""
+        self._advance_listeners.append(listener)
+
+    def replace(self, image: ClusterImage) -> None:
+        """Starts over from a snapshot; only what differs from the old image is published."""
+        delta = delta_between(self._image, image)
+        image.take_delta()
+        self._image, self._held = image, []
+        while self._pending and self._pending[0].end <= self.published_end:
+            self._pending.popleft()
+        self._publish(delta)
+
+    def learned(self, batch: LogBatch) -> None:
+        """A batch is in the log; whether it stays is decided by the high watermark."""
+        assert not self._pending or batch.base >= self._pending[-1].end, "batches are learned in log order"
+        if batch.end > self.published_end:
+            self._pending.append(batch)
+
+    def truncated(self, to: Offset) -> None:
+        """The log lost everything from `to` on, none of which was committed."""
+        assert to >= self.published_end, "what was committed is never truncated"
+        while self._pending and self._pending[-1].end > to:
+            self._pending.pop()
+
+    def commit_to(self, high_watermark: Offset) -> None:
+        """Applies and publishes every batch below the high watermark."""
+        moved = False
+        while self._pending and self._pending[0].end <= high_watermark:
+            self._held.append(self._pending.popleft())
+            if not _inside_transaction(self._held):
+                self._apply_held()
+                moved = True
+        if moved:
+            self._publish(self._image.take_delta())
+            for advanced in self._advance_listeners:
+                advanced()
+
+    def _apply_held(self) -> None:
+        """The batches of a transaction are applied together, so the image never stands inside one."""
+        held, self._held = self._held, []
+        for batch in held:
+            batch.apply_to(self._image)
+            self.last_timestamp = batch.timestamp
+            self.bytes_published += batch.size
+
+    async def published(self, end: Offset) -> None:
+        """Returns when the published image shows everything before `end`."""
+        if self.published_end < end:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (end, next(self._order), future))
+            await future
+
+    def when_published(self, end: Offset) -> Awaitable[None]:
+        """As `published`, for those who want an awaitable and no coroutine."""
+        return asyncio.ensure_future(self.published(end))
+
+    def abandon(self, why: Exception) -> None:
+        """Fails everybody who waits: this node will not publish what they wait for."""
+        waiting, self._waiting = self._waiting, []
+        for _, _, future in waiting:
+            if not future.done():
+                future.set_exception(why)
+
+    def _publish(self, delta: Delta) -> None:
+        if delta:
+            self._forget_fragments(delta)
+            for listener in self._listeners:
+                self._tell(listener, delta)
+        end = self.published_end
+        while self._waiting and self._waiting[0][0] <= end:
+            future = heapq.heappop(self._waiting)[2]
+            if not future.done():
+                future.set_result(None)
+
+    def _tell(self, listener: Listener, delta: Delta) -> None:
+        try:
+            listener(self._image, delta)
+        except Exception:
+            # The image is committed whatever a listener makes of it, and the others must still hear of it.
+            log.exception("a listener failed on the metadata published at offset %d", self._image.offset)
+
+    def _forget_fragments(self, delta: Delta) -> None:
+        if delta.brokers:
+            self.fragments.clear()
+            return
+        changed = delta.partitions.keys() | delta.deleted.keys() | delta.created.keys()
+        if changed:
+            self.fragments = {key: piece for key, piece in self.fragments.items() if key[0] not in changed}
+
+
+def _inside_transaction(batches: Sequence[LogBatch]) -> bool:
+    """Whether the last of these batches leaves a metadata transaction open."""
+    for batch in reversed(batches):
+        for record in reversed(batch.records):
+            kind = record.__class__.__name__
+            if kind == "BeginTransactionRecord":
+                return True
+            if kind in ("EndTransactionRecord", "AbortTransactionRecord"):
+                return False
+    return False

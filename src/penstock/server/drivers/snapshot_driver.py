@@ -1,0 +1,198 @@
+"""Writes snapshots of the published image and lets go of the log that they make superfluous.
+
+A snapshot is due when enough bytes were published since the last one, or enough time passed. It is written in
+slices of a few milliseconds from a copy of the image, under a name that does not count, synced off the loop and
+renamed. Only then old snapshots and segments go: at every instant one whole snapshot and all of the log after it
+are on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
+
+from penstock.metadata.snapshot import snapshot_records
+from penstock.model.errors import StorageFailed
+from penstock.model.ids import Epoch, Millis, Offset
+from penstock.server.drivers.snapshot_file import RECORDS_PER_BATCH, CheckpointWriter, SnapshotId, read_timestamp
+
+if TYPE_CHECKING:
+    from penstock.metadata.image import ClusterImage
+    from penstock.model.ports import Clock, File, Files, Offload
+    from penstock.protocol.disk.raft_records import VotersRecord
+    from penstock.server.drivers.metadata_driver import MetadataDriver
+
+log = logging.getLogger("penstock.snapshots")
+
+PARTIAL_SUFFIX: Final = ".part"
+SLICE_MS: Final = 5.0
+
+
+class SnapshottedLog(Protocol):
+    """What the quorum driver does for snapshots."""
+
+    directory: str
+
+    def quorum_state_at(self, end: Offset) -> tuple[int, VotersRecord | None]:
+        """(kraft.version, voters; None when they are given in the configuration) before `end`."""
+
+    def size_bytes(self) -> int: ...
+    def forget_before(self, to: Offset) -> None:
+        """Moves the start of the log; segments wholly before it go."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """When to write one and how much to keep. A limit of -1 keeps everything."""
+
+    max_bytes_between: int = 20 << 20
+    max_interval_ms: int = 3_600_000
+    retention_bytes: int = 100 << 20
+    retention_ms: int = 7 * 24 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A snapshot on the disk."""
+
+    id: SnapshotId
+    size: int
+    timestamp: Millis
+
+
+class SnapshotDriver:
+    """Owns the checkpoint files of the metadata log."""
+
+    def __init__(
+        self,
+        files: Files,
+        offload: Offload,
+        clock: Clock,
+        metadata: MetadataDriver,
+        quorum: SnapshottedLog,
+        settings: SnapshotSettings,
+        on_failure: Callable[[StorageFailed], None],
+    ) -> None:
+        self._files, self._offload, self._clock = files, offload, clock
+        self._metadata, self._quorum, self._settings = metadata, quorum, settings
+        self._on_failure = on_failure
+        self._kept: list[Kept] = []
+        self._bytes_at_last = 0
+        self._last_ms = clock.monotonic_ms()
+        self._writing: asyncio.Task[None] | None = None
+        metadata.on_advance(self.consider)
+
+    @property
+    def kept(self) -> list[SnapshotId]:
+        """The snapshots on the disk, the oldest first."""
+        return [each.id for each in self._kept]
+
+    def found(self, ids: list[SnapshotId]) -> None:
+        """Tells which snapshots the directory had at the start."""
+        self._kept = [self._measure(each) for each in sorted(ids)]
+
+    def consider(self) -> None:
+        """Starts a snapshot when one is due."""
+        if self._writing is not None or self._metadata.image.in_transaction:
+            return
+        new_bytes = self._metadata.bytes_published - self._bytes_at_last
+        if new_bytes == 0:
+            return
+        interval_ms = self._settings.max_interval_ms
+        overdue = interval_ms > 0 and self._clock.monotonic_ms() - self._last_ms >= interval_ms
+        if new_bytes >= self._settings.max_bytes_between or overdue:
+            self._writing = asyncio.get_running_loop().create_task(self._write(), name="metadata snapshot")
+
+    async def write_now(self) -> SnapshotId | None:
+        """A snapshot of what is published at this moment; None when there is nothing new to write."""
+        while self._writing is not None:
+            await asyncio.shield(self._writing)
+        if self._metadata.image.in_transaction or self._present(self._next_id()):
+            return None
+        wanted = self._next_id()
+        self._writing = asyncio.get_running_loop().create_task(self._write(), name="metadata snapshot")
+        await asyncio.shield(self._writing)
+        return wanted
+
+    async def close(self) -> None:
+        """Gives up a snapshot that is being written; what is left of it is removed at the next start."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+    def _next_id(self) -> SnapshotId:
+        image = self._metadata.image
+        return SnapshotId(Offset(image.offset + 1), Epoch(max(image.epoch, 0)))
+
+    def _present(self, wanted: SnapshotId) -> bool:
+        return any(each.id.end >= wanted.end for each in self._kept)
+
+    async def _write(self) -> None:
+        wanted, image = self._next_id(), self._metadata.image.copy()
+        self._bytes_at_last, self._last_ms = self._metadata.bytes_published, self._clock.monotonic_ms()
+        path = f"{self._quorum.directory}/{wanted.file_name}"
+        try:
+            timestamp = self._metadata.last_timestamp
+            file = self._files.open(path + PARTIAL_SUFFIX, create=True)
+            try:
+                file.truncate(0)
+                size = await self._fill(file, wanted, image, timestamp)
+                await self._offload.call(file.sync)
+            finally:
+                file.close()
+            self._files.rename(path + PARTIAL_SUFFIX, path)
+            await self._offload.call(self._files.sync_dir, self._quorum.directory)
+        except OSError as failure:
+            self._on_failure(StorageFailed(path, f"the snapshot could not be written: {failure}"))
+            return
+        finally:
+            self._writing = None
+        self._kept.append(Kept(wanted, size, timestamp))
+        log.info("wrote metadata snapshot %s, %d bytes", wanted.file_name, size)
+        self.clean()
+
+    async def _fill(self, file: File, wanted: SnapshotId, image: ClusterImage, timestamp: Millis) -> int:
+        writer = CheckpointWriter(wanted.epoch, self._clock.now_ms())
+        pieces = self._pieces(writer, wanted, image, timestamp)
+        position = 0
+        while True:
+            until = self._clock.monotonic_ms() + SLICE_MS
+            for piece in pieces:
+                position += file.pwritev([piece], position)
+                if self._clock.monotonic_ms() >= until:
+                    break
+            else:
+                return position
+            await asyncio.sleep(0)
+
+    def _pieces(
+        self, writer: CheckpointWriter, wanted: SnapshotId, image: ClusterImage, timestamp: Millis
+    ) -> Iterator[bytes]:
+        kraft_version, voters = self._quorum.quorum_state_at(wanted.end)
+        yield writer.header(timestamp, kraft_version if voters is not None else None, voters)
+        records = snapshot_records(image)
+        while batch := list(islice(records, RECORDS_PER_BATCH)):
+            yield writer.data(batch)
+        yield writer.footer()
+
+    def clean(self) -> None:
+        """Removes the oldest snapshots that retention does not ask for, and the log before those that stay."""
+        while len(self._kept) > 1 and self._expired(self._kept[0]):
+            oldest = self._kept.pop(0)
+            self._quorum.forget_before(self._kept[0].id.end)
+            self._files.remove(f"{self._quorum.directory}/{oldest.id.file_name}")
+            log.info("removed metadata snapshot %s", oldest.id.file_name)
+
+    def _expired(self, snapshot: Kept) -> bool:
+        total = self._quorum.size_bytes() + sum(each.size for each in self._kept)
+        if 0 <= self._settings.retention_bytes < total:
+            return True
+        return 0 <= self._settings.retention_ms < self._clock.now_ms() - snapshot.timestamp
+
+    def _measure(self, snapshot: SnapshotId) -> Kept:
+        path = f"{self._quorum.directory}/{snapshot.file_name}"
+        return Kept(snapshot, self._files.size(path), read_timestamp(self._files, path))
