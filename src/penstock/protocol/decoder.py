@@ -41,10 +41,6 @@ def count_refused(what: str, count: int, left: int) -> Malformed:
     return Malformed(f"{what} claims {count} elements in {left} bytes")
 
 
-def size_refused(what: str, size: int) -> Malformed:
-    return Malformed(f"{what} has length {size}")
-
-
 class _Decoder:
     def __init__(self, schema: Schema, version: int) -> None:
         self.source = Source()
@@ -59,7 +55,6 @@ class _Decoder:
             Malformed=Malformed,
             null_refused=null_refused,
             count_refused=count_refused,
-            size_refused=size_refused,
         )
 
     def build(self) -> Callable[..., Any]:
@@ -219,7 +214,7 @@ class _Decoder:
 
     def _numbers(self, code: str, bias: int, count: str, target: str) -> None:
         """An array of numbers, whose count prefix is `bias` above the count."""
-        readers = self.source.constant(f"arrays_{code}{bias}", primitives.readers_of(code, bias))
+        readers = self.source.constant("arrays", primitives.readers_of(code, bias))
         self.source.add(f"{target} = [*{readers}[{count}](buf, p)] if {count} != {bias} else []")
         start = f" - {bias * WIDTHS[code]}" if bias else ""
         self.source.add(f"p += {count} * {WIDTHS[code]}{start}")

@@ -30,6 +30,11 @@ def uuid_refused(what: str, value: object) -> Unencodable:
     return Unencodable(f"{what} is {value!r}; a uuid is 16 bytes")
 
 
+def _code(kind: str) -> str:
+    """The struct code to write a kind with: "?" would take None for false."""
+    return "B" if kind == "boolean" else CODES[kind]
+
+
 class _Encoder:
     def __init__(self, schema: Schema, version: int, *, parts: bool) -> None:
         self.source = Source()
@@ -106,8 +111,9 @@ class _Encoder:
                 self.run.append((code, value))
         self._flush()
 
-    def _numbers(self, code: str, compact: bool, held: str) -> None:
+    def _numbers(self, kind: str, compact: bool, held: str) -> None:
         """Put an array of numbers into the run."""
+        code = _code(kind)
         count = self.source.fresh("n")
         self.source.add(f"{count} = len({held})")
         self.run.append((f"*{code} {int(compact)} {count}", held))
@@ -195,8 +201,7 @@ class _Encoder:
         if kind == "uuid":
             with self.source.block(f"if len({value}) != 16:"):
                 self.source.add(f"raise uuid_refused({what!r}, {value})")
-        # "?" would take None for false.
-        self.run.append(("B" if kind == "boolean" else CODES[kind], value))
+        self.run.append((_code(kind), value))
 
     def _nested(self, shape: Shape, field: Field, value: str, what: str) -> None:
         source = self.source
@@ -284,7 +289,7 @@ class _Encoder:
         source.add(f"{held} = {value}")
         numbers = field.of in CODES and field.of != "uuid"
         if numbers and not shape.nullable(field):
-            self._numbers(CODES[field.of], compact, held)
+            self._numbers(field.of, compact, held)
             return
         pending = list(self.run)
         with source.block(f"if {held} is None:"):
@@ -292,7 +297,7 @@ class _Encoder:
         with source.block("else:"):
             self.run = pending
             if numbers:
-                self._numbers(CODES[field.of], compact, held)
+                self._numbers(field.of, compact, held)
                 self._flush()
             else:
                 size = source.fresh("n")

@@ -13,7 +13,9 @@ from penstock.protocol.wire import schema_of
 
 def _modules() -> list[str]:
     packages = (penstock.protocol.messages, penstock.protocol.disk)
-    found = [f"{package.__name__}.{info.name}" for package in packages for info in pkgutil.iter_modules(package.__path__)]
+    found = [
+        f"{package.__name__}.{info.name}" for package in packages for info in pkgutil.iter_modules(package.__path__)
+    ]
     return ["penstock.protocol.headers", *found]
 
 
