@@ -38,9 +38,12 @@ class OffsetCheckpoint:
             offsets[TopicPartition(topic, _number(self.path, partition))] = Offset(_number(self.path, offset))
         return offsets
 
-    def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        lines = [f"{name.topic} {name.partition} {offset}" for name, offset in offsets.items()]
-        self._files.write_atomic(self.path, checkpoint_text(lines))
+    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._files.write_atomic(self.path, self.text(offsets))
+
+    @staticmethod
+    def text(offsets: Mapping[TopicPartition, int]) -> bytes:
+        return checkpoint_text([f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()])
 
 
 class LeaderEpochCheckpoint:

@@ -37,8 +37,8 @@ class PathSync:
         file.close()
 
 
-class EpochsWrite:
-    """The leader-epoch checkpoint as it was when the flush began."""
+class TextWrite:
+    """A checkpoint with the content that it had when this was made."""
 
     __slots__ = ("_files", "_text", "path")
 

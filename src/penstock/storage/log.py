@@ -27,7 +27,7 @@ from penstock.model.ports import Files
 from penstock.storage import recovery, searching
 from penstock.storage.checkpoints import LeaderEpochCheckpoint
 from penstock.storage.epochs import Epochs
-from penstock.storage.flushing import DirectorySync, EpochsWrite, PathSync, Syncable, pinned
+from penstock.storage.flushing import DirectorySync, PathSync, Syncable, TextWrite, pinned
 from penstock.storage.names import DELETED, LEADER_EPOCHS, PARTITION_METADATA
 from penstock.storage.partition_metadata import partition_metadata_text
 from penstock.storage.producers import Producers
@@ -99,8 +99,7 @@ class Log:
         self.scanned_bytes, self.cut_bytes = loaded.scanned_bytes, loaded.cut_bytes
         self.committed = loaded.log_start
         self.messages_unflushed = 0
-        self._names_dirty = loaded.cut_bytes > 0
-        self._parent_dirty = False
+        self._names_dirty = self._parent_dirty = False
         self._unsynced_paths: list[str] = []
         self._doomed: list[tuple[int | None, list[str]]] = []
         self._older = OlderReads(self._segments)
@@ -139,7 +138,12 @@ class Log:
             )
         except OSError as error:
             raise StorageFailed(directory, str(error)) from error
-        return cls(files, directory, name, topic_id, settings, loaded, high_watermark)
+        log = cls(files, directory, name, topic_id, settings, loaded, high_watermark)
+        if not clean:
+            # Nobody can say which names the last process had made durable.
+            log._unsynced_paths.append(f"{directory}/{PARTITION_METADATA}")
+            log._names_dirty = log._parent_dirty = True
+        return log
 
     @classmethod
     def create(
@@ -267,14 +271,14 @@ class Log:
         last = base + header.last_offset_delta
         timestamp = header.max_timestamp
         segment = self._segments.active
+        if header.size > settings.segment_bytes:
+            raise Refused(
+                RECORD_LIST_TOO_LARGE,
+                f"a batch of {header.size} bytes does not fit a segment of {settings.segment_bytes}",
+            )
         try:
             if segment.must_roll(header.size, last, timestamp, now, settings):
                 segment = self._roll(base, now)
-            if header.size > settings.segment_bytes:
-                raise Refused(
-                    RECORD_LIST_TOO_LARGE,
-                    f"a batch of {header.size} bytes does not fit a segment of {settings.segment_bytes}",
-                )
             stamp(batch, 0, base, epoch)
             segment.append(batch, last, timestamp, settings.index_interval_bytes)
         except OSError as error:
@@ -407,8 +411,17 @@ class Log:
 
     @_guarded
     def files_to_sync(self) -> list[Syncable]:
-        """What to sync, off the loop, to make everything up to `written` durable; `mark_flushed` comes after."""
-        items: list[Syncable] = [PathSync(self.files, path) for path in self._unsynced_paths + self._snapshots.unsynced]
+        """What to sync, off the loop and in this order, to make everything up to `written` durable.
+
+        `mark_flushed` comes after. Names go first: a segment that a truncation removed must be gone for good before
+        the truncated bytes of the one before it are.
+        """
+        items: list[Syncable] = []
+        if self._names_dirty:
+            items.append(DirectorySync(self.files, self.directory))
+        if self._parent_dirty:
+            items.append(DirectorySync(self.files, self.directory.rpartition("/")[0]))
+        items += [PathSync(self.files, path) for path in self._unsynced_paths + self._snapshots.unsynced]
         self._unsynced_paths.clear()
         self._snapshots.unsynced.clear()
         if self.flushed < self.written or self._names_dirty:
@@ -420,12 +433,8 @@ class Log:
                     items += [pinned(segment.aborted.file)] if segment.aborted.present else []
         if self.epochs.dirty:
             path = f"{self.directory}/{LEADER_EPOCHS}"
-            items.append(EpochsWrite(self.files, path, LeaderEpochCheckpoint.text(self.epochs.entries())))
+            items.append(TextWrite(self.files, path, LeaderEpochCheckpoint.text(self.epochs.entries())))
             self.epochs.dirty = False
-        if self._names_dirty:
-            items.append(DirectorySync(self.files, self.directory))
-        if self._parent_dirty:
-            items.append(DirectorySync(self.files, self.directory.rpartition("/")[0]))
         self._names_dirty = self._parent_dirty = False
         return items
 
@@ -447,7 +456,10 @@ class Log:
 
     @_guarded
     def truncate(self, to: Offset, *, now: Millis = _UNKNOWN_TIME) -> bool:
-        """Drops everything from `to` on; a batch that holds `to` goes whole. False when there was nothing to drop."""
+        """Drops everything from `to` on; a batch that holds `to` goes whole. False when there was nothing to drop.
+
+        The recovery point may go back with it: write the checkpoint soon after.
+        """
         if to >= self.next:
             self.epochs.truncate_from_end(self.next)
             return False

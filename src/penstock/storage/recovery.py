@@ -245,17 +245,26 @@ class _Loader:
         self.snapshots.load(self.producers, start=start, end=max(start, unflushed[0].base), now=self.now)
         if self.producers.end < unflushed[0].base:
             replay(self.producers, self.segments, unflushed[0].base)
+        end = 0
         for index, segment in enumerate(unflushed):
+            if segment.base < end:
+                # A truncation had removed it, and the crash undid that: its offsets were given out again since.
+                self._drop(unflushed[index:])
+                return
             self.producers.end = max(self.producers.end, Offset(segment.base))
             self.snapshots.take(self.producers)
-            if not self._recover(segment):
-                for later in unflushed[index + 1 :]:
-                    self.cut_bytes += later.size
-                    self._delete(later)
+            end = self._recover(segment)
+            if self.cut_bytes:
+                self._drop(unflushed[index + 1 :])
                 return
 
-    def _recover(self, segment: Segment) -> bool:
-        """Verifies a segment and makes its indexes again; False when it had to be cut."""
+    def _drop(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            self.cut_bytes += segment.size
+            self._delete(segment)
+
+    def _recover(self, segment: Segment) -> int:
+        """Verifies a segment, cuts it at the first bad byte and makes its indexes again; returns where it ends."""
         interval_bytes = self.settings.index_interval_bytes
         segment.reset_indexes()
         segment.aborted.start_over()
@@ -283,7 +292,7 @@ class _Loader:
             self.cut_bytes += cut_bytes
         segment.close_time_index()
         segment.offsets.seal()
-        return not cut_bytes
+        return expected
 
     def _delete(self, segment: Segment) -> None:
         self.segments.remove(segment)

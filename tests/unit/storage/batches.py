@@ -32,7 +32,9 @@ def batch(
     return bytearray(head + body)
 
 
-def marker(producer_id: int, producer_epoch: int, *, aborts: bool, coordinator_epoch: int = 0, base: int = 0) -> bytearray:
+def marker(
+    producer_id: int, producer_epoch: int, *, aborts: bool, coordinator_epoch: int = 0, base: int = 0
+) -> bytearray:
     """The control batch that ends a transaction."""
     record = Record(base, 1_000, struct.pack(">hh", 0, 0 if aborts else 1), struct.pack(">hi", 0, coordinator_epoch))
     return batch(
