@@ -167,7 +167,7 @@ class World:
             return
         if end > len(machine.log) or (end and machine.log[end - 1][0] != last):
             keep = next((at for at in range(min(end, len(machine.log)), 0, -1) if machine.log[at - 1][0] <= last), 0)
-            self.post(replica.id, ("fetched", machine.key.id, epoch, "truncate", min(keep, end - 1), []))
+            self.post(replica.id, ("fetched", machine.key.id, epoch, ("truncate", end), min(keep, end - 1), []))
             return
         self.step(machine, ReplicaFetched(self.now, replica, Offset(end)))
         watermark = node.high_watermark or Offset(0)
@@ -179,19 +179,19 @@ class World:
         node = machine.node
         if node.role is not Role.FOLLOWER or node.epoch != epoch:
             return
-        if at == "truncate":
+        truncates = isinstance(at, tuple)
+        if (at[1] if truncates else at) != len(machine.log):
+            return  # an answer to an earlier fetch
+        if truncates:
             assert machine.committed <= watermark, "nobody truncates what was committed"
             del machine.log[watermark:]
-        elif at == len(machine.log):
-            machine.log += entries
-        else:
-            return
+        machine.log += entries
         machine.flushed = min(machine.flushed, len(machine.log))
         last = machine.log[-1][0] if machine.log else 0
         self.step(machine, Appended(self.now, Offset(len(machine.log)), Epoch(last)))
-        known = 0 if at == "truncate" else watermark
+        known = 0 if truncates else watermark
         self.step(machine, FetchedFromLeader(self.now, leader, epoch, Offset(known)))
-        if entries or at == "truncate":
+        if entries or truncates:
             self.fetch_in(machine, 1)
 
     def restart(self, machine: Machine) -> None:
