@@ -66,15 +66,19 @@ class Child:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def stop(self, timeout_s: float = 60) -> int:
-        """Asks the process to end and returns its exit code; one that does not listen is killed and reported."""
-        if self.running():
-            self._process.send_signal(signal.SIGTERM)
+    def wait(self, timeout_s: float) -> int:
+        """Waits until the process ends by itself and returns its exit code; one that does not end is killed."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise TimedOut(f"{self.command[0]} ignored SIGTERM for {timeout_s} s\n{self.tail()}") from None
+            raise TimedOut(f"{self.command[0]} did not end within {timeout_s} s\n{self.tail()}") from None
+
+    def stop(self, timeout_s: float = 60) -> int:
+        """Asks the process to end and returns its exit code."""
+        if self.running():
+            self._process.send_signal(signal.SIGTERM)
+        return self.wait(timeout_s)
 
     def kill(self) -> None:
         """kill -9, and waits until the process is gone."""
@@ -84,12 +88,3 @@ class Child:
 
     def tail(self, lines: int = 40) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
-
-
-def serving(host: str, port: int) -> bool:
-    """True when something accepts connections there."""
-    try:
-        with socket.create_connection((host, port), timeout=1):
-            return True
-    except OSError:
-        return False

@@ -23,14 +23,16 @@ CACHE = ROOT / ".cache" / f"kafka-{VERSION}"
 _BROKER_BINDING = "log4j-slf4j-impl-"
 _TOOL_BINDING = "slf4j-simple-"
 
-# What every tool loads: option parsing, the admin client and the codecs behind it.
-_ARCHIVED_MAINS = (
-    "org.apache.kafka.tools.TopicCommand",
-    "kafka.admin.ConfigCommand",
-    "org.apache.kafka.tools.ConsoleProducer",
-    "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "org.apache.kafka.tools.GetOffsetShell",
-    "org.apache.kafka.tools.DumpLogSegments",
+# Runs that load what the tools load. Nobody listens on port 1: the admin client gives up after its short timeout, and
+# by then every class of its network path is there.
+_NOBODY = ("--bootstrap-server", "127.0.0.1:1")
+_TRACED_RUNS = (
+    ("org.apache.kafka.tools.TopicCommand", *_NOBODY, "--list", "--command-config"),
+    ("kafka.admin.ConfigCommand", *_NOBODY, "--describe", "--entity-type", "brokers", "--command-config"),
+    ("org.apache.kafka.tools.GetOffsetShell", *_NOBODY, "--command-config"),
+    ("org.apache.kafka.tools.consumer.ConsoleConsumer", *_NOBODY, "--topic", "t", "--timeout-ms=1", "--command-config"),
+    ("org.apache.kafka.tools.ConsoleProducer", *_NOBODY, "--topic", "t", "--command-config"),
+    ("org.apache.kafka.tools.DumpLogSegments", "--help"),
 )
 
 
@@ -91,7 +93,7 @@ def _locked() -> Iterator[None]:
 def _fetch() -> None:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
-            raise Unavailable(f"{program} is not installed; Apache Kafka {VERSION} is fetched by Maven and runs on Java 17")
+            raise Unavailable(f"{program} is not installed; Apache Kafka {VERSION} comes by Maven and runs on Java 17")
     command = ["mvn", "-q", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={CACHE / 'lib'}"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -100,16 +102,18 @@ def _fetch() -> None:
 
 def _dump_archive(class_path: str, archive: Path) -> None:
     classes: dict[str, None] = {}
-    for main in _ARCHIVED_MAINS:
-        listing = CACHE / "classes.lst"
-        trace = ["java", "-Xshare:off", f"-XX:DumpLoadedClassList={listing}", "-cp", class_path, main, "--help"]
-        subprocess.run(trace, capture_output=True)
+    scratch = ("one.lst", "all.lst", "short.properties", "part.jsa")
+    listing, merged, settings, partial = (CACHE / name for name in scratch)
+    settings.write_text("request.timeout.ms=500\ndefault.api.timeout.ms=500\nmax.block.ms=500\n")
+    for main, *arguments in _TRACED_RUNS:
+        trace = ["java", "-Xshare:off", f"-XX:DumpLoadedClassList={listing}", "-cp", class_path, main, *arguments]
+        if arguments[-1].endswith("-config"):
+            trace.append(str(settings))
+        subprocess.run(trace, capture_output=True, input=b"a record\n", timeout=60)
         classes.update(dict.fromkeys(listing.read_text().splitlines()))
-        listing.unlink()
-    merged = CACHE / "merged.lst"
     merged.write_text("\n".join(classes) + "\n")
-    partial = archive.with_suffix(".part")
     dump = ["java", "-Xshare:dump", f"-XX:SharedClassListFile={merged}", f"-XX:SharedArchiveFile={partial}"]
     subprocess.run([*dump, "-cp", class_path], capture_output=True, check=True)
-    merged.unlink()
+    for path in (listing, merged, settings):
+        path.unlink()
     partial.rename(archive)

@@ -87,3 +87,24 @@ def run_tool(name: str, *arguments: str | Path, stdin: str | None = None, timeou
     if outcome.returncode != 0:
         raise ToolFailed(str(outcome))
     return outcome
+
+
+class Tools:
+    """Kafka's tools with `--bootstrap-server` filled in. `run` must succeed, `fail` must not."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._address = ("--bootstrap-server", bootstrap)
+
+    def run(self, name: str, *arguments: str | Path, stdin: str | None = None) -> Outcome:
+        return run_tool(name, *self._place(name, arguments), stdin=stdin)
+
+    def fail(self, name: str, *arguments: str | Path) -> Outcome:
+        outcome = try_tool(name, *self._place(name, arguments))
+        assert outcome.returncode != 0, f"expected a failure:\n{outcome}"
+        return outcome
+
+    def _place(self, name: str, arguments: tuple[str | Path, ...]) -> tuple[str | Path, ...]:
+        # kafka-cluster alone wants its action before its options.
+        if name == "kafka-cluster":
+            return (arguments[0], *self._address, *arguments[1:])
+        return (*self._address, *arguments)
