@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 
 from penstock.protocol.decoder import compile_decoder, holds_records
 from penstock.protocol.encoder import compile_encoder
-from penstock.protocol.wire import Malformed, Sized, Unencodable, schema_of
+from penstock.protocol.schema import schema_of
+from penstock.protocol.wire import Malformed, Sized, Unencodable
 
 T = TypeVar("T")
 

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from penstock.protocol import primitives
+from penstock.protocol.schema import Field, Schema
 from penstock.protocol.source import CODES, WIDTHS, Shape, Source, default_text
-from penstock.protocol.wire import Field, Malformed, Schema
+from penstock.protocol.wire import Malformed
 
 
 def holds_records(schema: Schema) -> bool:

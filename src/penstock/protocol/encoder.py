@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.protocol import primitives
+from penstock.protocol.schema import STRUCT_DEFAULT, Field, Schema
 from penstock.protocol.source import CODES, Shape, Source, default_text
-from penstock.protocol.wire import STRUCT_DEFAULT, Field, Schema, Spans, Unencodable
+from penstock.protocol.wire import Spans, Unencodable
 
 # Smaller record data is cheaper to copy into the reply than to carry as a piece of its own.
 COPIED_BYTES_MAX = 2048

@@ -14,7 +14,8 @@ from penstock.protocol.codec import decode, encode_into, encode_parts, parts_siz
 from penstock.protocol.headers import RequestHeader
 from penstock.protocol.primitives import skim_tags
 from penstock.protocol.registry import APIS, Api
-from penstock.protocol.wire import Malformed, schema_of, set_unknown_tags
+from penstock.protocol.schema import schema_of
+from penstock.protocol.wire import Malformed, set_unknown_tags
 
 _SIZE = Struct(">i")
 _REQUEST_HEAD = Struct(">hhih")

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from struct import Struct
 from typing import Any
 
+from penstock.protocol.making import shared_default
+from penstock.protocol.schema import STRUCT_DEFAULT, Field, Schema, schema_of
 from penstock.protocol.versions import NO_VERSIONS
-from penstock.protocol.wire import STRUCT_DEFAULT, Field, Schema, schema_of, shared_default
 
 WIDTHS = {"b": 1, "B": 1, "?": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
 

@@ -17,12 +17,14 @@ call for a plain default value, which is what makes every constructor argument o
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, dataclass_transform
 
 from penstock.model.errors import PenstockError
 from penstock.model.ids import ZERO_UUID, Uuid
+from penstock.protocol.making import make_class
+from penstock.protocol.schema import STRUCT_DEFAULT, Field, FreshDefault, Schema
+from penstock.protocol.schema import schema_of as schema_of
 from penstock.protocol.versions import EVERY_VERSION, NEWEST, NO_VERSIONS, Versions
 
 T = TypeVar("T")
@@ -56,42 +58,6 @@ class Spans:
 
 
 Records: TypeAlias = Buffer | Sized
-
-
-@dataclasses.dataclass(slots=True)
-class Field:
-    """What a declaration says of one field. `of` names the element of an array, or the struct."""
-
-    kind: str
-    of: str
-    default: Any
-    versions: Versions
-    nullable: Versions
-    tag: int
-    tagged: Versions
-    flexible: Versions | None
-    ignorable: bool
-    name: str = ""
-
-    def in_body(self, version: int) -> bool:
-        """Whether `version` carries the field at its place, not in the tagged section."""
-        return self.versions.has(version) and not self.tagged.has(version)
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class Schema:
-    """All that was declared about one message or struct."""
-
-    name: str
-    kind: str
-    key: int
-    versions: Versions
-    flexible: Versions
-    fields: tuple[Field, ...]
-    cls: type[Any]
-    structs: dict[str, type[Any]] = dataclasses.field(default_factory=dict)
-    """The structs of the message, by name; for a struct, those of the message it belongs to."""
-    shared_default: Any = None
 
 
 def _ranges(given: bool | str, whole: Versions) -> Versions:
@@ -185,15 +151,7 @@ def array(of: Callable[..., Any] | str, *, default: list[Any] | None = (), **sai
     return cast("list[Any]", _field("array", element, default, **said))
 
 
-class _FreshDefault:
-    def __repr__(self) -> str:
-        return "<the struct's defaults>"
-
-
-STRUCT_DEFAULT: Final = _FreshDefault()
-
-
-def nested(of: str, *, default: _FreshDefault | None = STRUCT_DEFAULT, **said: Any) -> Any:
+def nested(of: str, *, default: FreshDefault | None = STRUCT_DEFAULT, **said: Any) -> Any:
     """One struct, by name. Its default is shared and read-only: assign a new struct, never a field of the default."""
     return _field("struct", of, default, **said)
 
@@ -216,107 +174,13 @@ PRIMITIVES: Final = frozenset(
 )
 
 
-def _names(self: Any) -> tuple[str, ...]:
-    return cast("tuple[str, ...]", self.__dataclass_fields__)
-
-
-def _equal(self: Any, other: object) -> Any:
-    if getattr(other, "__schema__", None) is not self.__schema__:
-        return NotImplemented
-    return all(getattr(self, name) == getattr(other, name) for name in _names(self))
-
-
-def _text(self: Any) -> str:
-    """Only what differs from the default: a message in a log line should say what it says."""
-    said = [
-        f"{name}={getattr(self, name)!r}"
-        for name, field in self.__dataclass_fields__.items()
-        if getattr(self, name)
-        != (field.default if field.default is not dataclasses.MISSING else field.default_factory())
-    ]
-    return f"{self.__schema__.cls.__qualname__}({', '.join(said)})"
-
-
-def _declare(cls: type[T], schema: Schema) -> type[T]:
-    """Make the slotted dataclass. Equality and text are shared functions, so only `__init__` is compiled here."""
-    own: list[Field] = []
-    for name, declared in list(cls.__dict__.items()):
-        if isinstance(declared, Field):
-            declared.name = name
-            own.append(declared)
-            if declared.kind == "array" and declared.default is not None:
-                setattr(cls, name, dataclasses.field(default_factory=list))
-            elif declared.default is STRUCT_DEFAULT:
-                # The struct may be declared further down, so its default is looked up when a message is made.
-                setattr(cls, name, dataclasses.field(default_factory=_SharedDefault(schema, declared.of)))
-            else:
-                setattr(cls, name, declared.default)
-    schema.fields = tuple(own)
-    cls.__annotations__["unknown_tags"] = "tuple[tuple[int, bytes], ...]"
-    cls.unknown_tags = ()  # type: ignore[attr-defined]
-    cls.__doc__ = cls.__doc__ or schema.name  # else dataclass derives a signature, the slowest part of making a class
-    cls.__eq__ = _equal  # type: ignore[method-assign]
-    cls.__repr__ = _text  # type: ignore[method-assign]
-    made = dataclasses.dataclass(kw_only=True, slots=True, eq=False, repr=False, match_args=False)(cls)
-    made.__hash__ = None  # type: ignore[method-assign,assignment]
-    made.__schema__ = schema  # type: ignore[attr-defined]
-    schema.cls = made
-    return made
-
-
-class _SharedDefault:
-    """A default factory that answers with the struct's shared, read-only default."""
-
-    __slots__ = ("of", "schema")
-
-    def __init__(self, schema: Schema, of: str) -> None:
-        self.schema, self.of = schema, of
-
-    def __call__(self) -> Any:
-        return shared_default(self.schema.structs[self.of])
-
-
-def _read_only(self: Any, name: str, _value: object) -> None:
-    raise AttributeError(
-        f"this {self.__schema__.name} is the shared default of its field: assign a new {self.__schema__.name}"
-        f" instead of setting {name}"
-    )
-
-
-def shared_default(cls: type[Any]) -> Any:
-    """The one instance that stands for `cls` with all defaults.
-
-    Responses have up to three such structs per partition and nearly always leave them alone; sharing one saves making
-    them, and the encoder knows it by identity. It refuses assignment, so sharing cannot be observed.
-    """
-    schema = schema_of(cls)
-    if schema.shared_default is None:
-        frozen = type(
-            cls.__name__,
-            (cls,),
-            {
-                "__slots__": (),
-                "__qualname__": cls.__qualname__,
-                "__module__": cls.__module__,
-                # dataclasses.replace, copy and pickle make an ordinary struct of it.
-                "__new__": lambda _cls, **values: cls(**values),
-                "__reduce__": lambda _self: (cls, ()),
-            },
-        )
-        instance: Any = object.__new__(frozen)
-        cls.__init__(instance)
-        frozen.__setattr__ = _read_only  # type: ignore[assignment,method-assign]
-        schema.shared_default = instance
-    return schema.shared_default
-
-
 @dataclass_transform(kw_only_default=True)
 def struct(*, versions: str = "0+") -> Callable[[type[T]], type[T]]:
     """Declare a struct directly inside a message. `versions` says which versions of the message use it."""
 
     def wrap(cls: type[T]) -> type[T]:
         schema = Schema(cls.__name__, "struct", -1, Versions.parse(versions), NO_VERSIONS, (), cls)
-        return _declare(cls, schema)
+        return make_class(cls, schema)
 
     return wrap
 
@@ -335,14 +199,9 @@ def message(*, kind: str, versions: str, flexible: str, key: int = -1) -> Callab
             first = max(own.versions.first, schema.versions.first)
             own.versions = Versions(first, min(own.versions.last, schema.versions.last))
             own.flexible = schema.flexible
-        return _declare(cls, schema)
+        return make_class(cls, schema)
 
     return wrap
-
-
-def schema_of(cls: type) -> Schema:
-    """The declaration of a message or struct class."""
-    return cast(Schema, cls.__schema__)  # type: ignore[attr-defined]
 
 
 def unknown_tags(message: object) -> tuple[tuple[int, bytes], ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import penstock.protocol.disk
 import penstock.protocol.messages
-from penstock.protocol.wire import schema_of
+from penstock.protocol.schema import schema_of
 
 
 def _modules() -> list[str]:

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from penstock.model.ids import ZERO_UUID
+from penstock.protocol.schema import Field, schema_of
 from penstock.protocol.source import Shape
-from penstock.protocol.wire import Field, schema_of
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

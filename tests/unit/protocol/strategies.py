@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from penstock.protocol.schema import Field, schema_of
 from penstock.protocol.source import Shape
-from penstock.protocol.wire import Field, schema_of
 
 EXAMPLES = int(os.environ.get("PENSTOCK_EXAMPLES", "15"))
 

@@ -10,8 +10,9 @@ import pytest
 
 from penstock.protocol.disk.group_records import GROUP_RECORDS, group_record
 from penstock.protocol.disk.metadata_records import METADATA_RECORDS
+from penstock.protocol.schema import STRUCT_DEFAULT, Field, schema_of
 from penstock.protocol.versions import NO_VERSIONS
-from penstock.protocol.wire import PRIMITIVES, STRUCT_DEFAULT, Field, schema_of
+from penstock.protocol.wire import PRIMITIVES
 from tests.unit.protocol.declared import MESSAGES
 
 PYTHON_TYPES = {

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 
 from penstock.protocol.codec import decode, encode, encode_parts
+from penstock.protocol.schema import schema_of
 from penstock.protocol.source import Shape
-from penstock.protocol.wire import schema_of
 from tests.unit.protocol.declared import MESSAGES, versions_of
 from tests.unit.protocol.judges import JUDGES, difference
 from tests.unit.protocol.strategies import messages, quick

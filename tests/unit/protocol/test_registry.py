@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from penstock.protocol.registry import API_VERSIONS, APIS, NEVER, Api, api
-from penstock.protocol.wire import schema_of
+from penstock.protocol.schema import schema_of
 
 # Apache Kafka 4.3: key -> versions and first flexible version.
 RANGES = """

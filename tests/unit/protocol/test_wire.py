@@ -74,6 +74,19 @@ def test_a_default_struct_refuses_to_be_changed_in_place() -> None:
         Sample().place.row = 5
 
 
+def test_an_array_of_a_default_struct_refuses_to_grow() -> None:
+    with pytest.raises(AttributeError, match="assign a new struct"):
+        Sample().place.seats.append(1)
+    assert Sample().place.seats == []
+
+
+def test_a_message_is_a_dataclass_to_everyone_who_asks() -> None:
+    assert [field.name for field in dataclasses.fields(Sample.Place)] == ["row", "seats", "unknown_tags"]  # type: ignore[arg-type]
+    assert dataclasses.replace(Sample(name="a"), port=4) == Sample(name="a", port=4)  # type: ignore[type-var]
+    with pytest.raises(TypeError, match="nonsense"):
+        Sample(nonsense=1)  # type: ignore[call-arg]
+
+
 def test_a_copy_of_a_default_struct_is_an_ordinary_struct() -> None:
     shared = Sample().place
     for made in (copy.copy(shared), copy.deepcopy(shared), dataclasses.replace(shared, seats=[])):

@@ -37,7 +37,7 @@ from penstock.protocol.disk.metadata_transactions import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from penstock.protocol.wire import schema_of
+from penstock.protocol.schema import schema_of
 
 __all__ = [
     "METADATA_RECORDS",
