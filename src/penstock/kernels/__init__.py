@@ -1,4 +1,4 @@
-"""The hot loops over record batches: headers, checksums, records, varints. Floor 0 above `model`; no I/O, no state.
+"""The hot loops over record batches: headers, checksums, records, varints; the map of compaction. No I/O.
 
 Two twins with one behaviour: `_compiled` (Cython) and `_pure`. The compiled one is taken when it was built, unless the
 environment says PENSTOCK_PURE=1; `IMPLEMENTATION` tells which one serves. Tests run both and compare them.
@@ -37,6 +37,7 @@ else:
 
 IMPLEMENTATION: str = _chosen.IMPLEMENTATION
 
+OffsetTable = _chosen.OffsetTable
 check_batch = _chosen.check_batch
 crc32c = _chosen.crc32c
 crc_holds = _chosen.crc_holds
@@ -58,6 +59,7 @@ __all__ = [
     "BadCrc",
     "BadRecord",
     "BatchHeader",
+    "OffsetTable",
     "Record",
     "RecordFacts",
     "RecordSpan",

@@ -9,7 +9,7 @@ counts of a batch come from the network.
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -493,3 +493,91 @@ def retime(buf, Py_ssize_t position, Py_ssize_t size, int16_t attributes, int64_
         return crc
     finally:
         PyBuffer_Release(&view)
+
+
+# --- the map of compaction ---
+
+cdef struct Slot:
+    uint64_t first
+    uint64_t second
+    int64_t offset  # one more than the offset that was put in, so that zeroed memory is an empty slot
+
+
+cdef class OffsetTable:
+    """From 16-byte hashes to offsets, at most `slots` of them, in 24 bytes each. Grows by doubling up to its limit."""
+
+    cdef Slot *table
+    cdef Py_ssize_t room
+    cdef Py_ssize_t used
+    cdef Py_ssize_t limit
+
+    def __cinit__(self, Py_ssize_t slots):
+        self.limit = slots
+        self.room = min(max(slots, 1), 1024)
+        self.table = <Slot *>PyMem_Calloc(self.room, sizeof(Slot))
+        if self.table == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        PyMem_Free(self.table)
+
+    def __len__(self):
+        return self.used
+
+    cdef Slot *find(self, const uint8_t *digest) noexcept nogil:
+        """The slot of a digest, or the empty one where it belongs; NULL when neither is there."""
+        cdef uint64_t first, second
+        cdef Py_ssize_t at, left
+        memcpy(&first, digest, 8)
+        memcpy(&second, digest + 8, 8)
+        at = <Py_ssize_t>(first % <uint64_t>self.room)
+        for left in range(self.room):
+            if self.table[at].offset == 0 or (self.table[at].first == first and self.table[at].second == second):
+                return &self.table[at]
+            at += 1
+            if at == self.room:
+                at = 0
+        return NULL
+
+    cdef int grow(self) except -1:
+        cdef Slot *old = self.table
+        cdef Py_ssize_t old_room = self.room, index
+        cdef Slot *slot
+        cdef Slot *table
+        cdef Py_ssize_t room = min(2 * old_room, self.limit)
+        table = <Slot *>PyMem_Calloc(room, sizeof(Slot))
+        if table == NULL:
+            raise MemoryError
+        self.table = table
+        self.room = room
+        for index in range(old_room):
+            if old[index].offset != 0:
+                slot = self.find(<const uint8_t *>&old[index])
+                slot[0] = old[index]
+        PyMem_Free(old)
+        return 0
+
+    def put(self, bytes digest not None, int64_t offset):
+        """ValueError for a digest of another size, OverflowError when there is no room for a new one."""
+        cdef Slot *slot
+        cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(digest)
+        if PyBytes_GET_SIZE(digest) != 16:
+            raise ValueError("a digest has 16 bytes")
+        if 4 * self.used >= 3 * self.room and self.room < self.limit:
+            self.grow()
+        slot = self.find(at)
+        if slot == NULL or (slot.offset == 0 and self.used >= self.limit):
+            raise OverflowError("the table is full")
+        if slot.offset == 0:
+            memcpy(&slot.first, at, 8)
+            memcpy(&slot.second, at + 8, 8)
+            self.used += 1
+        slot.offset = offset + 1
+
+    def get(self, bytes digest not None):
+        """-1 when it was never put in."""
+        cdef Slot *slot
+        if PyBytes_GET_SIZE(digest) != 16:
+            raise ValueError("a digest has 16 bytes")
+        slot = self.find(<const uint8_t *>PyBytes_AS_STRING(digest))
+        return -1 if slot == NULL or slot.offset == 0 else slot.offset - 1

@@ -373,3 +373,30 @@ def retime(buf: bytearray | memoryview, position: int, size: int, attributes: in
     crc = _computed(buf, position, size)
     _CRC.pack_into(buf, position + _CRC_AT, crc)
     return crc
+
+
+class OffsetTable:
+    """From 16-byte hashes to offsets, at most `slots` of them."""
+
+    __slots__ = ("_offsets", "_slots")
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._offsets: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def put(self, digest: bytes, offset: int) -> None:
+        """ValueError for a digest of another size, OverflowError when there is no room for a new one."""
+        if len(digest) != 16:
+            raise ValueError("a digest has 16 bytes")
+        if len(self._offsets) >= self._slots and digest not in self._offsets:
+            raise OverflowError("the table is full")
+        self._offsets[digest] = offset
+
+    def get(self, digest: bytes) -> int:
+        """-1 when it was never put in."""
+        if len(digest) != 16:
+            raise ValueError("a digest has 16 bytes")
+        return self._offsets.get(digest, -1)

@@ -74,7 +74,7 @@ class RecordSpan(NamedTuple):
     has_value: bool
 
 
-class BadBytes(PenstockError):  # noqa: N818  # named for what was found
+class BadBytes(PenstockError):
     """Bytes that are not what a batch is made of."""
 
 
