@@ -81,7 +81,8 @@ def _state(broker: BrokerImage) -> BrokerState:
 def _next_state(world: World, broker: BrokerImage, request: BrokerHeartbeatRequest, caught_up: bool) -> BrokerState:
     match _state(broker):
         case BrokerState.FENCED:
-            if request.want_shut_down:
+            # Whoever has left everything to others comes back as a new process, not by changing its mind.
+            if request.want_shut_down or broker.in_controlled_shutdown:
                 return BrokerState.SHUTDOWN_NOW
             return BrokerState.UNFENCED if caught_up and not request.want_fence else BrokerState.FENCED
         case BrokerState.UNFENCED:

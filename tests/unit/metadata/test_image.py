@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from hypothesis import given
-from tests.unit.metadata.worlds import FEATURES, applied, histories, partition, uuid_of
 
 from penstock.metadata.delta import Delta, delta_between
 from penstock.metadata.entities import ConfigKey, PartitionImage
@@ -25,6 +24,7 @@ from penstock.protocol.disk.metadata_transactions import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
+from tests.unit.metadata.worlds import FEATURES, applied, histories, partition, uuid_of
 
 TOPIC = TopicRecord(name="orders", topic_id=uuid_of(1))
 
