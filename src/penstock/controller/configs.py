@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ def _decide(
     world: World, request: Any, response: type[Any], after: Callable[[Any, Mapping[str, str]], dict[str, str]]
 ) -> Decision:
     keys = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    times = Counter(keys)
     reply, records = response(), list[VersionedRecord]()
     for resource, key in zip(request.resources, keys, strict=True):
         result = response.AlterConfigsResourceResponse(
@@ -67,7 +69,7 @@ def _decide(
         )
         reply.responses.append(result)
         try:
-            if keys.count(key) > 1:
+            if times[key] > 1:
                 raise Refused(INVALID_REQUEST, "the resource stands twice in the request")
             check_resource_name(*key)
             current = world.image.config(*key)

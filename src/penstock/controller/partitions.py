@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from penstock.controller.decision import Decision, World
 from penstock.controller.topics import PARTITIONS_MAX, assigned_partition, placed_partitions
 from penstock.metadata.entities import PartitionImage, TopicImage
@@ -20,11 +22,11 @@ from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
 
 def decide_create_partitions(world: World, request: CreatePartitionsRequest) -> Decision:
     """CreatePartitions: `count` is the new total; `validate_only` writes nothing."""
-    names = [topic.name for topic in request.topics]
+    times = Counter(topic.name for topic in request.topics)
     reply, records = CreatePartitionsResponse(), list[VersionedRecord]()
     for wanted in request.topics:
         result = CreatePartitionsResponse.CreatePartitionsTopicResult(name=wanted.name)
-        if names.count(wanted.name) > 1:
+        if times[wanted.name] > 1:
             if any(each.name == wanted.name for each in reply.results):
                 continue
             result.error_code = INVALID_REQUEST.code

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.controller.decision import Decision, MayDescribe, World
@@ -44,12 +45,11 @@ def decide_create(
     world: World, request: CreateTopicsRequest, may_describe: MayDescribe = lambda _name: True
 ) -> Decision:
     """CreateTopics: every topic is made or refused on its own; `validate_only` writes nothing."""
-    names = [topic.name for topic in request.topics]
-    repeated = {name for name in names if names.count(name) > 1} if len(set(names)) != len(names) else set()
+    times = Counter(topic.name for topic in request.topics)
     reply = CreateTopicsResponse()
     creation = _Creation(world, may_describe)
     for topic in request.topics:
-        if topic.name in repeated:
+        if times[topic.name] > 1:
             if not any(result.name == topic.name for result in reply.topics):
                 reply.topics.append(_refusal(topic.name, INVALID_REQUEST, "the topic stands twice in the request"))
             continue
@@ -72,6 +72,7 @@ class _Creation:
         self.records: list[VersionedRecord] = []
         self._may_describe = may_describe
         self._new_names = NameIndex()
+        self._told_of: dict[tuple[tuple[str, str | None], ...], list[CreateTopicsResponse.CreatableTopicConfigs]] = {}
         self._partitions = 0
         image = world.image
         self._describer = ConfigDescriber(
@@ -83,7 +84,7 @@ class _Creation:
     def create(self, topic: CreateTopicsRequest.CreatableTopic) -> CreateTopicsResponse.CreatableTopicResult:
         self._check_name(topic.name)
         configs = {each.name: each.value for each in topic.configs}
-        validate_topic_configs(configs, self.world.settings.broker)
+        told = self._told(configs)
         overrides = {name: value for name, value in configs.items() if value is not None}
         partitions = self._partitions_of(topic)
         self._count(len(partitions))
@@ -95,7 +96,25 @@ class _Creation:
             self.records.append((record, 0))
         for index, partition in enumerate(partitions):
             self.records.append(self.world.versioned(partition_record(topic_id, index, partition)))
-        return self._result(topic.name, topic_id, partitions, overrides)
+        return self._result(topic.name, topic_id, partitions, told)
+
+    def _told(self, configs: dict[str, str | None]) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
+        """Checks the configs of a topic and says what is then in force. Topics of one request are mostly alike."""
+        key = tuple(sorted(configs.items()))
+        if key not in self._told_of:
+            validate_topic_configs(configs, self.world.settings.broker)
+            overrides = {name: value for name, value in configs.items() if value is not None}
+            self._told_of[key] = [
+                CreateTopicsResponse.CreatableTopicConfigs(
+                    name=entry.name,
+                    value=entry.value,
+                    read_only=entry.read_only,
+                    config_source=entry.source,
+                    is_sensitive=entry.sensitive,
+                )
+                for entry in self._describer.topic(overrides)
+            ]
+        return self._told_of[key]
 
     def _check_name(self, name: str) -> None:
         if name == METADATA_TOPIC:
@@ -136,7 +155,11 @@ class _Creation:
         return placed_partitions(self.world, count, factor)
 
     def _result(
-        self, name: str, topic_id: Uuid, partitions: list[PartitionImage], overrides: dict[str, str]
+        self,
+        name: str,
+        topic_id: Uuid,
+        partitions: list[PartitionImage],
+        told: list[CreateTopicsResponse.CreatableTopicConfigs],
     ) -> CreateTopicsResponse.CreatableTopicResult:
         result = CreateTopicsResponse.CreatableTopicResult(name=name, topic_id=topic_id, error_message=None)
         if not self._may_describe(name):
@@ -144,16 +167,7 @@ class _Creation:
             return result
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = [
-            CreateTopicsResponse.CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.sensitive,
-            )
-            for entry in self._describer.topic(overrides)
-        ]
+        result.configs = told
         return result
 
 
@@ -215,6 +229,7 @@ def decide_delete(world: World, request: DeleteTopicsRequest, *, api_version: in
     """DeleteTopics: by name, or from version 6 by id."""
     asked: list[tuple[str | None, Uuid]] = [(name, ZERO_UUID) for name in request.topic_names]
     asked += [(each.name, each.topic_id) for each in request.topics]
+    times = Counter(asked)
     reply, records, gone = DeleteTopicsResponse(), list[VersionedRecord](), set[Uuid]()
     for name, topic_id in asked:
         result = DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id)
@@ -223,7 +238,9 @@ def decide_delete(world: World, request: DeleteTopicsRequest, *, api_version: in
             if not world.settings.delete_topic_enable:
                 error = TOPIC_DELETION_DISABLED if api_version >= 3 else INVALID_REQUEST
                 raise Refused(error, "topics cannot be deleted here: delete.topic.enable is false")
-            result.name, result.topic_id = _find(world, name, topic_id, asked)
+            if times[name, topic_id] > 1:
+                raise Refused(INVALID_REQUEST, "the request names this topic twice")
+            result.name, result.topic_id = _find(world, name, topic_id)
             if result.topic_id in gone:
                 raise Refused(INVALID_REQUEST, "the request names this topic twice")
         except Refused as refused:
@@ -234,13 +251,11 @@ def decide_delete(world: World, request: DeleteTopicsRequest, *, api_version: in
     return Decision(records, reply, "delete topics")
 
 
-def _find(world: World, name: str | None, topic_id: Uuid, asked: Iterable[tuple[str | None, Uuid]]) -> tuple[str, Uuid]:
+def _find(world: World, name: str | None, topic_id: Uuid) -> tuple[str, Uuid]:
     if name is None and topic_id == ZERO_UUID:
         raise Refused(INVALID_REQUEST, "a topic must be named by its name or its id")
     if name is not None and topic_id != ZERO_UUID:
         raise Refused(INVALID_REQUEST, "a topic can be named by its name or by its id, not by both")
-    if sum(each == (name, topic_id) for each in asked) > 1:
-        raise Refused(INVALID_REQUEST, "the request names this topic twice")
     topic = world.image.topics.get(topic_id) if name is None else world.image.topic(name)
     if topic is not None:
         return topic.name, topic.id
