@@ -100,7 +100,7 @@ def format_directories(
     made = [directory for directory in directories if directory not in taken]
     for directory in made:
         ids[directory] = new_uuid(random)
-        files.makedirs(directory)
+        _make_directory(files, directory)
         files.write_atomic(f"{directory}/{BOOTSTRAP_CHECKPOINT}", _bootstrap(levels, now))
         if directory == metadata_dir and standalone and settings.is_controller and not settings.quorum_voters:
             voters = only_voter(node_id, ids[directory], settings.advertised_controller_listeners, own_host)
@@ -109,6 +109,18 @@ def format_directories(
     for directory in made:
         write_meta_properties(files, directory, MetaProperties(cluster_id, node_id, ids[directory]))
     return Formatted(cluster_id, ids, tuple(made))
+
+
+def _make_directory(files: Files, directory: str) -> None:
+    """A name is durable when the directory that holds it is synced, and so on upwards for every new one."""
+    missing = directory.rstrip("/")
+    parents = []
+    while missing and not files.exists(missing):
+        missing = missing.rpartition("/")[0]
+        parents.append(missing or ("/" if directory.startswith("/") else "."))
+    files.makedirs(directory)
+    for parent in parents:
+        files.sync_dir(parent)
 
 
 def _one_cluster(taken: Mapping[str, MetaProperties], cluster_id: str | None, node_id: NodeId) -> str | None:
@@ -134,7 +146,7 @@ def _bootstrap(levels: Mapping[str, int], now: Millis) -> bytes:
 
 def _write_voters(files: Files, metadata_dir: str, voters: VotersRecord, now: Millis) -> None:
     directory = f"{metadata_dir}/{METADATA_DIRECTORY}"
-    files.makedirs(directory)
+    _make_directory(files, directory)
     writer = CheckpointWriter(Epoch(0), now)
     data = writer.header(now, NEW_CLUSTER_KRAFT_VERSION, voters) + writer.footer()
     files.write_atomic(f"{directory}/{SnapshotId(Offset(0), Epoch(0)).file_name}", data)

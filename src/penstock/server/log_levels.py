@@ -1,4 +1,4 @@
-"""Log levels of this process as Kafka clients know them: TRACE, DEBUG, INFO, WARN, ERROR, FATAL; the root is `root`.
+"""Log levels of this node as Kafka clients know them: TRACE, DEBUG, INFO, WARN, ERROR, FATAL; `root` is its root.
 
 A BROKER_LOGGER resource is not cluster state: it is read and changed on the broker that is asked and forgotten when it
 stops.
@@ -25,10 +25,14 @@ _OWN: Final = "penstock"
 
 
 def levels() -> dict[str, str]:
-    """The level in force of the root logger and of every logger of ours, by name."""
-    names = sorted(name for name in logging.root.manager.loggerDict if name.split(".")[0] == _OWN)
-    ours = {name: _text(logging.getLogger(name).getEffectiveLevel()) for name in names}
-    return {ROOT: _text(logging.root.level), **ours}
+    """The level in force of the node's root logger and of every logger below it, by name."""
+    names = sorted(name for name in logging.root.manager.loggerDict if name.startswith(f"{_OWN}."))
+    return {name: _text(_logger(name).getEffectiveLevel()) for name in (ROOT, *names)}
+
+
+def _logger(name: str) -> logging.Logger:
+    """An embedded node leaves the logging of the program around it alone, so its root is not Python's."""
+    return logging.getLogger(_OWN if name == ROOT else name)
 
 
 def check_level(name: str, level: str | None) -> None:
@@ -49,8 +53,7 @@ def check_level(name: str, level: str | None) -> None:
 
 def set_level(name: str, level: str | None) -> None:
     """Sets a level that `check_level` has let through."""
-    logger = logging.root if name == ROOT else logging.getLogger(name)
-    logger.setLevel(logging.NOTSET if level is None else _LEVELS[level.upper()])
+    _logger(name).setLevel(logging.NOTSET if level is None else _LEVELS[level.upper()])
 
 
 def _text(level: int) -> str:

@@ -46,10 +46,12 @@ def handle(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResp
             results=[_refused(resource, Refused(INVALID_REQUEST, why)) for resource in request.resources]
         )
     image = ctx.node.metadata.image
+    # Live settings show what is in force; which layer that comes from is for the file to say.
+    file = getattr(ctx.node.settings, "static", ctx.node.settings)
     describer = ConfigDescriber(
         image.config(CONFIG_BROKER, str(ctx.node.metadata.node_id)),
         image.config(CONFIG_BROKER, ""),
-        ctx.node.settings.properties,
+        file.properties,
     )
     return DescribeConfigsResponse(results=[_describe(ctx, request, describer, each) for each in request.resources])
 

@@ -7,10 +7,10 @@ Notes: v1 times of the last fetch; v2 directory ids, the voters' endpoints and e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
-from penstock.model.ids import METADATA_TOPIC
+from penstock.model.ids import METADATA_TOPIC, ZERO_UUID
 from penstock.protocol.messages.describe_quorum import DescribeQuorumResponse
 from penstock.server.context import Operation, ResourceType
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Partition = DescribeQuorumResponse.PartitionData
 Topic = DescribeQuorumResponse.TopicData
+
+_DIRECTORIES_SINCE: Final = 2
 
 
 def handle(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
@@ -33,7 +35,17 @@ def handle(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumRespon
             error_message=None, topics=[Topic(topic_name=name, partitions=_unknown(indexes)) for name, indexes in asked]
         )
     described: DescribeQuorumResponse = ctx.node.quorum.describe()
+    if ctx.api_version < _DIRECTORIES_SINCE:
+        _leave_out_directories(described)
     return described
+
+
+def _leave_out_directories(described: DescribeQuorumResponse) -> None:
+    described.nodes = []
+    for topic in described.topics:
+        for partition in topic.partitions:
+            for replica in (*partition.current_voters, *partition.observers):
+                replica.replica_directory_id = ZERO_UUID
 
 
 def _unknown(indexes: list[int]) -> list[Partition]:

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_REQUEST,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
+from penstock.server.authorize import Asked, Recording
+from penstock.server.context import Operation, ResourceType
+from penstock.server.handlers import find_coordinator
+from tests.walks.control_plane import ControlPlane, walk
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+SHARE_KEY = "g:kEwIbGAlTduXbFWo3HAUYQ:0"
+
+
+def of(version: int, *keys: str, kind: int = GROUP) -> FindCoordinatorRequest:
+    if version < 4:
+        return FindCoordinatorRequest(key=keys[0], key_type=kind)
+    return FindCoordinatorRequest(coordinator_keys=list(keys), key_type=kind)
+
+
+async def error_of(plane: ControlPlane, version: int, key: str, kind: int) -> int:
+    reply = await plane.ask(find_coordinator, of(version, key, kind=kind), version)
+    return int(reply.error_code if version < 4 else reply.coordinators[0].error_code)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_every_version_tells_to_try_again(version: int) -> None:
+    async def steps(plane: ControlPlane) -> None:
+        reply = await plane.ask(find_coordinator, of(version, "g", "h"), version)
+        told = [reply] if version < 4 else reply.coordinators
+        assert len(told) == (1 if version < 4 else 2)
+        for each in told:
+            assert (each.error_code, each.node_id, each.host, each.port) == (COORDINATOR_NOT_AVAILABLE.code, -1, "", -1)
+        if version >= 4:
+            assert [each.key for each in told] == ["g", "h"]
+
+    walk(steps)
+
+
+def test_kinds_of_keys_come_with_their_versions() -> None:
+    async def steps(plane: ControlPlane) -> None:
+        assert await error_of(plane, 1, "t", TRANSACTION) == COORDINATOR_NOT_AVAILABLE.code
+        assert await error_of(plane, 6, SHARE_KEY, SHARE) == COORDINATOR_NOT_AVAILABLE.code
+        assert await error_of(plane, 6, "g", SHARE) == INVALID_REQUEST.code
+        assert await error_of(plane, 5, SHARE_KEY, SHARE) == INVALID_REQUEST.code
+        assert await error_of(plane, 3, "g", 7) == INVALID_REQUEST.code
+
+    walk(steps)
+
+
+def test_each_kind_takes_its_own_right() -> None:
+    no = Recording(
+        Asked(Operation.DESCRIBE, ResourceType.GROUP, "g"),
+        Asked(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "t"),
+        Asked(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster"),
+    )
+
+    async def steps(plane: ControlPlane) -> None:
+        assert await error_of(plane, 2, "g", GROUP) == GROUP_AUTHORIZATION_FAILED.code
+        assert await error_of(plane, 6, "t", TRANSACTION) == TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code
+        assert await error_of(plane, 6, SHARE_KEY, SHARE) == CLUSTER_AUTHORIZATION_FAILED.code
+
+    walk(steps, authorizer=no)
