@@ -12,7 +12,6 @@ from penstock.metadata.records import VersionedRecord
 from penstock.model.errors import INVALID_REQUEST, INVALID_UPDATE_VERSION, Refused
 from penstock.protocol.disk.metadata_configs import ConfigRecord
 from penstock.protocol.disk.metadata_features import FeatureLevelRecord
-from penstock.protocol.disk.metadata_topics import ClearElrRecord
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 UPGRADE: Final = 1
@@ -68,8 +67,8 @@ def _update(world: World, name: str, level: int, kind: int, kraft_version: int) 
             f"{features.metadata_version_text(current)} may have written; this downgrade is not possible",
         )
     records: list[VersionedRecord] = [(FeatureLevelRecord(name=name, feature_level=level), 0)]
-    if name == features.ELR_VERSION:
-        records += _elr_records(world, level)
+    if name == features.ELR_VERSION and level > 0:
+        records += _elr_records(world)
     return records
 
 
@@ -88,10 +87,8 @@ def _check_support(world: World, name: str, level: int) -> None:
         raise Refused(INVALID_UPDATE_VERSION, f"{who} supports {name} from {allowed.min} to {allowed.max}, not {level}")
 
 
-def _elr_records(world: World, level: int) -> list[VersionedRecord]:
-    """Eligible replicas need one minimum for the whole cluster; without them there must be none left."""
-    if level == 0:
-        return [(ClearElrRecord(), 0)]
+def _elr_records(world: World) -> list[VersionedRecord]:
+    """Eligible replicas need one minimum for the whole cluster."""
     records: list[VersionedRecord] = []
     if _MIN_ISR not in world.image.config(CONFIG_BROKER, ""):
         records.append((min_isr_record(world), 0))

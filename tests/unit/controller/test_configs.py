@@ -168,10 +168,10 @@ def test_version_zero_of_the_request_says_downgrade_with_a_flag() -> None:
     assert [each.feature for each in decision.reply.results] == ["group.version"]
 
 
-def test_eligible_replicas_come_with_one_minimum_for_all_and_leave_none_behind() -> None:
+def test_eligible_replicas_come_with_one_minimum_for_all() -> None:
     desk = node()
     desk.ask(update("eligible.leader.replicas.version", 0, SAFE_DOWNGRADE))
-    assert desk.log[-1] == ClearElrRecord()
+    assert desk.log[-1] == FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0)
     desk.ask(change(BROKER, "1", ("min.insync.replicas", AlterOp.SET, "1")))
     desk.ask(change(BROKER, "", ("min.insync.replicas", AlterOp.DELETE, None)))
     desk.ask(update("eligible.leader.replicas.version", 1))
