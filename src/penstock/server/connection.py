@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from enum import Enum
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION, Refused
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from penstock.server.reception import Reception
 
 _log = logging.getLogger(__name__)
+
+_HEAD = Struct(">hhih")
 
 
 class State(Enum):
@@ -91,8 +94,11 @@ class Connection(FrameStream):
 
     __slots__ = (
         "_busy",
+        "_client_id",
+        "_client_id_bytes",
         "_closed_callbacks",
         "_draining",
+        "_monotonic_ms",
         "_muted",
         "_slots",
         "_waiting",
@@ -105,7 +111,6 @@ class Connection(FrameStream):
         "number",
         "principal",
         "reception",
-        "requests",
         "software",
         "state",
     )
@@ -122,8 +127,10 @@ class Connection(FrameStream):
         self.client_host = ""
         self.client_port = 0
         self.dialled = ("", 0)
-        self.requests = 0
         self.idle_slot = 0
+        self._monotonic_ms = reception.clock.monotonic_ms
+        self._client_id: str | None = None  # of the last request
+        self._client_id_bytes = b""
         self._busy = False  # a request has not left `do`
         self._muted: asyncio.TimerHandle | None = None
         self._draining = False
@@ -143,10 +150,17 @@ class Connection(FrameStream):
         mine = self.transport.get_extra_info("sockname") or ("", 0)
         self.client_host, self.client_port = plain_host(peer[0]), peer[1]
         self.dialled = (plain_host(mine[0]), mine[1])
-        if not self.reception.admit(self):
-            self.abort()
-            return
+        self.reception.arrive(self)
+
+    def hold(self) -> None:
+        """There is no place yet; nothing is read until `admitted`."""
+        assert self.transport is not None
+        self.transport.pause_reading()
+
+    def admitted(self) -> None:
         self.state = State.AUTHENTICATED
+        if self.transport is not None and not self.transport.is_reading():
+            self.transport.resume_reading()
 
     def lost(self, cause: Exception | None) -> None:
         self.state = State.CLOSED
@@ -202,9 +216,14 @@ class Connection(FrameStream):
     # Requests.
 
     def frame(self, frame: bytearray) -> bool:
-        now = self.reception.clock.monotonic_ms()
+        now = self._monotonic_ms()
+        if self._waiting or self._slots or self._outbox is not None or self._muted is not None or self._draining:
+            return self._serve_or_keep(frame, now)
+        return self._serve(frame, now, now)
+
+    def _serve_or_keep(self, frame: bytearray, now: float) -> bool:
         if not self._waiting and self._may_start(frame):
-            return self._serve(frame, now)
+            return self._serve(frame, now, now)
         if self._draining:
             return True
         self._waiting.append((frame, now))
@@ -220,7 +239,7 @@ class Connection(FrameStream):
         waiting = self._waiting
         while waiting and not self.closing and self._may_start(waiting[0][0]):
             frame, received_ms = waiting.pop(0)
-            if self._serve(frame, received_ms):
+            if self._serve(frame, received_ms, self._monotonic_ms()):
                 self.done(len(frame))
 
     def drained(self) -> None:
@@ -236,15 +255,14 @@ class Connection(FrameStream):
         self._muted = None
         self._start_waiting()
 
-    def _serve(self, frame: bytearray, received_ms: float) -> bool:
+    def _serve(self, frame: bytearray, received_ms: float, started_ms: float) -> bool:
         """Runs one request; True when it is finished with, False when its reply is still to come."""
         reception = self.reception
         try:
-            header, body = read_request_header(frame)
-            key, version = header.request_api_key, header.request_api_version
-            route = reception.dispatch.routes.get(route_key(key, version)) or reception.dispatch.route(key, version)
+            route, correlation_id, body = self._read_head(frame)
             if route is None:
-                return self._unserved(key, version, header.correlation_id)
+                return True
+            version = route.version
             request, end = decode(route.request_class, version, frame, body)
             if end != len(frame):
                 raise Malformed(f"{len(frame) - end} bytes follow the {route} request")
@@ -256,15 +274,14 @@ class Connection(FrameStream):
             _log.exception("a request from %s cannot be served", self)
             self.close()
             return True
-        started_ms = reception.clock.monotonic_ms()
+        metrics = route.metrics
         route.requests += 1
-        route.metrics.request_bytes += len(frame) + 4
-        self.requests += 1
+        metrics.request_bytes += len(frame) + 4
         ctx = Context(
             reception.node,
-            key,
+            route.key,
             version,
-            header.client_id,
+            self._client_id,
             received_ms,
             received_ms + reception.request_timeout_ms,
             self.principal,
@@ -273,24 +290,57 @@ class Connection(FrameStream):
             self.dialled,
             self,
         )
-        slot = _Slot(self, ctx, route, header.correlation_id, len(frame), started_ms)
         try:
-            return self._conclude(slot, route.handle(ctx, request))
+            outcome = route.handle(ctx, request)
+            if outcome.__class__ is route.response_class and reception.quotas is UNLIMITED and not self._slots:
+                # The common case, without a slot: nothing waits, nobody is charged.
+                parts = route.encode(correlation_id, outcome)
+                self.send(parts)
+                metrics.response_bytes += 4 + int.from_bytes(parts[0][:4], "big")
+                metrics.queued_ms += started_ms - received_ms
+                metrics.total.observe(self._monotonic_ms() - received_ms)
+                if route.has_error_code and outcome.error_code:
+                    metrics.errors += 1
+                return True
+            return self._conclude(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), outcome)
         except Exception as failure:  # whatever a handler raises harms its own connection only
-            return self._excuse(slot, failure)
+            return self._excuse(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), failure)
 
-    def _unserved(self, key: int, version: int, correlation_id: int) -> bool:
+    def _read_head(self, frame: bytearray) -> tuple[Route | None, int, int]:
+        """(route, correlation id, where the body begins); no route when the request has been dealt with already.
+
+        Nearly every request is of a version seen before, from a client of the same name as before, and has no tags
+        in its header. That case is read here; the rest goes the long way.
+        """
+        dispatch = self.reception.dispatch
+        if len(frame) > 10:
+            key, version, correlation_id, name_bytes = _HEAD.unpack_from(frame)
+            route = dispatch.routes.get(route_key(key, version))
+            position = 10 + name_bytes
+            if route is not None and name_bytes > 0 and frame[10:position] == self._client_id_bytes:
+                if not route.flexible:
+                    return route, correlation_id, position
+                if position < len(frame) and frame[position] == 0:
+                    return route, correlation_id, position + 1
+        header, body = read_request_header(frame)
+        self._client_id = header.client_id
+        self._client_id_bytes = (header.client_id or "").encode()
+        route = dispatch.route(header.request_api_key, header.request_api_version)
+        if route is None:
+            self._unserved(header.request_api_key, header.request_api_version, header.correlation_id)
+        return route, header.correlation_id, body
+
+    def _unserved(self, key: int, version: int, correlation_id: int) -> None:
         """Only ApiVersions is answered, in version 0 that all know: a client newer than we finds out that way."""
         api = APIS[key]
         if key != API_VERSIONS:
             self._misbehaved(f"{api.name} v{version} is not served")
             self.close()
-            return True
+            return
         response_class = api.response()
         known = response_class.ApiVersion(api_key=key, min_version=api.min, max_version=api.max)
         reply = response_class(error_code=UNSUPPORTED_VERSION.code, api_keys=[known])
         self.send(encode_response_parts(correlation_id, reply, key, 0))
-        return True
 
     # Replies.
 
@@ -344,7 +394,7 @@ class Connection(FrameStream):
         """Sends a reply, or keeps it in line behind earlier ones. An empty one takes no place in the line."""
         metrics, received_ms = slot.route.metrics, slot.ctx.received_ms
         metrics.queued_ms += slot.started_ms - received_ms
-        metrics.total.observe(self.reception.clock.monotonic_ms() - received_ms)
+        metrics.total.observe(self._monotonic_ms() - received_ms)
         if parts:
             metrics.response_bytes += 4 + int.from_bytes(parts[0][:4], "big")
         if slot.lined_up:
@@ -368,13 +418,13 @@ class Connection(FrameStream):
 
     def _encoded(self, slot: _Slot, message: Any) -> list[Any]:
         route = slot.route
-        parts = encode_response_parts(slot.correlation_id, message, route.api.key, route.version)
+        parts = route.encode(slot.correlation_id, message)
         if route.has_error_code and message.error_code:
             route.metrics.errors += 1
         throttle_ms = self._throttle_ms(slot, parts)
         if throttle_ms and route.has_throttle_time:
             message.throttle_time_ms = throttle_ms
-            parts = encode_response_parts(slot.correlation_id, message, route.api.key, route.version)
+            parts = route.encode(slot.correlation_id, message)
         return parts
 
     def _throttle_ms(self, slot: _Slot, parts: list[Any]) -> int:
@@ -382,7 +432,7 @@ class Connection(FrameStream):
         quotas = self.reception.quotas
         if quotas is UNLIMITED:
             return 0
-        handling_ms = self.reception.clock.monotonic_ms() - slot.started_ms
+        handling_ms = self._monotonic_ms() - slot.started_ms
         throttle_ms = quotas.throttle_ms(slot.ctx, slot.size + 4, parts_size(parts), handling_ms)
         if throttle_ms > 0:
             self.mute(throttle_ms)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from struct import Struct
 from typing import Any, Final
 
+from penstock.protocol.codec import encode_into
+from penstock.protocol.decoder import holds_records
+from penstock.protocol.frame import encode_response_parts
 from penstock.protocol.registry import APIS, Api
+from penstock.protocol.wire import schema_of
 from penstock.server.context import Handler
 from penstock.server.request_metrics import ApiMetrics
 
@@ -42,17 +47,20 @@ _NEWEST_STABLE: Final = {"InitProducerId": 5}
 # librdkafka switches compression off unless it sees Produce from 0 on, although 0-2 are refused when they come.
 _OLDEST_TOLD: Final = {"Produce": 0}
 
-PRODUCE: Final = 0
+_HEAD: Final = Struct(">ii")
 
 
 class Route:
     """One version of one API: what to decode, whom to call, what to count."""
 
     __slots__ = (
+        "_head_bytes",
         "api",
+        "flexible",
         "handle",
         "has_error_code",
         "has_throttle_time",
+        "key",
         "metrics",
         "request_class",
         "requests",
@@ -62,7 +70,9 @@ class Route:
 
     def __init__(self, api: Api, version: int, handle: Handler, metrics: ApiMetrics) -> None:
         self.api = api
+        self.key = api.key
         self.version = version
+        self.flexible = version >= api.flexible_from
         self.handle = handle
         self.metrics = metrics
         self.requests = 0
@@ -71,6 +81,18 @@ class Route:
         names = {field.name for field in dataclasses.fields(self.response_class)}
         self.has_error_code = "error_code" in names
         self.has_throttle_time = "throttle_time_ms" in names
+        # Size, correlation id and tags of the header; 0 when the body may hold file spans and is built in pieces.
+        head_bytes = 9 if api.response_header_version(version) else 8
+        self._head_bytes = 0 if holds_records(schema_of(self.response_class)) else head_bytes
+
+    def encode(self, correlation_id: int, message: Any) -> list[Any]:
+        """A whole reply frame as parts, the first of which begins with the size."""
+        if not self._head_bytes:
+            return encode_response_parts(correlation_id, message, self.key, self.version)
+        out = bytearray(self._head_bytes)
+        encode_into(message, self.version, out)
+        _HEAD.pack_into(out, 0, len(out) - 4, correlation_id)
+        return [out]
 
     def __str__(self) -> str:
         return f"{self.api.name} v{self.version}"

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from penstock.model.ports import Net
 from penstock.server.metrics import Metrics
@@ -101,8 +101,8 @@ class _Exchange(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports have the methods of asyncio.Transport but are no subclass of it.
+        self._transport = transport = cast(asyncio.Transport, transport)
         if len(self._peers) >= CONNECTIONS_MAX:
             transport.abort()
             return

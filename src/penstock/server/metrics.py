@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.server.dispatch import Dispatch
     from penstock.server.listener import Listeners
     from penstock.server.loop_watch import LoopWatch
+    from penstock.server.reception import Reception
 
 COUNTER = "counter"
 GAUGE = "gauge"
@@ -117,9 +118,8 @@ def request_samples(dispatch: Dispatch) -> Iterator[Sample]:
         yield Sample(name + "_count", labels, metrics.total.count, SUMMARY, words)
 
 
-def connection_samples(listeners: Listeners) -> Iterator[Sample]:
+def connection_samples(listeners: Listeners, reception: Reception) -> Iterator[Sample]:
     """Kafka's socket-server metrics."""
-    reception = listeners.reception
     prefix = "kafka_server_socket_server_metrics_"
     standing: dict[str, int] = {}
     for connection in reception.connections:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.server.logs import Sparing
 from penstock.server.quotas import UNLIMITED, Quotas
@@ -12,28 +12,30 @@ from penstock.transport.idle import IdleWheel
 from penstock.transport.intake import Intake
 
 if TYPE_CHECKING:
-    from penstock.model.ports import Clock
     from penstock.server.connection import Connection
     from penstock.server.context import Services
     from penstock.server.dispatch import Dispatch
 
 _log = logging.getLogger(__name__)
 
-
-class Settings(Protocol):
-    """The broker's settings by Kafka's names; values are read when they are needed, so changes take effect."""
-
-    def __getitem__(self, name: str, /) -> Any: ...
+QUEUE_MAX = 50
+"""How many connections may wait for a free place; as many as the backlog of a listening socket."""
 
 
 class Reception:
-    """Admits connections, knows all that stand, and sees them out. One per node."""
+    """Admits connections, knows all that stand, and sees them out. One per node.
+
+    `max.connections` makes the surplus wait: it is accepted but not read until a place is free. The listener between
+    brokers is exempt from the limit of the whole broker, so that clients cannot cut a broker off its cluster.
+    `max.connections.per.ip` turns the surplus away.
+    """
 
     __slots__ = (
         "_by_host",
+        "_by_listener",
         "_drained",
         "_numbers",
-        "_settings",
+        "_queue",
         "accepted",
         "clock",
         "closed",
@@ -53,34 +55,30 @@ class Reception:
     )
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        node: Services,
-        dispatch: Dispatch,
-        *,
-        settings: Settings,
-        clock: Clock,
-        quotas: Quotas = UNLIMITED,
+        self, loop: asyncio.AbstractEventLoop, node: Services, dispatch: Dispatch, *, quotas: Quotas = UNLIMITED
     ) -> None:
+        """Limits are read from `node.settings` whenever a connection comes; sizes and times once, as in Kafka."""
+        settings = node.settings
         self.loop = loop
         self.node = node
         self.dispatch = dispatch
-        self.clock = clock
+        self.clock = node.clock
         self.quotas = quotas
-        self._settings = settings
-        self.frame_bytes_max: int = settings["socket.request.max.bytes"]
-        self.request_timeout_ms: float = settings["request.timeout.ms"]
-        self.intake = Intake(loop, budget_bytes=settings["queued.max.request.bytes"])
-        self.wheel = IdleWheel(loop, self.intake, settings["connections.max.idle.ms"])
+        self.frame_bytes_max = settings.number("socket.request.max.bytes")
+        self.request_timeout_ms = settings.number("request.timeout.ms")
+        self.intake = Intake(loop, budget_bytes=settings.number("queued.max.request.bytes"))
+        self.wheel = IdleWheel(loop, self.intake, settings.number("connections.max.idle.ms"))
         self.wheel.start()
-        self.sparing = Sparing(_log, clock=clock.monotonic_ms)
+        self.sparing = Sparing(_log, clock=node.clock.monotonic_ms)
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.closed = 0
-        self.refused = 0  # turned away at the door, by a limit
+        self.refused = 0  # turned away at the door
         self.malformed = 0  # closed because of what they sent
         self.draining = False
         self._by_host: dict[str, int] = {}
+        self._by_listener: dict[str, int] = {}
+        self._queue: dict[Connection, None] = {}  # those who wait for a place, in order
         self._numbers = 0
         self._drained: asyncio.Future[None] | None = None
 
@@ -88,59 +86,67 @@ class Reception:
         self._numbers += 1
         return self._numbers
 
-    def admit(self, connection: Connection) -> bool:
-        """Counts a new connection, or turns it away. Kafka lets the surplus wait in the backlog; we say so at once."""
-        host = connection.client_host
-        why = self._objection(host)
+    def arrive(self, connection: Connection) -> None:
+        """Admits a new connection, lets it wait, or turns it away."""
+        why = self._objection(connection.client_host)
+        if not why and not self._has_place(connection):
+            if len(self._queue) < QUEUE_MAX:
+                self._queue[connection] = None
+                connection.hold()
+                return
+            why = f"max.connections is {self.node.settings.number('max.connections')} and the queue is full"
         if why:
             self.refused += 1
+            host = connection.client_host
             self.sparing.warning("refused " + host, "a connection from %s was refused: %s", host, why)
-            return False
-        self.accepted += 1
-        self.connections.add(connection)
-        self._by_host[host] = self._by_host.get(host, 0) + 1
-        self.wheel.add(connection)
-        return True
+            connection.abort()
+            return
+        self._admit(connection)
 
     def dismiss(self, connection: Connection) -> None:
-        """Forgets a connection that is gone; nothing happens when it was never admitted."""
+        """Forgets a connection that is gone, and gives its place to the next."""
+        self._queue.pop(connection, None)
         if connection not in self.connections:
             return
         self.closed += 1
         self.connections.discard(connection)
         self.wheel.discard(connection)
-        host = connection.client_host
-        left = self._by_host[host] - 1
-        if left:
-            self._by_host[host] = left
-        else:
-            del self._by_host[host]
+        _count(self._by_host, connection.client_host, -1)
+        _count(self._by_listener, connection.listener.name, -1)
         if self._drained is not None and not self.connections and not self._drained.done():
             self._drained.set_result(None)
+        for waiting in list(self._queue):
+            if self._has_place(waiting):
+                del self._queue[waiting]
+                self._admit(waiting)
+
+    def _admit(self, connection: Connection) -> None:
+        self.accepted += 1
+        self.connections.add(connection)
+        _count(self._by_host, connection.client_host, 1)
+        _count(self._by_listener, connection.listener.name, 1)
+        self.wheel.add(connection)
+        connection.admitted()
 
     def _objection(self, host: str) -> str:
         if self.draining:
             return "the node is shutting down"
-        allowed = self._settings["max.connections"]
-        if len(self.connections) >= allowed:
-            return f"max.connections is {allowed}"
-        allowed = self._per_host(host)
-        if self._by_host.get(host, 0) >= allowed:
-            return f"max.connections.per.ip is {allowed}"
-        return ""
+        settings = self.node.settings
+        allowed = settings.connections_per_ip.get(host, settings.number("max.connections.per.ip"))
+        return f"max.connections.per.ip is {allowed}" if self._by_host.get(host, 0) >= allowed else ""
 
-    def _per_host(self, host: str) -> int:
-        overrides = self._settings["max.connections.per.ip.overrides"] or ""
-        for entry in overrides.split(",") if isinstance(overrides, str) else overrides:
-            name, _, allowed = entry.strip().rpartition(":")
-            if name == host:
-                return int(allowed)
-        per_ip: int = self._settings["max.connections.per.ip"]
-        return per_ip
+    def _has_place(self, connection: Connection) -> bool:
+        settings, name = self.node.settings, connection.listener.name
+        own = settings.for_listener(name, "max.connections")
+        if isinstance(own, int) and self._by_listener.get(name, 0) >= own:
+            return False
+        return len(self.connections) < settings.number("max.connections") or name == settings.inter_broker_listener_name
 
     async def close(self, drain_ms: float) -> None:
         """Starts no further request, lets those that run be answered, and cuts what is left after `drain_ms`."""
         self.draining = True
+        for connection in list(self._queue):
+            connection.abort()
         for connection in list(self.connections):
             connection.drain()
         if self.connections:
@@ -153,3 +159,11 @@ class Reception:
             for connection in list(self.connections):
                 connection.abort()
         self.wheel.stop()
+
+
+def _count(counts: dict[str, int], name: str, change: int) -> None:
+    left = counts.get(name, 0) + change
+    if left:
+        counts[name] = left
+    else:
+        del counts[name]

@@ -57,6 +57,13 @@ class _Asked:
         self.timer: asyncio.TimerHandle | None = None
 
 
+def _reply_version(asked: _Asked, frame: bytearray) -> int:
+    """A peer that is older than an ApiVersions request answers in version 0, with the error in front to show it."""
+    if asked.key == API_VERSIONS and frame[4:6] == UNSUPPORTED_VERSION.code.to_bytes(2, "big"):
+        return 0
+    return asked.version
+
+
 class Link(FrameStream):
     """One connection to a broker. Requests may be pipelined; each gets its own reply, error or timeout."""
 
@@ -161,7 +168,7 @@ class Link(FrameStream):
             return True
         asked.timer.cancel()
         try:
-            _, reply = decode_response(frame, asked.key, asked.version)
+            _, reply = decode_response(frame, asked.key, _reply_version(asked, frame))
         except Malformed as broken:
             why = f"a malformed {APIS[asked.key].name} reply: {broken}"
             asked.on_reply(None, Severed(self.host, self.port, why))

@@ -28,11 +28,13 @@ class IdleWheel:
     since move on to a later one, so each connection is looked at about once per idle time.
     """
 
-    __slots__ = ("_buckets", "_intake", "_loop", "_span", "_tick_s", "_timer", "expired")
+    __slots__ = ("_buckets", "_endless", "_intake", "_loop", "_span", "_tick_s", "_timer", "expired")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, intake: Intake, idle_ms: float) -> None:
+        """A negative `idle_ms` lets everybody stay for ever."""
         self._loop = loop
         self._intake = intake
+        self._endless = idle_ms < 0
         self._tick_s = max(idle_ms / 1000 / _TICKS_PER_IDLE, _TICK_S_MIN)
         self._span = max(1, round(idle_ms / 1000 / self._tick_s)) + 1
         self._buckets: dict[int, set[Idler]] = {}
@@ -40,7 +42,8 @@ class IdleWheel:
         self.expired = 0
 
     def start(self) -> None:
-        self._timer = self._loop.call_later(self._tick_s, self._turn)
+        if not self._endless:
+            self._timer = self._loop.call_later(self._tick_s, self._turn)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -49,7 +52,8 @@ class IdleWheel:
 
     def add(self, stream: Idler) -> None:
         stream.touched = self._intake.tick
-        self._place(stream)
+        if not self._endless:
+            self._place(stream)
 
     def discard(self, stream: Idler) -> None:
         bucket = self._buckets.get(stream.idle_slot)

@@ -21,6 +21,10 @@ class Listening:
 
     __slots__ = ("_server", "host", "port")
 
+    async def serve(self) -> None:
+        """Begins to accept."""
+        await self._server.start_serving()
+
     def __init__(self, server: asyncio.AbstractServer, host: str, port: int) -> None:
         self._server = server
         self.host = host
@@ -52,8 +56,10 @@ class AsyncioNet:
         self._receive_buffer_bytes = receive_buffer_bytes
         self._intake = intake or Intake(loop)
 
-    async def listen(self, host: str, port: int, accept: Callable[[], Any]) -> Listening:
+    async def listen(self, host: str, port: int, accept: Callable[[], Any], *, serving: bool = True) -> Listening:
         """Binds `host` (empty for all interfaces) and makes a protocol by `accept` for every connection.
+
+        Without `serving` the address is taken, but nobody is accepted before `serve`.
 
         OSError, with the address in its text, when it cannot be bound.
         """
@@ -65,7 +71,7 @@ class AsyncioNet:
         if self._receive_buffer_bytes > 0:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
         bound = listening.getsockname()
-        server = await self._loop.create_server(accept, sock=listening, backlog=self._backlog)
+        server = await self._loop.create_server(accept, sock=listening, backlog=self._backlog, start_serving=serving)
         return Listening(server, bound[0], bound[1])
 
     async def dial(self, host: str, port: int, timeout_ms: int) -> Link:

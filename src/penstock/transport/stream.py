@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any
+from typing import Any, cast
 
 from penstock.transport.intake import Intake
 from penstock.transport.outbox import CHUNK_BYTES, Buffer, Outbox
@@ -32,6 +32,7 @@ _WRITE_LOW_BYTES = 32 << 10
 LINGER_S = 5.0
 
 _SIZE = Struct(">i")
+_PLAIN = (bytes, bytearray)
 
 
 class FrameStream(asyncio.BufferedProtocol):
@@ -114,8 +115,8 @@ class FrameStream(asyncio.BufferedProtocol):
     # Frames in.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transports have the methods of asyncio.Transport but are no subclass of it.
+        self.transport = transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(_WRITE_HIGH_BYTES, _WRITE_LOW_BYTES)
         self.opened()
 
@@ -139,7 +140,8 @@ class FrameStream(asyncio.BufferedProtocol):
             end = nbytes + len(self._head)
             self._head = b""
             self._consume(self.intake.view, 0, end)
-        self._regulate()
+        if self.in_flight or self._rest is not None or not self._reading:
+            self._regulate()
 
     def _consume(self, view: memoryview, at: int, end: int) -> None:
         """Delivers the whole frames of view[at:end] and puts what is left where it belongs."""
@@ -271,11 +273,14 @@ class FrameStream(asyncio.BufferedProtocol):
     # Parts out.
 
     def send(self, parts: Sequence[Any]) -> None:
-        """Sends bytes and file spans in order. Never blocks; `backed_up` tells when the peer is slower than we."""
+        """Sends at least one part, bytes or file spans, in order. Never blocks.
+
+        `backed_up` tells when the peer reads more slowly than we write.
+        """
         if self.closing or self.transport is None:
             return
-        if self._outbox is None and len(parts) == 1 and type(parts[0]) is bytes and not self._full:
-            part = parts[0]
+        part = parts[0]
+        if self._outbox is None and len(parts) == 1 and part.__class__ in _PLAIN and not self._full:
             if self._cork is None:
                 if len(part) <= CHUNK_BYTES:
                     self._write(part)
