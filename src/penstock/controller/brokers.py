@@ -89,6 +89,8 @@ def _check_registration(world: World, request: BrokerRegistrationRequest, now: f
         _check_directories(world, request.broker_id, request.log_dirs)
     supported = dict(_ranges(request.features))
     for name, level in world.image.features.items():
+        if name in features.NOT_SERVED and name not in supported:
+            continue
         allowed = supported.get(name, VersionRange(0, 0))
         if level not in allowed:
             raise Refused(

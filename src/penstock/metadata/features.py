@@ -52,7 +52,9 @@ NEW_CLUSTER: Final[Mapping[str, int]] = {METADATA_VERSION: METADATA_4_3, ELR_VER
 
 NEW_CLUSTER_KRAFT_VERSION: Final = 1
 
-KNOWN: Final = frozenset({*SUPPORTED, TRANSACTION_VERSION, SHARE_VERSION, STREAMS_VERSION})
+NOT_SERVED: Final = frozenset({TRANSACTION_VERSION, SHARE_VERSION, STREAMS_VERSION})
+"""Features of Kafka that are known and off. A cluster that Apache Kafka formatted may have them finalized: that stops
+nobody, because the requests they are about are not offered."""
 
 
 def bootstrap_levels(levels: Mapping[str, int] = NEW_CLUSTER) -> list[tuple[str, int]]:

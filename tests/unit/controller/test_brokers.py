@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.controller.decision import Decision
 from penstock.metadata.entities import RECOVERING
 from penstock.model.errors import (
     BROKER_ID_NOT_REGISTERED,
@@ -88,6 +89,14 @@ def test_a_registration_that_cannot_be_is_refused(request_: BrokerRegistrationRe
     desk.join(2)
     decision = desk.decide(request_)
     assert (decision.records, decision.reply.error_code) == ([], error.code)
+
+
+def test_a_cluster_that_kafka_formatted_takes_us_although_it_has_features_we_do_not_serve() -> None:
+    desk = Desk()
+    levels = {"transaction.version": 2, "share.version": 1, "streams.version": 1}
+    records = [(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels.items()]
+    desk.do(Decision(records))
+    assert desk.register(1).error_code == 0
 
 
 def test_the_same_process_keeps_its_epoch() -> None:
