@@ -56,6 +56,9 @@ NOT_SERVED: Final = frozenset({TRANSACTION_VERSION, SHARE_VERSION, STREAMS_VERSI
 """Features of Kafka that are known and off. A cluster that Apache Kafka formatted may have them finalized: that stops
 nobody, because the requests they are about are not offered."""
 
+KNOWN: Final = frozenset({*SUPPORTED, *NOT_SERVED})
+"""Every feature this release has heard of."""
+
 
 def bootstrap_levels(levels: Mapping[str, int] = NEW_CLUSTER) -> list[tuple[str, int]]:
     """Levels in the order of bootstrap records: metadata.version, then by name; none at 0, never kraft.version."""
