@@ -23,31 +23,31 @@ def dev(
     port: int, data_dir: str | None, ephemeral: bool, configs: tuple[str, ...], log_level: str, log_format: str
 ) -> None:
     """Run a node on 127.0.0.1 with nothing to set up. Ctrl-C stops it cleanly."""
-    from penstock.cli.topic import pairs
+    from penstock.cli.output import pairs
     from penstock.server.launch import dev_node, serve
     from penstock.server.logs import configure
 
     if data_dir is not None and ephemeral:
         raise click.UsageError("--data-dir and --ephemeral exclude each other")
-    configure(level=log_level, style=log_format)
+    configure(log_level.upper(), form=log_format)
     with ExitStack() as stack:
         if ephemeral:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-dev-"))
         directory = data_dir or ".penstock"
         overrides = pairs(configs)
 
-        def ready(node: object) -> None:
-            _announce(node, directory, ephemeral)
+        serve(
+            lambda: dev_node(directory, port=port, overrides=overrides),
+            lambda node: _announce(node.port, node.admin_port, directory, ephemeral),
+        )
 
-        serve(lambda: dev_node(directory, port=port, overrides=overrides), ready)
 
-
-def _announce(node: object, directory: str, ephemeral: bool) -> None:
-    address = f"127.0.0.1:{node.port}"  # type: ignore[attr-defined]  # imported late, for a quick --help
+def _announce(port: int, admin_port: int, directory: str, ephemeral: bool) -> None:
+    address = f"127.0.0.1:{port}"
     click.echo("Penstock is ready.")
     click.echo(f"  bootstrap   {address}")
-    if node.admin_port:  # type: ignore[attr-defined]
-        click.echo(f"  metrics     http://127.0.0.1:{node.admin_port}/metrics")  # type: ignore[attr-defined]
+    if admin_port:
+        click.echo(f"  metrics     http://127.0.0.1:{admin_port}/metrics")
     click.echo(f"  data        {directory}{' (gone when the node stops)' if ephemeral else ''}")
     click.echo(f"  try         penstock topic create clicks -p 6 -b {address}")
     click.get_text_stream("stdout").flush()

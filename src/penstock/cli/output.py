@@ -54,6 +54,17 @@ def explain(failure: Exception) -> tuple[int, str | None]:
     return FAILED, None
 
 
+def pairs(given: tuple[str, ...]) -> dict[str, str]:
+    """Repeated `-c KEY=VALUE` options as a mapping."""
+    configs = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{pair!r} is not key=value", param_hint="-c")
+        configs[name.strip()] = value
+    return configs
+
+
 def show(data: Any, style: str, text: str) -> None:
     """Prints `data` for programs or `text` for people."""
     if style == "json":

@@ -40,13 +40,13 @@ def start(path: str, log_level: str, log_format: str) -> None:
     from penstock.server.launch import configured_node, serve
     from penstock.server.logs import configure
 
-    configure(level=log_level, style=log_format)
+    configure(log_level.upper(), form=log_format)
     settings = _load(path)
 
-    def ready(node: object) -> None:
-        click.echo(f"node {settings.node_id} is ready on {', '.join(node.addresses)}", err=True)  # type: ignore[attr-defined]
-
-    serve(lambda: configured_node(settings), ready)
+    serve(
+        lambda: configured_node(settings),
+        lambda node: click.echo(f"node {settings.node_id} is ready on {', '.join(node.addresses)}", err=True),
+    )
 
 
 @server.command("format")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from penstock.cli.output import bootstrap_option, format_option, show, table
+from penstock.cli.output import bootstrap_option, format_option, pairs, show, table
 
 if TYPE_CHECKING:
     from penstock.client.admin import TopicAdmin, TopicInfo
@@ -34,16 +34,6 @@ def _run(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:
         return asyncio.run(main())
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint="--bootstrap") from None
-
-
-def pairs(given: tuple[str, ...]) -> dict[str, str]:
-    configs = {}
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{pair!r} is not key=value", param_hint="-c")
-        configs[name.strip()] = value
-    return configs
 
 
 @topic.command("list")

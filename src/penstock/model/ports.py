@@ -94,5 +94,7 @@ class Connection(Protocol):
 class Net(Protocol):
     """Listening and dialling."""
 
-    def listen(self, host: str, port: int, accept: Callable[[], Any]) -> Awaitable[Any]: ...
+    def listen(self, host: str, port: int, accept: Callable[[], Any], *, serving: bool = True) -> Awaitable[Any]:
+        """Binds an address; without `serving` nobody is accepted until `serve` of what it gives is called."""
+
     def dial(self, host: str, port: int, timeout_ms: int) -> Awaitable[Any]: ...

@@ -15,7 +15,7 @@ from penstock.model.errors import (
     INVALID_FETCH_SESSION_EPOCH,
     Refused,
 )
-from penstock.model.ids import Millis
+from penstock.model.ids import Millis, Uuid
 
 FULL, FINAL = 0, -1  # the two session epochs with a meaning of their own
 _EPOCH_MAX = 2**31 - 1
@@ -29,7 +29,7 @@ class Interest:
         "sent_high_watermark", "sent_log_start", "session", "told_error", "topic", "topic_id",
     )  # fmt: skip
 
-    def __init__(self, session: FetchSession, topic: str, topic_id: bytes, partition: int) -> None:
+    def __init__(self, session: FetchSession, topic: str, topic_id: Uuid, partition: int) -> None:
         self.session, self.topic, self.topic_id, self.partition = session, topic, topic_id, partition
         self.hosted: Any = None  # the driver's handle; this room only carries it
         self.offset = self.max_bytes = 0
@@ -137,5 +137,3 @@ class FetchSessions:
             if now - session.used_at > self._idle_eviction_ms or (privileged and not session.privileged):
                 return session
         return None
-
-

@@ -19,7 +19,7 @@ from penstock.model.errors import (
 from penstock.model.ids import NO_EPOCH, NO_NODE, Epoch, Millis, NodeId, Offset
 
 if TYPE_CHECKING:
-    from penstock.metadata.image import PartitionImage
+    from penstock.metadata.entities import PartitionImage
 
 
 @dataclass(slots=True)

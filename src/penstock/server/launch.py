@@ -74,7 +74,7 @@ def dev_properties(data_dir: str, *, port: int, overrides: Mapping[str, str]) ->
         "process.roles": "broker,controller",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port or 1}",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
         "log.dirs": f"{data_dir.rstrip('/')}/node-{DEV_NODE_ID}",
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",

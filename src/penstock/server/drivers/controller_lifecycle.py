@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.metadata.entities import VersionRange
-from penstock.metadata.features import KNOWN, SUPPORTED
+from penstock.metadata.features import NOT_SERVED, SUPPORTED
 from penstock.model.config.endpoints import SECURITY_PROTOCOLS, Endpoint
 from penstock.model.errors import NONE, STALE_BROKER_EPOCH, PenstockError, Refused, error_of
 from penstock.model.ids import NodeId, Uuid
@@ -37,17 +36,6 @@ RETRY_MS: Final = 50
 
 class NotRegistered(PenstockError):
     """The controller does not take this broker; it cannot serve."""
-
-
-def offered_features(finalized: Mapping[str, int]) -> dict[str, VersionRange]:
-    """What this node says it supports: what it serves, and levels that a cluster made by Apache Kafka runs at.
-
-    Such a level concerns APIs that this release does not serve yet; the cluster's data is no different for it.
-    """
-    carried = {
-        name: VersionRange(0, level) for name, level in finalized.items() if name in KNOWN and name not in SUPPORTED
-    }
-    return {**SUPPORTED, **carried}
 
 
 class BrokerLifecycle:
@@ -92,7 +80,7 @@ class BrokerLifecycle:
             ],
             features=[
                 ControllerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(self._offered().items())
+                for name, (low, high) in sorted(SUPPORTED.items())
             ],
         )
         reply = await self._ask(request, 0)
@@ -125,7 +113,7 @@ class BrokerLifecycle:
             ],
             features=[
                 BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(self._offered().items())
+                for name, (low, high) in sorted(SUPPORTED.items())
             ],
             rack=self._rack,
             log_dirs=sorted(log_dirs),
@@ -137,9 +125,6 @@ class BrokerLifecycle:
         self.broker_epoch = reply.broker_epoch
         self._cordoned = None if cordoned is None else sorted(cordoned)
         return self.broker_epoch
-
-    def _offered(self) -> dict[str, VersionRange]:
-        return offered_features(self._metadata.image.features)
 
     async def serve(self) -> None:
         """Asks to be unfenced and reports from now on; returns when clients are sent here."""

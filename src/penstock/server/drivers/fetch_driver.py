@@ -73,7 +73,7 @@ class FetchDriver:
         self._heap: list[tuple[float, int, Ask]] = []
         self._order = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
-        self.waiting = 0
+        self.waiting = self.bytes_out = 0
 
     @property
     def session_count(self) -> int:
@@ -246,6 +246,8 @@ class FetchDriver:
                     topic=interest.topic, topic_id=interest.topic_id
                 )
             topic.partitions.append(data)
+            if data.records:
+                self.bytes_out += data.records.size  # type: ignore[union-attr]  # `_read` gives spans or nothing
         return FetchResponse(session_id=session.id, responses=list(by_topic.values()))
 
     def _visit(self, ask: Ask, interest: Interest, budget: int, *, first: bool) -> FetchResponse.PartitionData:

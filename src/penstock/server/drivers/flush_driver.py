@@ -15,7 +15,7 @@ from penstock.model.errors import StorageFailed
 
 if TYPE_CHECKING:
     from penstock.model.ids import Offset
-    from penstock.model.ports import Clock, File, Offload
+    from penstock.model.ports import Clock, Offload
     from penstock.server.drivers.hosted import Hosted
 
 log = logging.getLogger("penstock.flush")
@@ -55,11 +55,10 @@ class FlushDriver:
         if target_log is None:
             return
         target: Offset = target_log.written
-        files: list[File] = target_log.files_to_sync()
         try:
-            for file in files:
+            for item in target_log.files_to_sync():
                 self.syncs += 1
-                await self._offload.call(file.sync)
+                await self._offload.call(item.sync)
         except OSError as error:
             log.error("sync of %s failed: %s", hosted.name, error)
             self._on_failure(StorageFailed(target_log.directory, f"sync failed: {error}"))

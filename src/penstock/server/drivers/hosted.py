@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.model.errors import KAFKA_STORAGE_ERROR, Refused
 from penstock.model.ids import Offset
@@ -15,16 +15,29 @@ if TYPE_CHECKING:
     from penstock.model.ids import Millis, PartitionKey, TopicPartition
     from penstock.replication.fetch_session import Interest
     from penstock.replication.partition import Partition
-    from penstock.storage.log import Log, Ticket
+    from penstock.storage.log import Log
+    from penstock.storage.tickets import Ticket
 
 Waiter = Callable[[], None]
+
+
+class House(Protocol):
+    """Whom a hosted partition tells."""
+
+    committed_since_checkpoint: bool
+
+    def moved(self, interest: Interest) -> None:
+        """There is news for somebody who watches."""
+
+    def unsynced(self, hosted: Hosted) -> None:
+        """Enough was written that it should be synced."""
 
 
 class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
 
     __slots__ = (
-        "key", "log", "name", "on_moved", "on_unsynced", "settings", "state", "waiting", "waiting_sync", "watchers",
+        "_house", "key", "log", "name", "settings", "state", "unsynced_since", "waiting", "waiting_sync", "watchers",
     )  # fmt: skip
 
     def __init__(
@@ -34,14 +47,14 @@ class Hosted:
         state: Partition,
         log: Log | None,
         settings: TopicSettings,
-        on_moved: Callable[[Interest], None],
-        on_unsynced: Callable[[Hosted], None],
+        house: House,
     ) -> None:
         self.key, self.name, self.state, self.log, self.settings = key, name, state, log, settings
-        self.on_moved, self.on_unsynced = on_moved, on_unsynced
+        self._house = house
         self.waiting: deque[tuple[int, Waiter]] = deque()
         self.waiting_sync: deque[tuple[int, Waiter]] = deque()
         self.watchers: dict[Interest, None] = {}
+        self.unsynced_since: int | None = None
         if log is not None:
             state.high_watermark = log.committed
 
@@ -68,13 +81,21 @@ class Hosted:
         self.grew(now)
         return ticket
 
+    def counted_end(self) -> Offset:
+        """How far our own log counts for the high watermark."""
+        log = self.log
+        if log is None:
+            return Offset(0)
+        return log.flushed if self.syncs_before_ack else log.written
+
     def grew(self, now: Millis) -> None:
         """Tells replication how far our log counts now, and wakes whoever that concerns."""
         log = self.require_log()
+        if self.unsynced_since is None:
+            self.unsynced_since = now
         if log.messages_unflushed >= self.settings.flush_messages:
-            self.on_unsynced(self)
-        end = log.flushed if self.syncs_before_ack else log.written
-        if self.state.appended(end, now):
+            self._house.unsynced(self)
+        if self.state.appended(self.counted_end(), now):
             self.committed()
         elif self.state.followers:
             self.moved()
@@ -83,6 +104,7 @@ class Hosted:
         """The high watermark moved: the log may show more, and produces that waited for it can be answered."""
         high_watermark = self.state.high_watermark
         self.require_log().commit_to(high_watermark)
+        self._house.committed_since_checkpoint = True
         waiting = self.waiting
         while waiting and waiting[0][0] <= high_watermark:
             waiting.popleft()[1]()
@@ -90,7 +112,7 @@ class Hosted:
 
     def moved(self) -> None:
         for interest in self.watchers:
-            self.on_moved(interest)
+            self._house.moved(interest)
 
     def when_committed(self, end: Offset, waiter: Waiter) -> None:
         """Calls `waiter` once, when everything before `end` is committed or this node stops leading."""
@@ -106,6 +128,7 @@ class Hosted:
         if log is None:
             return
         log.mark_flushed(to)
+        self.unsynced_since = None if log.flushed >= log.written else now
         waiting = self.waiting_sync
         while waiting and waiting[0][0] <= to:
             waiting.popleft()[1]()

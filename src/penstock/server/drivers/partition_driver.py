@@ -32,7 +32,8 @@ from penstock.server.drivers.hosted import Hosted
 
 if TYPE_CHECKING:
     from penstock.metadata.delta import Delta
-    from penstock.metadata.image import ClusterImage, PartitionImage, TopicImage
+    from penstock.metadata.entities import PartitionImage, TopicImage
+    from penstock.metadata.image import ClusterImage
     from penstock.model.ports import Clock
     from penstock.replication.fetch_session import Interest
     from penstock.storage.store import LogStore
@@ -55,7 +56,9 @@ class PartitionDriver:
         lag_time_max_ms: int,
         on_moved: Callable[[Interest], None],
         on_unsynced: Callable[[Hosted], None],
+        on_directory_lost: Callable[[Uuid], None],
     ) -> None:
+        self._on_directory_lost = on_directory_lost
         self._me, self._store, self._clock = me, store, clock
         self._topic_settings, self._lag_time_max_ms = topic_settings, lag_time_max_ms
         self._on_moved, self._on_unsynced = on_moved, on_unsynced
@@ -63,6 +66,7 @@ class PartitionDriver:
         self._hosted: dict[PartitionKey, Hosted] = {}
         self._pending: dict[PartitionKey, None] = {}
         self._taking_up: asyncio.Task[None] | None = None
+        self.committed_since_checkpoint = False
 
     def __iter__(self) -> Iterator[Hosted]:
         return iter(self._hosted.values())
@@ -180,10 +184,7 @@ class PartitionDriver:
             interest.hosted = None
         hosted.watchers.clear()
         hosted.log = None
-        try:
-            self._store.remove(hosted.key)
-        except StorageFailed as failure:
-            self.storage_failed(failure)
+        self._store.remove(hosted.key, now=self._clock.now_ms())
 
     async def _take_up_all(self) -> None:
         try:
@@ -208,25 +209,29 @@ class PartitionDriver:
         name = TopicPartition(topic.name, key.partition)
         settings = self._topic_settings(topic.name)
         try:
-            found = self._store.get(key) or self._store.create(name, key.topic_id, settings)
+            found = self._store.get(key)
+            if found is None:
+                found = self._store.create(name, key.topic_id, settings, now=self._clock.now_ms())
             found.settings = settings
-        except (StorageFailed, OSError) as failure:
+        except (StorageFailed, Refused) as failure:
             log.error("%s has no log: %s", name, failure)
             found = None
         state = Partition(self._me, min_isr=settings.min_insync_replicas, lag_time_max_ms=self._lag_time_max_ms)
-        hosted = Hosted(key, name, state, found, settings, self._on_moved, self._on_unsynced)
+        hosted = Hosted(key, name, state, found, settings, self)
         self._hosted[key] = hosted
         self._become(hosted, image)
 
     def _become(self, hosted: Hosted, image: PartitionImage) -> None:
         now = self._clock.now_ms()
-        end = hosted.log.written if hosted.log is not None else Offset(0)
+        end = hosted.counted_end()
         was_leading = hosted.state.leading
         started = hosted.state.become(image, end=end, now=now)
         if hosted.log is None:
             return
         if started:
-            hosted.log.epochs.assign(hosted.state.epoch, end)
+            hosted.log.epochs.assign(hosted.state.epoch, hosted.log.written)
+            if end < hosted.log.written:
+                self._on_unsynced(hosted)
         if hosted.state.high_watermark > hosted.log.committed:
             hosted.committed()
         if was_leading and not hosted.state.leading:
@@ -243,6 +248,14 @@ class PartitionDriver:
             hosted.state.min_isr = hosted.settings.min_insync_replicas
             if hosted.log is not None:
                 hosted.log.settings = hosted.settings
+
+    # -- told by hosted partitions
+
+    def moved(self, interest: Interest) -> None:
+        self._on_moved(interest)
+
+    def unsynced(self, hosted: Hosted) -> None:
+        self._on_unsynced(hosted)
 
     # -- acting
 
@@ -263,14 +276,22 @@ class PartitionDriver:
 
     def storage_failed(self, failure: StorageFailed) -> None:
         """A directory that fails goes offline alone: its partitions refuse, the others go on."""
-        directory = self._store.fail(failure.path, failure.why)
-        if directory is None:
+        directory = next((each for each in self._store.directories if _holds(each.path, failure.path)), None)
+        if directory is None or not directory.online:
             return
-        log.error("log directory %s is offline: %s", directory, failure.why)
-        for hosted in list(self._hosted.values()):
-            if hosted.log is not None and self._store.get(hosted.key) is None:
+        log.error("log directory %s goes offline: %s", directory.path, failure.why)
+        lost = self._store.fail(directory, failure.why)
+        for key in lost:
+            hosted = self._hosted.get(key)
+            if hosted is not None:
                 hosted.log = None
                 hosted.release()
+        if directory.id is not None:
+            self._on_directory_lost(directory.id)
 
     def offline(self) -> int:
         return sum(1 for hosted in self._hosted.values() if hosted.log is None)
+
+
+def _holds(directory: str, path: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")

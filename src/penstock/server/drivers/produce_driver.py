@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.produce import ProduceRequest
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
-    from penstock.storage.log import Ticket
+    from penstock.storage.tickets import Ticket
 
 Answer = ProduceResponse.PartitionProduceResponse
 _BY_ID_SINCE = 13

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import StorageFailed
@@ -16,16 +16,16 @@ from penstock.server.drivers.partition_driver import SLICE_MS
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
-    from penstock.model.ports import Clock
+    from penstock.model.ports import Clock, Files, Offload
     from penstock.server.drivers.flush_driver import FlushDriver
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
+    from penstock.storage.flushing import Syncable
     from penstock.storage.store import LogStore
 
 log = logging.getLogger("penstock.upkeep")
 
-NEVER_MS = 2**63 - 1
-PURGE_INTERVAL_MS = 5_000
+PURGE_INTERVAL_MS = 15_000
 FLUSH_LOOK_INTERVAL_MS = 1_000
 
 
@@ -33,15 +33,22 @@ class UpkeepDriver:
     """Owns one task per chore."""
 
     def __init__(
-        self, settings: BrokerSettings, partitions: PartitionDriver, store: LogStore, flushes: FlushDriver, clock: Clock
+        self,
+        settings: BrokerSettings,
+        partitions: PartitionDriver,
+        store: LogStore,
+        flushes: FlushDriver,
+        clock: Clock,
+        files: Files,
+        offload: Offload,
     ) -> None:
         self._settings, self._partitions, self._store = settings, partitions, store
-        self._flushes, self._clock = flushes, clock
+        self._flushes, self._clock, self._files, self._offload = flushes, clock, files, offload
         self._tasks: list[asyncio.Task[None]] = []
         self.segments_deleted = 0
 
     def start(self) -> None:
-        interval = self._settings.__getitem__
+        interval = self._settings.number
         chores: list[tuple[str, Callable[[], int], Callable[[], Awaitable[None]]]] = [
             ("retention", lambda: interval("log.retention.check.interval.ms"), self.retain),
             ("high watermarks", lambda: interval("replica.high.watermark.checkpoint.interval.ms"), self.checkpoint_high_watermarks),
@@ -68,7 +75,7 @@ class UpkeepDriver:
             except Exception:
                 log.exception("%s failed and will be tried again", name)
 
-    async def _each(self, visit: Callable[[Hosted], None]) -> None:
+    async def _each(self, visit: Callable[[Hosted], object]) -> None:
         """Visits every hosted partition that has a log, a few milliseconds at a time."""
         until = self._clock.monotonic_ms() + SLICE_MS
         for hosted in list(self._partitions):
@@ -101,21 +108,35 @@ class UpkeepDriver:
         await self._each(lambda hosted: hosted.require_log().producers.expire(now))
 
     async def purge(self) -> None:
+        """Removes what was deleted long enough ago that nobody can still be reading it."""
         now = self._clock.now_ms()
-        self._store.purge(now)
+        for path in self._store.purgeable(now):
+            try:
+                await self._offload.call(self._files.rmtree, path)
+            except OSError as error:
+                self._partitions.storage_failed(StorageFailed(path, f"cannot be removed: {error}"))
+        await self._each(lambda hosted: hosted.require_log().purge(now))
 
     async def flush_due(self) -> None:
         """`flush.ms` bounds how long a record may stay unsynced."""
         now = self._clock.now_ms()
         for hosted in list(self._partitions):
-            target = hosted.log
-            if hosted.settings.flush_ms >= NEVER_MS or target is None or target.flushed >= target.written:
-                continue
-            if now - target.flushed_at_ms >= hosted.settings.flush_ms:
+            since = hosted.unsynced_since
+            if since is not None and now - since >= hosted.settings.flush_ms:
                 self._flushes.want(hosted)
 
     async def checkpoint_high_watermarks(self) -> None:
-        self._store.checkpoint_high_watermarks()
+        if self._partitions.committed_since_checkpoint:
+            self._partitions.committed_since_checkpoint = False
+            await self._write(self._store.high_watermarks_to_write())
 
     async def checkpoint_recovery_points(self) -> None:
-        self._store.checkpoint_recovery_points()
+        await self._write(self._store.recovery_points_to_write())
+
+    async def _write(self, writes: Sequence[Syncable]) -> None:
+        for write in writes:
+            try:
+                await self._offload.call(write.sync)
+            except OSError as error:
+                path = error.filename or ""
+                self._partitions.storage_failed(StorageFailed(path, f"a checkpoint cannot be written: {error}"))

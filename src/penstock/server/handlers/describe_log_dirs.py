@@ -15,6 +15,7 @@ from penstock.server.context import Operation, ResourceType
 if TYPE_CHECKING:
     from penstock.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
     from penstock.server.context import Context
+    from penstock.storage.reports import DirectoryReport
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
 
@@ -28,11 +29,11 @@ def handle(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResp
     return DescribeLogDirsResponse(results=[_describe(found, wanted) for found in ctx.node.logs.describe()])
 
 
-def _describe(directory: object, wanted: set[tuple[str, int]] | None) -> Result:
-    if directory.offline:  # type: ignore[attr-defined]
-        return Result(log_dir=directory.path, error_code=KAFKA_STORAGE_ERROR.code)  # type: ignore[attr-defined]
+def _describe(directory: DirectoryReport, wanted: set[tuple[str, int]] | None) -> Result:
+    if directory.why_offline is not None:
+        return Result(log_dir=directory.path, error_code=KAFKA_STORAGE_ERROR.code)
     topics: dict[str, DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
-    for replica in directory.replicas:  # type: ignore[attr-defined]
+    for replica in directory.logs:
         topic, index = replica.name
         if wanted is not None and (topic, index) not in wanted:
             continue
@@ -42,12 +43,12 @@ def _describe(directory: object, wanted: set[tuple[str, int]] | None) -> Result:
                 partition_index=index,
                 partition_size=replica.size_bytes,
                 offset_lag=replica.offset_lag,
-                is_future_key=replica.is_future,
+                is_future_key=replica.future,
             )
         )
     return Result(
-        log_dir=directory.path,  # type: ignore[attr-defined]
+        log_dir=directory.path,
         topics=list(topics.values()),
-        total_bytes=directory.total_bytes,  # type: ignore[attr-defined]
-        usable_bytes=directory.usable_bytes,  # type: ignore[attr-defined]
+        total_bytes=directory.total_bytes,
+        usable_bytes=directory.usable_bytes,
     )
