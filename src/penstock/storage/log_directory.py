@@ -38,6 +38,7 @@ class LogDirectory:
         self.path = path.rstrip("/")
         self.id: Uuid | None = None
         self.why_offline: str | None = "not opened"
+        self.log_count = 0
         self.clean = False
         self.clean_broker_epoch: int | None = None
         self.recovery_points: dict[TopicPartition, Offset] = {}

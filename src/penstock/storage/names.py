@@ -24,7 +24,11 @@ PARTITION_METADATA = "partition.metadata"
 
 # Longest name a directory may have on the file systems people use.
 _NAME_LIMIT = 255
-_SEGMENT_FILE = re.compile(r"^(\d{20})(\.(?:log|index|timeindex|txnindex|snapshot))((?:\.(?:deleted|cleaned|swap))?)$")
+_DIGITS = 20
+# Every ending that a file of a segment can have, with its two parts. A table: a start looks at 50,000 names.
+_ENDINGS = {
+    kind + mark: (kind, mark) for kind in (*SEGMENT_SUFFIXES, SNAPSHOT) for mark in ("", DELETED, CLEANED, SWAP)
+}
 _MARKED_DIRECTORY = re.compile(r"^(.+)-(\d+)\.([^.]+)-(delete|future|stray)$")
 _DIRECTORY = re.compile(r"^(.+)-(\d+)$")
 
@@ -44,8 +48,10 @@ class SegmentFile(NamedTuple):
 
 def parse_segment_file(name: str) -> SegmentFile | None:
     """None for every file that is not part of a segment; such files are left alone."""
-    match = _SEGMENT_FILE.match(name)
-    return SegmentFile(int(match[1]), match[2], match[3]) if match else None
+    ending = _ENDINGS.get(name[_DIGITS:])
+    if ending is None or not (name[:_DIGITS].isascii() and name[:_DIGITS].isdigit()):
+        return None
+    return SegmentFile(int(name[:_DIGITS]), *ending)
 
 
 class Kind(Enum):

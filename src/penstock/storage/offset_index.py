@@ -21,13 +21,25 @@ _PENDING_MAX = 512
 class OffsetIndex:
     """Entries rise strictly in offset and position. Relative offsets fit 31 bits; the segment sees to that."""
 
-    __slots__ = ("_block", "_block_first", "_file", "_files", "_offsets", "_positions", "_saved", "base", "path")
+    __slots__ = (
+        "_block",
+        "_block_first",
+        "_file",
+        "_files",
+        "_fresh",
+        "_offsets",
+        "_positions",
+        "_saved",
+        "base",
+        "path",
+    )
 
     def __init__(self, files: Files, path: str, base: int) -> None:
         self._files = files
         self.path = path
         self.base = base
         self._file: File | None = None
+        self._fresh = False
         # Entries in memory while active; `_saved` of them are in the file. Sealed: no arrays, `_saved` is the count.
         self._offsets: array[int] | None = None
         self._positions: array[int] | None = None
@@ -37,19 +49,18 @@ class OffsetIndex:
 
     @property
     def file(self) -> File:
+        """Made when it is first needed: a partition that nobody writes to should not cost files."""
         if self._file is None:
-            self._file = self._files.open(self.path)
+            self._file = self._files.open(self.path, create=True)
+            if self._fresh and self._file.size():
+                self._file.truncate(0)
+            self._fresh = False
         return self._file
 
-    def create(self) -> None:
-        """Makes the empty file of a new segment and holds the index in memory."""
-        self._file = self._files.open(self.path, create=True)
-        if self._file.size():
-            self._file.truncate(0)
-        self.start_over()
-
     def start_over(self) -> None:
-        """Empties the index in memory; the file follows with `save`."""
+        """Begins empty, in memory. What an earlier life left in the file goes when it is opened."""
+        self.close()
+        self._fresh = True
         self._offsets, self._positions = array("i"), array("i")
         self._block = None
         self._saved = 0

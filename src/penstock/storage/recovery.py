@@ -154,12 +154,15 @@ class _Loader:
         self.cut_bytes = 0
         self.snapshots = SnapshotFiles(files, directory, [file.base for file in found if file.kind == SNAPSHOT])
         self.epochs = Epochs(self._read_epochs())
+        self.without_index: list[Segment] = []
         self.segments = Segments(self._open_segments(found))
 
     def load(self, clean: bool, recovery_point: int, log_start: int) -> Loaded:
         recovered = not clean
         if recovered:
             self._recover_from(recovery_point, log_start)
+        for segment in self.without_index:
+            self._rebuild_indexes(segment)
         end = self._end_or_none(log_start)
         if end is None and len(self.segments):
             # A clean stop was claimed, and yet the last segment does not end with a whole batch.
@@ -210,8 +213,10 @@ class _Loader:
         segment = Segment(
             self.files, self.directory, base, size=size, created_ms=self.now, has_aborted=TRANSACTION_INDEX in present
         )
-        if OFFSET_INDEX not in present or TIME_INDEX not in present:
-            self._rebuild_indexes(segment)
+        if not size:
+            segment.reset_indexes()
+        elif OFFSET_INDEX not in present or TIME_INDEX not in present:
+            self.without_index.append(segment)
         return segment
 
     def _rebuild_indexes(self, segment: Segment) -> None:
@@ -266,6 +271,8 @@ class _Loader:
     def _recover(self, segment: Segment) -> int:
         """Verifies a segment, cuts it at the first bad byte and makes its indexes again; returns where it ends."""
         interval_bytes = self.settings.index_interval_bytes
+        if segment in self.without_index:
+            self.without_index.remove(segment)
         segment.reset_indexes()
         segment.aborted.start_over()
         valid = 0
@@ -290,12 +297,13 @@ class _Loader:
             segment.file.truncate(valid)
             segment.size = valid
             self.cut_bytes += cut_bytes
-        segment.close_time_index()
-        segment.offsets.seal()
+        segment.seal()
         return expected
 
     def _delete(self, segment: Segment) -> None:
         self.segments.remove(segment)
+        if segment in self.without_index:
+            self.without_index.remove(segment)
         self.snapshots.remove(segment.base)
         for path in segment.move(mark=DELETED):
             if self.files.exists(path):

@@ -61,9 +61,7 @@ class Segment:
         if preallocate_bytes:
             file.truncate(preallocate_bytes)
             segment._preallocated = True
-        segment.offsets.create()
-        segment.times.create()
-        segment._latest = TimestampOffset(NO_TIMESTAMP, base)
+        segment.reset_indexes()
         return segment
 
     def path(self, suffix: str) -> str:
@@ -94,7 +92,11 @@ class Segment:
         """By record time when the first batch has one, so that replaying old data rolls as it did the first time."""
         first = self.first_timestamp
         waited = timestamp - first if first >= 0 else now - self.created_ms
-        return waited > settings.segment_ms - self._jitter_ms(settings)
+        segment_ms = settings.segment_ms
+        if settings.compacts and 0 < settings.max_compaction_lag_ms < segment_ms:
+            # Only sealed segments are cleaned, so the lag bounds how long one stays open.
+            segment_ms = settings.max_compaction_lag_ms
+        return waited > segment_ms - self._jitter_ms(settings, segment_ms)
 
     def append(self, data: bytes | bytearray | memoryview, last: int, timestamp: int, interval_bytes: int) -> None:
         """Writes one batch, then its index entry when enough bytes went by since the last one."""
@@ -192,6 +194,7 @@ class Segment:
     def seal(self) -> None:
         """The segment gets no more batches: its time index gets its last entry and the indexes leave memory."""
         self.close_time_index()
+        self.save()
         self.offsets.seal()
         self.trim()
 
@@ -211,7 +214,10 @@ class Segment:
         self.offsets.activate()
 
     def save(self) -> None:
-        """Everything held back in memory goes to the files; no sync."""
+        """Everything held back in memory goes to the files, which are there from the first batch on; no sync."""
+        if self.size:
+            self.offsets.file  # noqa: B018  # makes it
+            self.times.file  # noqa: B018
         self.offsets.save()
         self.times.save()
 
@@ -246,10 +252,8 @@ class Segment:
 
     def reset_indexes(self) -> None:
         """Empties offset and time index, to fill them with `note` again."""
-        self.offsets.close()
-        self.times.close()
-        self.offsets.create()
-        self.times.create()
+        self.offsets.start_over()
+        self.times.start_over()
         self._latest = TimestampOffset(NO_TIMESTAMP, self.base)
         self.bytes_since_entry = 0
 
@@ -288,9 +292,9 @@ class Segment:
         self.times.close()
         self.aborted.close()
 
-    def _jitter_ms(self, settings: LogSettings) -> int:
+    def _jitter_ms(self, settings: LogSettings, segment_ms: int) -> int:
         """Spread over segments so that a thousand logs made at one instant do not roll at one instant."""
-        jitter_ms = min(settings.segment_jitter_ms, settings.segment_ms)
+        jitter_ms = min(settings.segment_jitter_ms, segment_ms)
         return crc32(f"{self.directory} {self.base}".encode()) % jitter_ms if jitter_ms > 0 else 0
 
     def __repr__(self) -> str:

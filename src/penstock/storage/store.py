@@ -222,7 +222,7 @@ class LogStore:
         self._lost.pop(key, None)
         if log is None:
             return
-        directory = self._homes.pop(log)
+        directory = self._disown(log)
         log.close(clean=False)
         if not future and directory.online:
             for offsets in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
@@ -239,7 +239,7 @@ class LogStore:
     def set_aside(self, key: PartitionKey) -> None:
         """Takes a log out of service that metadata does not know; its directory stays, marked as stray."""
         log = self.logs.pop(key)
-        directory = self._homes.pop(log)
+        directory = self._disown(log)
         log.close(clean=False)
         try:
             self._set_aside(log.directory, log.name)
@@ -294,7 +294,7 @@ class LogStore:
                 log = known.pop(key)
                 log.fail(OSError(0, why, directory.path))
                 log.close(clean=False)
-                del self._homes[log]
+                self._disown(log)
         directory.fail(why)
         return lost
 
@@ -362,15 +362,18 @@ class LogStore:
         online = [directory for directory in self.directories if directory.online]
         if not online:
             raise Refused(KAFKA_STORAGE_ERROR, "every log directory is offline")
-        counts = dict.fromkeys(online, 0)
-        for home in self._homes.values():
-            counts[home] += 1
-        return min(online, key=lambda directory: counts[directory])
+        return min(online, key=lambda directory: directory.log_count)
 
     def _adopt(self, key: PartitionKey, log: Log, directory: LogDirectory, known: dict[PartitionKey, Log]) -> None:
         known[key] = log
         self._homes[log] = directory
+        directory.log_count += 1
         self._lost.pop(key, None)
+
+    def _disown(self, log: Log) -> LogDirectory:
+        directory = self._homes.pop(log)
+        directory.log_count -= 1
+        return directory
 
     def _set_aside(self, path: str, name: TopicPartition) -> None:
         parent = path.rpartition("/")[0]

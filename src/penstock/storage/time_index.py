@@ -26,13 +26,14 @@ class TimestampOffset(NamedTuple):
 class TimeIndex:
     """Only the last entry is held in memory; new entries reach the file in blocks."""
 
-    __slots__ = ("_count", "_file", "_files", "_last", "_pending", "base", "path")
+    __slots__ = ("_count", "_file", "_files", "_fresh", "_last", "_pending", "base", "path")
 
     def __init__(self, files: Files, path: str, base: int) -> None:
         self._files = files
         self.path = path
         self.base = base
         self._file: File | None = None
+        self._fresh = False
         # Entries in the file; -1 until somebody asks. `_pending` holds the bytes of those after them.
         self._count = -1
         self._pending = b""
@@ -40,17 +41,18 @@ class TimeIndex:
 
     @property
     def file(self) -> File:
+        """Made when it is first needed: a partition that nobody writes to should not cost files."""
         if self._file is None:
-            self._file = self._files.open(self.path)
+            self._file = self._files.open(self.path, create=True)
+            if self._fresh and self._file.size():
+                self._file.truncate(0)
+            self._fresh = False
         return self._file
 
-    def create(self) -> None:
-        self._file = self._files.open(self.path, create=True)
-        if self._file.size():
-            self._file.truncate(0)
-        self.start_over()
-
     def start_over(self) -> None:
+        """Begins empty. What an earlier life left in the file goes when it is opened."""
+        self.close()
+        self._fresh = True
         self._count = 0
         self._pending = b""
         self._last = TimestampOffset(NO_TIMESTAMP, self.base)
