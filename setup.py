@@ -15,7 +15,7 @@ def compiled_kernels() -> list[Extension]:
         "penstock.kernels._compiled",
         [f"{KERNELS}/_compiled.pyx"],
         include_dirs=[KERNELS],
-        depends=[f"{KERNELS}/_walk.pxi", f"{KERNELS}/crc32c.h"],
+        depends=[f"{KERNELS}/{name}" for name in ("_walk.pxi", "crc32c.h", "siphash.h")],
         extra_compile_args=["-O3"],
     )
     built: list[Extension] = cythonize([kernels], build_dir="build/cython")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Final
 
 from fastcrc.crc32 import iscsi
@@ -376,7 +377,7 @@ def retime(buf: bytearray | memoryview, position: int, size: int, attributes: in
 
 
 class OffsetTable:
-    """From 16-byte hashes to offsets, at most `slots` of them."""
+    """From keys to offsets, at most `slots` of them: a key is known by 128 bits of its hash."""
 
     __slots__ = ("_offsets", "_slots")
 
@@ -387,16 +388,13 @@ class OffsetTable:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def put(self, digest: bytes, offset: int) -> None:
-        """ValueError for a digest of another size, OverflowError when there is no room for a new one."""
-        if len(digest) != 16:
-            raise ValueError("a digest has 16 bytes")
-        if len(self._offsets) >= self._slots and digest not in self._offsets:
+    def put(self, key: bytes, offset: int) -> None:
+        """OverflowError when there is no room for a new key."""
+        hashed = blake2b(key, digest_size=16).digest()
+        if len(self._offsets) >= self._slots and hashed not in self._offsets:
             raise OverflowError("the table is full")
-        self._offsets[digest] = offset
+        self._offsets[hashed] = offset
 
-    def get(self, digest: bytes) -> int:
+    def get(self, key: bytes) -> int:
         """-1 when it was never put in."""
-        if len(digest) != 16:
-            raise ValueError("a digest has 16 bytes")
-        return self._offsets.get(digest, -1)
+        return self._offsets.get(blake2b(key, digest_size=16).digest(), -1)

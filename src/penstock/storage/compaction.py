@@ -122,33 +122,32 @@ class _Pass:
         ]
         for segment, end in dirty:
             for header, batch in self.batches(segment):
-                if header.base_offset >= job.clean_end:
+                if header.last_offset >= job.clean_end:
+                    end = min(end, header.base_offset)  # a batch is cleaned whole or not at all
                     break
                 if header.last_offset >= job.first_dirty and not self._note(header, batch, transactions):
                     return True
             # Offsets may be missing at the end of a segment; the next pass need not look for them.
-            self.map.latest = max(self.map.latest, end - 1)
+            self.map.reach(end)
         return False
 
     def _ends(self) -> list[int]:
         """Where each segment ends: at the next one, the last at the end of what may be cleaned."""
-        return [*(segment.base for segment in self.job.segments[1:]), self.job.clean_end]
+        following = [segment.base for segment in self.job.segments[1:]]
+        return [*following, self.job.clean_end] if self.job.segments else []
 
     def _note(self, header: BatchHeader, batch: memoryview, transactions: TransactionWalk) -> bool:
         """Takes one batch into the map; False when there was no room for all of it."""
         payload = payload_of(batch, header) if header.record_count else b""
         spans = index_records(payload, header.record_count)
+        entries: list[tuple[bytes, int]] = []
         if header.attributes & CONTROL:
             transactions.on_control(header, spans[0].key if spans else None)
         elif not transactions.on_data(header):
-            for span in spans:
-                offset = header.base_offset + span.offset_delta
-                if span.key is not None and offset >= self.job.first_dirty:
-                    if self.map.full:
-                        return False
-                    self.map.put(span.key, offset)
-        self.map.latest = max(self.map.latest, header.last_offset)
-        return True
+            base, first_dirty = header.base_offset, self.job.first_dirty
+            offsets = ((span.key, base + span.offset_delta) for span in spans)
+            entries = [(key, offset) for key, offset in offsets if key is not None and offset >= first_dirty]
+        return self.map.take_in(entries, header.last_offset + 1)
 
     # -- which segments become one
 
@@ -204,7 +203,7 @@ class _Copier:
         out = self._out = _Output(files, self._pass.directory, base, job)
         for segment in group:
             for header, batch in self._pass.batches(segment):
-                if header.base_offset < job.clean_end:
+                if header.last_offset < job.clean_end:
                     self._copy_batch(header, batch, out)
                 else:
                     self._copy_as_it_is(header, batch, out)

@@ -123,7 +123,7 @@ class BatchFilter:
             kept = [] if void and self._passed(header) else spans
         else:
             void = self._transactions.on_data(header)
-            kept = [] if void else [span for span in spans if self._stays(header, span)]
+            kept = [] if void else self._latest_of_keys(header, spans)
         if not kept:
             return self._bare(header, len(spans))
         # The horizon is set once, by the first pass that meets something which will have to go.
@@ -139,14 +139,19 @@ class BatchFilter:
         horizon = delete_horizon_of(header)
         return horizon is not None and horizon <= self._now_ms
 
-    def _stays(self, header: BatchHeader, span: RecordSpan) -> bool:
-        offset = header.base_offset + span.offset_delta
-        if offset > self._map.latest:
-            return True
-        if span.key is None:
-            self.keyless_dropped += 1
-            return False
-        return offset >= self._map.get(span.key) and (span.has_value or not self._passed(header))
+    def _latest_of_keys(self, header: BatchHeader, spans: list[RecordSpan]) -> list[RecordSpan]:
+        base, latest, find = header.base_offset, self._map.latest, self._map.get
+        tombstones_stay = not self._passed(header)
+        kept = []
+        for span in spans:
+            offset, key = base + span.offset_delta, span.key
+            if offset > latest:
+                kept.append(span)
+            elif key is None:
+                self.keyless_dropped += 1
+            elif offset >= find(key) and (span.has_value or tombstones_stay):
+                kept.append(span)
+        return kept
 
     def _bare(self, header: BatchHeader, records_before: int) -> Kept:
         """The header alone keeps a producer's last sequence number; where nobody needs that, nothing stays."""

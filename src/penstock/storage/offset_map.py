@@ -6,7 +6,6 @@ happen by chance. When the map is full a cleaning pass ends early and the next o
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Final
 
 from penstock.kernels import OffsetTable
@@ -18,28 +17,36 @@ NOT_FOUND: Final = -1
 class OffsetMap:
     """Key to offset. `latest` is how far the log has been taken in, with keys or without."""
 
-    __slots__ = ("_table", "keys_max", "latest")
+    __slots__ = ("_table", "get", "keys_max", "latest")
 
     def __init__(self, memory_bytes: int, load_factor: float = 0.9) -> None:
         slots = memory_bytes // ENTRY_BYTES
         self.keys_max = int(slots * load_factor)
         assert self.keys_max > 0, "a map without room for one key never gets anywhere"
         self._table = OffsetTable(slots)
+        self.get = self._table.get
+        """The last offset of a key in what was taken in; -1 when it is not there."""
         self.latest = NOT_FOUND
 
     def __len__(self) -> int:
         return len(self._table)
 
-    @property
-    def full(self) -> bool:
-        """Checked before each key, whether new or not, so that a pass ends at the same record every time."""
-        return len(self._table) >= self.keys_max
+    def take_in(self, entries: list[tuple[bytes, int]], end: int) -> bool:
+        """Notes the keys of a batch that ends before offset `end`; entries come in rising order of their offsets.
 
-    def put(self, key: bytes, offset: int) -> None:
-        """A key's last offset so far. Offsets come in rising order."""
-        self._table.put(blake2b(key, digest_size=16).digest(), offset)
-        self.latest = offset
+        False when there was no room for all of them: then `latest` is the last one that went in. Room is asked for
+        before each key, new or not, so that a pass ends at the same record whatever it met before.
+        """
+        table, keys_max, put = self._table, self.keys_max, self._table.put
+        for key, offset in entries:
+            if len(table) >= keys_max:
+                return False
+            put(key, offset)
+            self.latest = offset
+        self.reach(end)
+        return True
 
-    def get(self, key: bytes) -> int:
-        """The last offset of `key` in what was taken in; -1 when it is not there."""
-        return self._table.get(blake2b(key, digest_size=16).digest())
+    def reach(self, end: int) -> None:
+        """Everything below `end` was taken in."""
+        if end > self.latest + 1:
+            self.latest = end - 1
