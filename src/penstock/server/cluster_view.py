@@ -8,10 +8,11 @@ else needs to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.controller.names import check_topic_name
-from penstock.metadata.entities import NO_LEADER, PartitionImage
+from penstock.metadata.entities import NO_LEADER
 from penstock.model.errors import (
     LEADER_NOT_AVAILABLE,
     LISTENER_NOT_FOUND,
@@ -23,7 +24,7 @@ from penstock.model.errors import (
 from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
-    from penstock.metadata.entities import BrokerImage
+    from penstock.metadata.entities import BrokerImage, PartitionImage
     from penstock.metadata.image import ClusterImage
     from penstock.server.context import Context
 
@@ -72,44 +73,52 @@ def topic_name_problem(name: str) -> str | None:
 
 
 class PartitionView(NamedTuple):
-    """A partition's state as a reply tells it."""
+    """A partition's state as a reply tells it. The lists may be shared: nobody changes them."""
 
     error: ErrorCode
     leader: int
-    replicas: list[int]
-    isr: list[int]
-    offline: list[int]
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    offline: Sequence[int]
 
 
-def view_partition(
-    image: ClusterImage,
-    partition: PartitionImage,
-    listener: str,
-    *,
-    hides_dead: bool = False,
-    names_listener: bool = True,
-) -> PartitionView:
-    """`hides_dead` leaves brokers without an endpoint out of the lists, as Metadata v0 does; `names_listener` tells a
-    leader without the listener (Metadata v6 on) apart from no leader."""
-    offline = [replica for replica in partition.replicas if not _serves(image, partition, replica, listener)]
-    replicas, isr = list(partition.replicas), list(partition.isr)
-    error = NONE
-    if hides_dead:
-        reachable = {replica for replica in replicas if _reachable(image, replica, listener)}
-        replicas, isr = ([node for node in nodes if node in reachable] for nodes in (replicas, isr))
-        if len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
-            error = REPLICA_NOT_AVAILABLE
-    if _reachable(image, partition.leader, listener):
-        return PartitionView(error, partition.leader, replicas, isr, offline)
-    lacks_listener = names_listener and partition.leader in image.brokers
-    error = LISTENER_NOT_FOUND if lacks_listener else LEADER_NOT_AVAILABLE
-    return PartitionView(error, NO_LEADER, replicas, isr, offline)
+class PartitionViewer:
+    """Looks at partitions for the clients of one listener. Made once per reply, because brokers change seldom.
 
+    `hides_dead` leaves brokers without an endpoint out of the lists, as Metadata v0 does; `names_listener` tells a
+    leader without the listener (Metadata v6 on) apart from no leader.
+    """
 
-def _reachable(image: ClusterImage, node: int, listener: str) -> bool:
-    broker = image.brokers.get(node)
-    return broker is not None and not broker.fenced and broker.endpoint(listener) is not None
+    __slots__ = ("_all", "_hides_dead", "_names_listener", "_reachable")
 
+    def __init__(
+        self, image: ClusterImage, listener: str, *, hides_dead: bool = False, names_listener: bool = True
+    ) -> None:
+        self._all = image.brokers
+        self._reachable = {
+            node: broker
+            for node, broker in image.brokers.items()
+            if not broker.fenced and broker.endpoint(listener) is not None
+        }
+        self._hides_dead, self._names_listener = hides_dead, names_listener
 
-def _serves(image: ClusterImage, partition: PartitionImage, replica: int, listener: str) -> bool:
-    return _reachable(image, replica, listener) and image.brokers[replica].has_online(partition.directory_of(replica))
+    def view(self, partition: PartitionImage) -> PartitionView:
+        replicas: Sequence[int] = partition.replicas
+        isr: Sequence[int] = partition.isr
+        reachable = self._reachable
+        offline = []
+        for replica, directory in zip(replicas, partition.directories, strict=False):
+            broker = reachable.get(replica)
+            if broker is None or not broker.has_online(directory):
+                offline.append(replica)
+        error = NONE
+        if self._hides_dead and offline:
+            replicas, isr = ([node for node in nodes if node in reachable] for nodes in (replicas, isr))
+            if len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+                error = REPLICA_NOT_AVAILABLE
+        if partition.leader in reachable:
+            return PartitionView(error, partition.leader, replicas, isr, offline)
+        lacks_listener = self._names_listener and partition.leader in self._all
+        return PartitionView(
+            LISTENER_NOT_FOUND if lacks_listener else LEADER_NOT_AVAILABLE, NO_LEADER, replicas, isr, offline
+        )

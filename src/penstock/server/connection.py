@@ -100,6 +100,7 @@ class Connection(FrameStream):
         "_draining",
         "_monotonic_ms",
         "_muted",
+        "_shut",
         "_slots",
         "_waiting",
         "client_host",
@@ -134,6 +135,7 @@ class Connection(FrameStream):
         self._busy = False  # a request has not left `do`
         self._muted: asyncio.TimerHandle | None = None
         self._draining = False
+        self._shut = False  # no request may start: muted, draining, or not admitted yet
         self._slots: list[_Slot] = []  # replies that are not ready, and ready ones behind them
         self._waiting: list[tuple[bytearray, float]] = []  # frames that may not start yet, and when they came
         self._closed_callbacks: list[Callable[[], None]] | None = None
@@ -153,14 +155,13 @@ class Connection(FrameStream):
         self.reception.arrive(self)
 
     def hold(self) -> None:
-        """There is no place yet; nothing is read until `admitted`."""
-        assert self.transport is not None
-        self.transport.pause_reading()
+        """There is no place yet; what is asked meanwhile waits for `admitted`."""
+        self._shut = True
 
     def admitted(self) -> None:
         self.state = State.AUTHENTICATED
-        if self.transport is not None and not self.transport.is_reading():
-            self.transport.resume_reading()
+        self._shut = False
+        self._start_waiting()
 
     def lost(self, cause: Exception | None) -> None:
         self.state = State.CLOSED
@@ -197,7 +198,7 @@ class Connection(FrameStream):
 
     def drain(self) -> None:
         """Starts no further request; closes when those that run are answered."""
-        self._draining = True
+        self._draining = self._shut = True
         self._drop_waiting()
         self._close_when_answered()
 
@@ -217,7 +218,7 @@ class Connection(FrameStream):
 
     def frame(self, frame: bytearray) -> bool:
         now = self._monotonic_ms()
-        if self._waiting or self._slots or self._outbox is not None or self._muted is not None or self._draining:
+        if self._waiting or self._slots or self._shut or self._outbox is not None:
             return self._serve_or_keep(frame, now)
         return self._serve(frame, now, now)
 
@@ -232,7 +233,7 @@ class Connection(FrameStream):
     def _may_start(self, frame: bytearray) -> bool:
         if self._slots and (self._busy or frame[:2] != b"\0\0"):
             return False  # only a Produce (key 0) may start while a Produce waits for its acks
-        return self._outbox is None and self._muted is None and not self._draining
+        return self._outbox is None and not self._shut
 
     def _start_waiting(self) -> None:
         """Starts what was kept back, as far as it may go now."""
@@ -250,9 +251,11 @@ class Connection(FrameStream):
         if self._muted is not None:
             self._muted.cancel()
         self._muted = self.loop.call_later(duration_ms / 1000, self._unmute)
+        self._shut = True
 
     def _unmute(self) -> None:
         self._muted = None
+        self._shut = self._draining
         self._start_waiting()
 
     def _serve(self, frame: bytearray, received_ms: float, started_ms: float) -> bool:

@@ -203,6 +203,8 @@ class MetadataDoor(Protocol):
 
     node_id: NodeId
     cluster_id: str
+    fragments: dict[Any, Any]
+    """Encoded pieces of replies by (topic id, …), forgotten when the topic or a broker changes."""
 
     @property
     def image(self) -> ClusterImage: ...

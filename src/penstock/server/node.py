@@ -234,7 +234,8 @@ class Node:
         self._services = Services(
             settings=settings, clock=clock, authorizer=AllowAll(), metadata=self._metadata, controller=self._controller,
             partitions=self._partitions, produces=self._produces, fetches=self._fetches, logs=self._store,
-            producer_ids=producer_ids, quorum=self._quorum, features=Features(self._metadata, lambda: self._quorum.kraft_version), apis=self._dispatch,
+            producer_ids=producer_ids, quorum=self._quorum, apis=self._dispatch,
+            features=Features(self._metadata, lambda: self._quorum.kraft_version),
         )  # fmt: skip
         self._reception = Reception(loop, self._services, self._dispatch)
         self._watch = LoopWatch(loop)

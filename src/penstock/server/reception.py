@@ -25,7 +25,7 @@ QUEUE_MAX = 50
 class Reception:
     """Admits connections, knows all that stand, and sees them out. One per node.
 
-    `max.connections` makes the surplus wait: it is accepted but not read until a place is free. The listener between
+    `max.connections` makes the surplus wait: it is accepted but not served until a place is free. The listener between
     brokers is exempt from the limit of the whole broker, so that clients cannot cut a broker off its cluster.
     `max.connections.per.ip` turns the surplus away.
     """

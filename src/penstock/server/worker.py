@@ -13,10 +13,11 @@ from typing import Any
 
 
 def _clean(arguments: dict[str, Any]) -> dict[str, Any]:
-    from penstock.storage.compaction import CleanJob, clean
+    from penstock.storage.clean_job import CleanJob, CleanResult
+    from penstock.storage.compaction import clean
     from penstock.storage.files import DiskFiles
 
-    result = clean(DiskFiles(max_open=64), arguments["directory"], CleanJob.from_json(arguments["job"]))
+    result: CleanResult = clean(DiskFiles(max_open=64), arguments["directory"], CleanJob.from_json(arguments["job"]))
     return result.to_json()
 
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.metadata.features import NOT_SERVED, SUPPORTED
+from penstock.metadata.features import SUPPORTED
 from penstock.model.config.endpoints import SECURITY_PROTOCOLS, Endpoint
 from penstock.model.errors import NONE, STALE_BROKER_EPOCH, PenstockError, Refused, error_of
 from penstock.model.ids import NodeId, Uuid

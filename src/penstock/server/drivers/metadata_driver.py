@@ -53,8 +53,8 @@ class MetadataDriver:
         """When the last published batch was written."""
         self.bytes_published = 0
         """Size of all batches published since the start; what snapshots are measured by."""
-        self.fragments: dict[Any, bytes] = {}
-        """Pieces of encoded replies, kept until something they show changes; keys belong to whoever puts them in."""
+        self.fragments: dict[Any, Any] = {}
+        """Encoded pieces of replies by (topic id, …), kept until the topic or a broker changes."""
         self._image = ClusterImage()
         self._pending: deque[LogBatch] = deque()
         self._held: list[LogBatch] = []

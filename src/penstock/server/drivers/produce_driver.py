@@ -201,7 +201,8 @@ class ProduceDriver:
 
         timer = loop.call_later(max(0, timeout_ms) / 1_000, finish)
         for piece in waiting:
-            assert piece.hosted is not None and piece.ticket is not None
+            assert piece.hosted is not None
+            assert piece.ticket is not None
             if acks == 1:
                 piece.hosted.when_flushed(piece.ticket.end, one_settled)
             else:
@@ -227,7 +228,8 @@ class ProduceDriver:
 def _settled(piece: _Piece, acks: int) -> bool:
     """Whether what `acks` promises holds already."""
     hosted, ticket = piece.hosted, piece.ticket
-    assert hosted is not None and ticket is not None
+    assert hosted is not None
+    assert ticket is not None
     if acks == -1:
         return hosted.state.high_watermark >= ticket.end
     return not hosted.syncs_before_ack or hosted.log is None or hosted.log.flushed >= ticket.end

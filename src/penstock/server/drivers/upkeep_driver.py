@@ -51,8 +51,16 @@ class UpkeepDriver:
         interval = self._settings.number
         chores: list[tuple[str, Callable[[], int], Callable[[], Awaitable[None]]]] = [
             ("retention", lambda: interval("log.retention.check.interval.ms"), self.retain),
-            ("high watermarks", lambda: interval("replica.high.watermark.checkpoint.interval.ms"), self.checkpoint_high_watermarks),
-            ("recovery points", lambda: interval("log.flush.offset.checkpoint.interval.ms"), self.checkpoint_recovery_points),
+            (
+                "high watermarks",
+                lambda: interval("replica.high.watermark.checkpoint.interval.ms"),
+                self.checkpoint_high_watermarks,
+            ),
+            (
+                "recovery points",
+                lambda: interval("log.flush.offset.checkpoint.interval.ms"),
+                self.checkpoint_recovery_points,
+            ),
             ("producer expiry", lambda: interval("producer.id.expiration.check.interval.ms"), self.expire_producers),
             ("purge", lambda: PURGE_INTERVAL_MS, self.purge),
             ("timed flush", lambda: FLUSH_LOOK_INTERVAL_MS, self.flush_due),

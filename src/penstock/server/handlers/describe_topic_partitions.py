@@ -18,7 +18,7 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponse
-from penstock.server.cluster_view import INTERNAL_TOPICS, topic_name_problem, view_partition
+from penstock.server.cluster_view import INTERNAL_TOPICS, PartitionViewer, topic_name_problem
 from penstock.server.context import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def handle(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTop
         wanted = {name for name in wanted if name >= start.topic_name}
     allowed = {name for name in wanted if ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name)}
     limit = min(request.response_partition_limit, ctx.node.settings.number("max.request.partition.size.limit"))
+    viewer = PartitionViewer(image, ctx.listener.name)
     reply = DescribeTopicPartitionsResponse()
     room = max(limit, 1)
     for name in sorted(allowed):
@@ -56,7 +57,7 @@ def handle(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTop
         if topic is None:
             reply.topics.append(_absent(ctx, name))
             continue
-        shown = _partitions(ctx, topic, first_partition, first_partition + room)
+        shown = _partitions(viewer, topic, first_partition, first_partition + room)
         reply.topics.append(_topic(ctx, topic, shown))
         room -= len(shown)
         if first_partition + len(shown) < len(topic.partitions):
@@ -91,22 +92,21 @@ def _topic(ctx: Context, topic: TopicImage, partitions: list[Partition]) -> Topi
     )
 
 
-def _partitions(ctx: Context, topic: TopicImage, first: int, end: int) -> list[Partition]:
-    image, listener = ctx.node.metadata.image, ctx.listener.name
+def _partitions(viewer: PartitionViewer, topic: TopicImage, first: int, end: int) -> list[Partition]:
     shown = []
     for index, partition in enumerate(topic.partitions[first:end], first):
-        view = view_partition(image, partition, listener)
+        view = viewer.view(partition)
         shown.append(
             Partition(
                 error_code=view.error.code,
                 partition_index=index,
                 leader_id=view.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=view.replicas,
-                isr_nodes=view.isr,
+                replica_nodes=list(view.replicas),
+                isr_nodes=list(view.isr),
                 eligible_leader_replicas=list(partition.elr),
                 last_known_elr=list(partition.last_known_elr),
-                offline_replicas=view.offline,
+                offline_replicas=list(view.offline),
             )
         )
     return shown

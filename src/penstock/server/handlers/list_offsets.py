@@ -38,7 +38,9 @@ def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
     return response
 
 
-def _answer(ctx: Context, topic: str, wanted: ListOffsetsRequest.ListOffsetsPartition, request: ListOffsetsRequest) -> Reply:
+def _answer(
+    ctx: Context, topic: str, wanted: ListOffsetsRequest.ListOffsetsPartition, request: ListOffsetsRequest
+) -> Reply:
     index = wanted.partition_index
     try:
         if ctx.api_version < SINCE_VERSION.get(wanted.timestamp, 0):

@@ -11,7 +11,7 @@ epochs; v8 authorized operations; v10 topic ids in replies, v12 in requests; v13
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from penstock.model.errors import (
     INVALID_REQUEST,
@@ -25,9 +25,10 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ZERO_UUID, Uuid
+from penstock.protocol.codec import fragment
 from penstock.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from penstock.protocol.messages.metadata import MetadataResponse
-from penstock.server.cluster_view import INTERNAL_TOPICS, addresses, any_controller, topic_name_problem, view_partition
+from penstock.server.cluster_view import INTERNAL_TOPICS, PartitionViewer, addresses, any_controller, topic_name_problem
 from penstock.server.context import OPERATIONS_NOT_ASKED, Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -133,9 +134,19 @@ def _absent(name: str, error_code: int) -> Topic:
 
 
 def _shown(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Topic:
+    """The topic, encoded ahead: many clients ask for the same after a failover, and most of a reply is its topics."""
     operations = OPERATIONS_NOT_ASKED
     if ctx.api_version >= _OPERATIONS_SINCE and request.include_topic_authorized_operations:
         operations = ctx.authorized_operations(ResourceType.TOPIC, topic.name)
+    fragments = ctx.node.metadata.fragments
+    key = (topic.id, ctx.api_version, ctx.listener.name, operations)
+    piece = fragments.get(key)
+    if piece is None:
+        piece = fragments[key] = fragment(_described(ctx, topic, operations), ctx.api_version)
+    return cast(Topic, piece)
+
+
+def _described(ctx: Context, topic: TopicImage, operations: int) -> Topic:
     return Topic(
         name=topic.name,
         topic_id=topic.id,
@@ -146,25 +157,25 @@ def _shown(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Topic:
 
 
 def _partitions(ctx: Context, topic: TopicImage) -> list[Partition]:
-    image, version, listener = ctx.node.metadata.image, ctx.api_version, ctx.listener.name
+    version = ctx.api_version
+    viewer = PartitionViewer(
+        ctx.node.metadata.image,
+        ctx.listener.name,
+        hides_dead=version == 0,
+        names_listener=version >= _LISTENER_ERRORS_SINCE,
+    )
     shown = []
     for index, partition in enumerate(topic.partitions):
-        view = view_partition(
-            image,
-            partition,
-            listener,
-            hides_dead=version == 0,
-            names_listener=version >= _LISTENER_ERRORS_SINCE,
-        )
+        view = viewer.view(partition)
         shown.append(
             Partition(
                 error_code=view.error.code,
                 partition_index=index,
                 leader_id=view.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=view.replicas,
-                isr_nodes=view.isr,
-                offline_replicas=view.offline,
+                replica_nodes=list(view.replicas),
+                isr_nodes=list(view.isr),
+                offline_replicas=list(view.offline),
             )
         )
     return shown
