@@ -28,8 +28,10 @@ _CORK_BYTES_MAX = 16 << 10
 _WRITE_HIGH_BYTES = 128 << 10
 _WRITE_LOW_BYTES = 32 << 10
 
-# A peer that has closed its half, or that we want to close, gets this long to take its replies.
+# A peer that we want to close gets this long to take its replies. One that has closed its half has most often gone
+# altogether, which cannot be told apart, so it gets less.
 LINGER_S = 5.0
+EOF_LINGER_S = 1.0
 
 _SIZE = Struct(">i")
 _PLAIN = (bytes, bytearray)
@@ -362,7 +364,7 @@ class FrameStream(asyncio.BufferedProtocol):
             return False
         self._eof = True
         self._reading = False
-        self._linger = self.loop.call_later(LINGER_S, self.abort)
+        self._linger = self.loop.call_later(EOF_LINGER_S, self.abort)
         return True
 
     def _close_if_finished(self) -> None:

@@ -1,0 +1,68 @@
+"""The metrics page."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from penstock.server.metrics import COUNTER, GAUGE, Metrics, connection_samples, loop_samples, request_samples
+from penstock.server.request_metrics import Timing
+from tests.unit.server.served import on_loop, serving
+
+
+def test_samples_of_one_metric_stand_together_and_labels_are_quoted() -> None:
+    metrics = Metrics()
+    metrics.register("a", lambda: [("size", {"topic": 'a"b\\c\nd'}, 1, GAUGE, "Sizes"), ("n", {}, 2.5, COUNTER, "N")])
+    metrics.register("b", lambda: [("size", {"topic": "x"}, float("inf"), GAUGE, "Sizes")])
+    assert metrics.page().splitlines() == [
+        "# HELP size Sizes",
+        "# TYPE size gauge",
+        'size{topic="a\\"b\\\\c\\nd"} 1',
+        'size{topic="x"} +Inf',
+        "# HELP n N",
+        "# TYPE n counter",
+        "n 2.5",
+    ]
+
+
+def test_a_source_that_fails_does_not_hide_the_others() -> None:
+    metrics = Metrics()
+    metrics.register("broken", lambda: [("x", {}, 1 // 0, GAUGE, "")])
+    metrics.register("fine", lambda: [("y", {}, 1, GAUGE, "Y")])
+    page = metrics.page()
+    assert "# broken failed: ZeroDivisionError" in page
+    assert "y 1\n" in page
+
+
+def test_a_summary_has_one_description() -> None:
+    timing = Timing()
+    timing.observe(3.0)
+    metrics = Metrics()
+    metrics.register("loop", lambda: loop_samples(SimpleNamespace(lag=timing, stalls=0)))  # type: ignore[arg-type]
+    page = metrics.page()
+    assert page.count("# TYPE penstock_loop_lag_ms summary") == 1
+    assert "penstock_loop_lag_ms_count 1" in page
+    assert 'penstock_loop_lag_ms{quantile="0.5"} 3.0' in page
+
+
+@on_loop
+async def test_requests_and_connections_are_counted() -> None:
+    async with serving({"Heartbeat": lambda _ctx, _request: HeartbeatResponse(error_code=27)}) as world:
+        client = await world.client()
+        for version in (3, 4, 4):
+            await client.ask(HeartbeatRequest(), version)
+            await client.frame()
+        metrics = Metrics()
+        metrics.register("requests", lambda: request_samples(world.dispatch))
+        metrics.register("connections", lambda: connection_samples(world.listeners, world.reception))
+        page = metrics.page()
+    for line in (
+        'kafka_network_requestmetrics_requests_total{request="Heartbeat",version="3"} 1',
+        'kafka_network_requestmetrics_requests_total{request="Heartbeat",version="4"} 2',
+        'kafka_network_requestmetrics_errors_total{request="Heartbeat"} 3',
+        'kafka_network_requestmetrics_totaltimems_count{request="Heartbeat"} 3',
+        'kafka_server_socket_server_metrics_connection_count{listener="PLAINTEXT"} 1',
+        'kafka_server_socket_server_metrics_connection_creation_total{listener="PLAINTEXT"} 1',
+        "kafka_network_socketserver_memorypoolused 0",
+    ):
+        assert line in page.splitlines()
