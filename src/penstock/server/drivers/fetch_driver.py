@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,

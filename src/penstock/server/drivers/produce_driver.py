@@ -162,7 +162,8 @@ class ProduceDriver:
 
     def _write(self, piece: _Piece, acks: int, now: Millis) -> None:
         hosted, admitted, answer = piece.hosted, piece.admitted, piece.answer
-        assert hosted is not None and admitted is not None, "only admitted pieces are written"
+        assert hosted is not None, "only admitted pieces are written"
+        assert admitted is not None, "only admitted pieces are written"
         try:
             ticket = piece.ticket = hosted.append(admitted.batch, admitted.header, acks, now)
         except Refused as refusal:
