@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, INIT_PRODUCER_ID = 0, 1, 2, 3, 18, 19, 22
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
+CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID = 19, 20, 22
 EARLIEST, LATEST = -2, -1
 PRODUCE_VERSION, FETCH_VERSION, METADATA_VERSION = 8, 11, 1
 CORRELATION_AT = 8
@@ -174,6 +175,17 @@ def create_topic(
             raise BrokerError(f"creating {name}: error {error} {message or ''}")
     while not all_led(bootstrap, [name]):
         pass
+
+
+def delete_topic(bootstrap: str, name: str, timeout_ms: int = 60_000) -> None:
+    body = struct.pack(">i", 1) + text(name) + struct.pack(">i", timeout_ms)
+    with connect(bootstrap) as connection:
+        reply = connection.call(request(DELETE_TOPICS, 3, body))
+        reply.take("ii")
+        reply.text()
+        error = reply.one("h")
+        if error:
+            raise BrokerError(f"deleting {name}: error {error}")
 
 
 @dataclass(frozen=True)
