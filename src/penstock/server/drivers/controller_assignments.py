@@ -1,8 +1,8 @@
 """Tells the controller which log directory holds which replica: AssignReplicasToDirs.
 
 With one directory the controller knows without being told. With several the broker chooses, and the controller has to
-learn its choice: when a directory fails it must know which replicas went with it. Reports wait a moment, so that a topic
-of many partitions makes one request.
+learn its choice: when a directory fails it must know which replicas went with it. Reports wait a moment, so that a
+topic of many partitions makes one request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REPLICAS_MAX: Final = 2_000
 
 
 class DirectoryAssignments:
-    """Owns the reports that are still to be made. `locate` gives the directory of a hosted replica, None if it has none."""
+    """Owns the reports that are still to be made. `locate` gives the directory of a replica, None if it has none."""
 
     def __init__(
         self,

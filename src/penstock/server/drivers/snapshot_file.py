@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.kernels import HEADER_BYTES, Record, crc_holds, scan_batches
+from penstock.kernels import HEADER_BYTES, BadBatch, Record, crc_holds, scan_batches
 from penstock.metadata.records import VersionedRecord, frame_record, unframe_record
 from penstock.model.errors import Corrupt
 from penstock.model.ids import Epoch, Millis, Offset
@@ -167,7 +167,11 @@ def batches_of(path: str, data: bytes) -> Iterator[tuple[int, memoryview, bool]]
     """(position, batch, is it a control batch) of every batch; Corrupt on a bad checksum or a torn end."""
     view = memoryview(data)
     end = 0
-    for position, header in scan_batches(view):
+    try:
+        batches = scan_batches(view)
+    except BadBatch as broken:
+        raise Corrupt(path, 0, str(broken)) from broken
+    for position, header in batches:
         if not crc_holds(view, position, header.size):
             raise Corrupt(path, position, "the checksum of a batch does not match its bytes")
         end = position + header.size
