@@ -213,6 +213,7 @@ class _Loader:
         segment = Segment(
             self.files, self.directory, base, size=size, created_ms=self.now, has_aborted=TRANSACTION_INDEX in present
         )
+        segment.interval_bytes = self.settings.index_interval_bytes
         if not size:
             segment.reset_indexes()
         elif OFFSET_INDEX not in present or TIME_INDEX not in present:
@@ -222,7 +223,7 @@ class _Loader:
     def _rebuild_indexes(self, segment: Segment) -> None:
         self.scanned_bytes += segment.size
         try:
-            segment.rebuild_indexes(self.settings.index_interval_bytes)
+            segment.rebuild_indexes()
         except BadBatch:
             # The end of the log is looked at next, and finds this too.
             segment.save()

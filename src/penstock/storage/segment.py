@@ -30,7 +30,7 @@ class Segment:
 
     __slots__ = (
         "_file", "_first_timestamp", "_latest", "_preallocated", "aborted", "base", "bytes_since_entry", "created_ms",
-        "directory", "files", "mark", "offsets", "size", "times",
+        "directory", "files", "interval_bytes", "mark", "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +42,8 @@ class Segment:
         self.size = size
         self.created_ms = created_ms
         self.bytes_since_entry = 0
+        # How far apart index entries are when the indexes must be made again.
+        self.interval_bytes = 4096
         self.mark = mark
         self.offsets = OffsetIndex(files, self.path(OFFSET_INDEX), base)
         self.times = TimeIndex(files, self.path(TIME_INDEX), base)
@@ -257,12 +259,12 @@ class Segment:
         self._latest = TimestampOffset(NO_TIMESTAMP, self.base)
         self.bytes_since_entry = 0
 
-    def rebuild_indexes(self, interval_bytes: int = 4096) -> None:
+    def rebuild_indexes(self) -> None:
         """Makes offset and time index again from the batches. Checksums are not looked at."""
         self.reset_indexes()
         for found in walk_batches(self.file, 0, self.size):
             header = found.header
-            self.note(found.position, header.size, header.last_offset, header.max_timestamp, interval_bytes)
+            self.note(found.position, header.size, header.last_offset, header.max_timestamp, self.interval_bytes)
         self.close_time_index()
         self.save()
 
