@@ -319,3 +319,29 @@ def test_producer_ids_never_repeat_over_restarts() -> None:
         assert len(set(taken)) == len(taken)
 
     asyncio.run(main())
+
+
+def test_files_of_forgotten_segments_go_after_their_delay() -> None:
+    async def steps(plane: ControlPlane) -> None:
+        for number in range(40):
+            await plane.create(f"topic-{number}", 20)
+        while len(plane.snapshots.kept) > 1 or plane.snapshots._writing is not None:
+            await asyncio.sleep(0)
+        assert [name for name in plane.files.listdir(LOG_DIRECTORY) if name.endswith(".deleted")]
+        plane.clock.advance(60_001)
+        plane.quorum._log._purge()
+        assert not [name for name in plane.files.listdir(LOG_DIRECTORY) if name.endswith(".deleted")]
+
+    walk(
+        steps,
+        snapshots=SnapshotSettings(max_bytes_between=10_000, retention_bytes=5_000),
+        properties={"internal.metadata.log.segment.bytes": "20000"},
+    )
+
+
+def test_the_session_of_a_broker_is_timed_even_when_nothing_else_is() -> None:
+    async def steps(plane: ControlPlane) -> None:
+        assert plane.controller._timer is not None
+        assert plane.controller._next_due() == plane.clock.monotonic_ms() + 9_000
+
+    walk(steps)

@@ -64,12 +64,11 @@ class ControllerTimes:
 
     @classmethod
     def of(cls, settings: BrokerSettings) -> ControllerTimes:
-        rebalances = settings.flag("auto.leader.rebalance.enable")
+        rebalance_s = settings.number("leader.imbalance.check.interval.seconds")
         return cls(
             idle_interval_ms=settings.number("metadata.max.idle.interval.ms"),
-            preferred_leaders_ms=settings.number("leader.imbalance.check.interval.seconds") * 1_000
-            if rebalances
-            else 0,
+            preferred_leaders_ms=rebalance_s * 1_000 if settings.flag("auto.leader.rebalance.enable") else 0,
+            unclean_leaders_ms=settings.number("unclean.leader.election.interval.ms"),
         )
 
 
@@ -144,7 +143,9 @@ class ControllerDriver:
 
     def submit_own(self, request: Any, api_version: int) -> Awaitable[Any]:
         """The same for requests that this node itself makes as a broker."""
-        return self._settle(*self._decide(request, api_version, lambda _name: True), None)
+        decided = self._decide(request, api_version, lambda _name: True)
+        self._set_timer()  # a heartbeat moves the time at which its silence would count
+        return self._settle(*decided, None)
 
     def _decide(self, request: Any, api_version: int, may_describe: Callable[[str], bool]) -> tuple[Any, Offset]:
         controller = self._controller

@@ -12,7 +12,7 @@ import heapq
 import itertools
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.metadata.delta import Delta, delta_between
@@ -105,12 +105,6 @@ class MetadataDriver:
         if batch.end > self.published_end:
             self._pending.append(batch)
 
-    def truncated(self, to: Offset) -> None:
-        """The log lost everything from `to` on, none of which was committed."""
-        assert to >= self.published_end, "what was committed is never truncated"
-        while self._pending and self._pending[-1].end > to:
-            self._pending.pop()
-
     def commit_to(self, high_watermark: Offset) -> None:
         """Applies and publishes every batch below the high watermark."""
         moved = False
@@ -138,10 +132,6 @@ class MetadataDriver:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heapq.heappush(self._waiting, (end, next(self._order), future))
             await future
-
-    def when_published(self, end: Offset) -> Awaitable[None]:
-        """As `published`, for those who want an awaitable and no coroutine."""
-        return asyncio.ensure_future(self.published(end))
 
     def abandon(self, why: Exception) -> None:
         """Fails everybody who waits: this node will not publish what they wait for."""

@@ -78,6 +78,7 @@ class QuorumLog:
         self._on_failure = on_failure
         self._on_flushed: Callable[[Offset], None] = lambda _offset: None
         self._flushing: asyncio.Task[None] | None = None
+        self._purging: asyncio.TimerHandle | None = None
         self._log: Log | None = None
         self.syncs = 0
 
@@ -146,25 +147,14 @@ class QuorumLog:
     # Ends
 
     @property
-    def start(self) -> Offset:
-        return self._opened.log_start
-
-    @property
     def end(self) -> Offset:
         """The next offset to be assigned."""
         return self._opened.next
 
     @property
-    def flushed(self) -> Offset:
-        return self._opened.flushed
-
-    @property
     def last_epoch(self) -> Epoch:
         """The epoch of the last record; 0 in an empty log."""
         return Epoch(max(self._opened.epochs.latest, 0))
-
-    def end_of_epoch(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        return self._opened.epochs.end_of(epoch)
 
     # Appending
 
@@ -220,17 +210,24 @@ class QuorumLog:
         self._opened.commit_to(high_watermark)
 
     def forget_before(self, to: Offset) -> None:
-        """Moves the start of the log to `to`; segments wholly before it go."""
-        now = self._clock.now_ms()
-        self._opened.advance_start(to)
-        self._opened.retain(now)
-        self._opened.purge(now)
+        """Moves the start of the log to `to`; segments wholly before it go, their files a little later."""
+        opened = self._opened
+        opened.advance_start(to)
+        if opened.retain(self._clock.now_ms()):
+            delay_ms = self._settings.file_delete_delay_ms
+            self._purging = asyncio.get_running_loop().call_later(delay_ms / 1_000, self._purge)
 
-    def roll_if_due(self) -> None:
-        self._opened.roll_if_due(self._clock.now_ms())
+    def _purge(self) -> None:
+        if self._log is not None:
+            try:
+                self._log.purge(self._clock.now_ms())
+            except StorageFailed as failure:
+                self._on_failure(failure)
 
     async def close(self) -> None:
         """Syncs what is there and lets go of the files."""
+        if self._purging is not None:
+            self._purging.cancel()
         while self._flushing is not None:
             await asyncio.shield(self._flushing)
         if self._log is not None:
