@@ -48,7 +48,8 @@ class _Descriptor:
         os.ftruncate(self.fd, size)
 
     def sync(self) -> None:
-        os.fsync(self.fd)
+        # The size and the bytes; nobody needs the file's times to be durable.
+        os.fdatasync(self.fd)
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size
@@ -98,7 +99,7 @@ class DiskFile:
 
     def sync(self) -> None:
         descriptor = self._descriptor or self._reopen()
-        os.fsync(descriptor.fd)
+        descriptor.sync()
 
     def size(self) -> int:
         descriptor = self._descriptor or self._reopen()
@@ -115,8 +116,7 @@ class DiskFile:
         self._files.forget(self)
 
     def _reopen(self) -> _Descriptor:
-        descriptor = _Descriptor(os.open(self.path, _flags(False, self._writable), 0o644), self.path)
-        self._descriptor = descriptor
+        self._descriptor = descriptor = self._files.descriptor(self.path, _flags(False, self._writable))
         self._files.admit(self)
         return descriptor
 
@@ -130,9 +130,21 @@ class DiskFiles:
         self._open: dict[DiskFile, None] = {}
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> DiskFile:
-        file = DiskFile(self, path, writable, _Descriptor(os.open(path, _flags(create, writable), 0o644), path))
+        file = DiskFile(self, path, writable, self.descriptor(path, _flags(create, writable)))
         self.admit(file)
         return file
+
+    def descriptor(self, path: str, flags: int) -> _Descriptor:
+        """Opens a path. When the process has run out of descriptors, idle files give theirs up first."""
+        try:
+            return _Descriptor(os.open(path, flags, 0o644), path)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+        for file in list(self._open):
+            file._descriptor = None
+            self.forget(file)
+        return _Descriptor(os.open(path, flags, 0o644), path)
 
     def admit(self, file: DiskFile) -> None:
         """Counts a newly opened file and closes idle ones when there are too many."""
@@ -156,7 +168,7 @@ class DiskFiles:
             if file is spare:
                 continue
             descriptor = file._descriptor
-            del self._open[file]
+            self._open.pop(file, None)
             if descriptor is not None and descriptor.used:
                 descriptor.used = False
                 self._open[file] = None

@@ -69,6 +69,8 @@ class Log(LogUpkeep):
         except OSError as error:
             raise StorageFailed(directory, str(error)) from error
         log = cls(files, directory, name, topic_id, settings, loaded, high_watermark)
+        if clean and not loaded.scanned_bytes:
+            log._opened_at = (log.next, log._segments.active.size)
         if not clean:
             # Nobody can say which names the last process had made durable.
             log._unsynced_paths.append(f"{directory}/{PARTITION_METADATA}")
@@ -113,7 +115,7 @@ class Log(LogUpkeep):
 
     def close(self, clean: bool = True) -> None:
         """A clean close leaves indexes, epochs and a producer snapshot complete and everything flushed."""
-        if self.failure is None and clean:
+        if self.failure is None and clean and not self._settled():
             self._close_cleanly()
         for segment in self._segments:
             segment.close()
@@ -126,14 +128,18 @@ class Log(LogUpkeep):
         active.close_time_index()
         active.trim()
         self.flush()
-        if not active.size:
-            return
-        # An active segment's indexes need no sync in life, because recovery makes them again; now nobody will.
-        active.save()
-        pinned(active.offsets.file).sync()
-        pinned(active.times.file).sync()
-        if active.aborted.present:
-            pinned(active.aborted.file).sync()
+        if active.size:
+            # These need no sync in life, because recovery makes them again; after a clean stop nobody will.
+            active.save()
+            pinned(active.offsets.file).sync()
+            pinned(active.times.file).sync()
+            if active.aborted.present:
+                pinned(active.aborted.file).sync()
+
+    def _settled(self) -> bool:
+        """Whether nothing happened since a clean stop: then closing 10,000 logs costs 10,000 syncs less."""
+        unchanged = (self.next, self._segments.active.size) == self._opened_at and self.flushed == self.written
+        return unchanged and not (self._names_dirty or self._unsynced_paths or self.epochs.dirty)
 
     # -- appending
 
@@ -285,8 +291,9 @@ class Log(LogUpkeep):
         if self.flushed < self.written or self._names_dirty:
             for segment in self._segments.since(self.flushed):
                 items.append(pinned(segment.file))
-                segment.save()
                 if segment is not self._segments.active:
+                    # An active segment's indexes need no sync: recovery makes them again.
+                    segment.save()
                     items += [pinned(segment.offsets.file), pinned(segment.times.file)]
                     items += [pinned(segment.aborted.file)] if segment.aborted.present else []
         if self.epochs.dirty:
