@@ -21,14 +21,14 @@ class Listening:
 
     __slots__ = ("_server", "host", "port")
 
-    async def serve(self) -> None:
-        """Begins to accept."""
-        await self._server.start_serving()
-
     def __init__(self, server: asyncio.AbstractServer, host: str, port: int) -> None:
         self._server = server
         self.host = host
         self.port = port
+
+    async def serve(self) -> None:
+        """Begins to accept."""
+        await self._server.start_serving()
 
     def close(self) -> None:
         """Accepts no more. Connections that stand are not touched."""

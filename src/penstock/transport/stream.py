@@ -25,7 +25,7 @@ BYTES_PER_TURN = 1 << 20
 _CORK_BYTES_MAX = 16 << 10
 
 # The transport takes a chunk and is full until the socket has drained most of it.
-_WRITE_HIGH_BYTES = 128 << 10
+_WRITE_HIGH_BYTES = 64 << 10
 _WRITE_LOW_BYTES = 32 << 10
 
 # A peer that we want to close gets this long to take its replies. One that has closed its half has most often gone

@@ -339,7 +339,6 @@ BAD_FRAMES = {
     "a client id past the end": struct.pack(">hhih", 12, 0, 1, 5_000) + b"x",
     "a client id that is no text": struct.pack(">hhih", 12, 0, 1, 2) + b"\xff\xfe" + bytes(30),
     "no body": struct.pack(">hhih", 12, 4, 1, -1) + b"\0",
-    "bytes after the body": encode_request(1, "c", HeartbeatRequest(), 4)[4:] + b"more",
 }
 
 
@@ -357,6 +356,14 @@ async def test_a_bad_request_closes_its_connection_and_no_other(name: str, caplo
         assert world.reception.malformed == 1
     assert "is closed" in caplog.text
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@on_loop
+async def test_bytes_after_a_request_are_let_pass() -> None:
+    async with serving({"Heartbeat": echo}) as world:
+        client = await world.client()
+        await client.send(framed(encode_request(6, "c", HeartbeatRequest(), V)[4:] + b"odd"))
+        assert await client.reply(HeartbeatRequest(), V) == (6, HeartbeatResponse())
 
 
 @on_loop

@@ -177,11 +177,11 @@ async def test_the_budget_holds_back_new_frames_until_old_ones_are_done() -> Non
     async with paired(intake=intake) as first, paired(intake=intake) as second:
         first.stream.finishes = second.stream.finishes = lambda _stream, _frame: False
         sending = [asyncio.ensure_future(pair.send(framed(bytes(700_000)))) for pair in (first, second)]
-        await until(lambda: intake.waiting == 1)
         await until(lambda: first.stream.frames or second.stream.frames)
-        assert intake.held_bytes < 2 * 700_000
         served = first if first.stream.frames else second
         other = second if served is first else first
+        await until(lambda: other.stream in intake._waiting)
+        assert intake.held_bytes < 2 * 700_000
         assert not other.stream.frames
         served.stream.done(700_000)
         await until(lambda: other.stream.frames)
