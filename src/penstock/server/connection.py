@@ -266,7 +266,7 @@ class Connection(FrameStream):
             if route is None:
                 return True
             version = route.version
-            # Bytes that follow are let pass, as Kafka does: librdkafka sends three too many when it asks for all topics.
+            # Bytes that follow are let pass, as in Kafka: librdkafka sends three too many when it asks for all topics.
             request, _ = decode(route.request_class, version, frame, body)
         except Malformed as broken:
             self._misbehaved(str(broken))
