@@ -7,12 +7,9 @@ files in memory. Nothing outside the implementations of these ports calls os, ti
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from penstock.model.ids import Millis
-
-if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined]  # 3.12; typing only
 
 T = TypeVar("T")
 

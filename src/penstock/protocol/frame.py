@@ -61,15 +61,6 @@ def read_request_header(buf: bytes | bytearray | memoryview) -> Request:
     return Request(header, position)
 
 
-def decode_request(header: RequestHeader, buf: bytes | bytearray | memoryview, position: int) -> Any:
-    """The body at `position`; bytes after it are refused, as Kafka refuses them."""
-    found = APIS[header.request_api_key]
-    message, end = decode(found.request(), header.request_api_version, buf, position)
-    if end != len(buf):
-        raise Malformed(f"{len(buf) - end} bytes follow the {found.name} request")
-    return message
-
-
 def encode_request(correlation_id: int, client_id: str | None, message: object, version: int) -> bytes:
     """A whole frame, size included."""
     key = schema_of(message.__class__).key

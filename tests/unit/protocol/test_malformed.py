@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.protocol.codec import decode, encode
-from penstock.protocol.frame import decode_request, decode_response, read_request_header
+from penstock.protocol.frame import decode_response, read_request_header
 from penstock.protocol.messages.heartbeat import HeartbeatRequest
 from penstock.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from penstock.protocol.messages.produce import ProduceRequest
@@ -89,8 +89,8 @@ def test_random_frames_are_refused_or_understood(key: int, noise: bytes, draw: s
     version = draw.draw(st.integers(APIS[key].min, APIS[key].max))
     frame = key.to_bytes(2, "big") + version.to_bytes(2, "big") + noise
     with suppress(Malformed):
-        header, body = read_request_header(frame)
-        decode_request(header, frame, body)
+        _, body = read_request_header(frame)
+        decode(APIS[key].request(), version, frame, body)
     with suppress(Malformed):
         decode_response(noise, key, version)
 
