@@ -115,12 +115,6 @@ class ProduceDriver:
                 raise Refused(TOPIC_AUTHORIZATION_FAILED)
             piece.hosted = hosted
             piece.admitted = admit(data.records, settings=hosted.settings, now=now, api_version=version)
-        except RefusedRecords as refusal:
-            self._refuse(piece, refusal)
-            piece.answer.record_errors = [
-                ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=why)
-                for index, why in refusal.record_errors
-            ]
         except Refused as refusal:
             self._refuse(piece, refusal)
 
@@ -128,6 +122,11 @@ class ProduceDriver:
         self.refused += 1
         piece.admitted = None
         piece.refuse(refusal.error, refusal.why)
+        if isinstance(refusal, RefusedRecords):
+            piece.answer.record_errors = [
+                ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=why)
+                for index, why in refusal.record_errors
+            ]
         if refusal.error is NOT_LEADER_OR_FOLLOWER and piece.hosted is not None:
             state = piece.hosted.state
             piece.answer.current_leader = ProduceResponse.LeaderIdAndEpoch(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.server.context import Context
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+LEADER_EPOCH_SINCE = 4
 SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
 Reply = ListOffsetsResponse.ListOffsetsPartitionResponse
@@ -50,6 +51,8 @@ def _answer(
         timestamp, offset, epoch = _find(hosted, wanted.timestamp, request)
     except Refused as refusal:
         return Reply(partition_index=index, error_code=refusal.error.code)
+    if ctx.api_version < LEADER_EPOCH_SINCE:
+        epoch = -1
     return Reply(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
 
 

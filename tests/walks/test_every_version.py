@@ -1,0 +1,151 @@
+"""Every served API answers in every version it is advertised in, with real content in the reply."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.kernels import Record
+from penstock.model.ids import ZERO_UUID
+from penstock.protocol.batch import build_batch
+from penstock.protocol.registry import APIS, Api
+from penstock.server.dispatch import SERVED
+from penstock.testing import EmbeddedBroker, broker
+from penstock.transport.net import AsyncioNet
+
+TOPIC = "walked"
+TOPIC_TYPE = 2
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[EmbeddedBroker]:
+    with broker({"penstock.admin.listener": "", "num.partitions": "2"}) as running:
+        yield running
+
+
+async def ask(node: EmbeddedBroker, message: Any, version: int) -> Any:
+    host, _, port = node.bootstrap_servers.partition(":")
+    link = await AsyncioNet(asyncio.get_running_loop()).dial(host, int(port), 5_000)
+    try:
+        return await link.request(message, version, 5_000)
+    finally:
+        link.close()
+
+
+def batch() -> bytes:
+    return build_batch([Record(0, 1_700_000_000_000, b"k", b"v", (("h", b"x"),))])
+
+
+def _produce(m: Any, version: int, topic_id: bytes) -> Any:
+    data = m.PartitionProduceData(index=0, records=batch())
+    topic = m.TopicProduceData(name=TOPIC, topic_id=topic_id if version >= 13 else ZERO_UUID, partition_data=[data])
+    return m(acks=-1, timeout_ms=1_000, topic_data=[topic])
+
+
+def _fetch(m: Any, version: int, topic_id: bytes) -> Any:
+    wanted = m.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topic = m.FetchTopic(topic=TOPIC, topic_id=topic_id if version >= 13 else ZERO_UUID, partitions=[wanted])
+    return m(max_wait_ms=500, min_bytes=1, session_epoch=0 if version >= 7 else -1, topics=[topic])
+
+
+FILL: dict[str, Callable[[Any, int, bytes], Any]] = {
+    "Produce": _produce,
+    "Fetch": _fetch,
+    "ListOffsets": lambda m, v, _: m(
+        replica_id=-1,
+        topics=[m.ListOffsetsTopic(name=TOPIC, partitions=[m.ListOffsetsPartition(partition_index=0, timestamp=-1)])],
+    ),
+    "Metadata": lambda m, v, _: m(topics=[m.MetadataRequestTopic(name=TOPIC)]),
+    "OffsetForLeaderEpoch": lambda m, v, _: m(
+        topics=[
+            m.OffsetForLeaderTopic(topic=TOPIC, partitions=[m.OffsetForLeaderPartition(partition=0, leader_epoch=0)])
+        ]
+    ),
+    "FindCoordinator": lambda m, v, _: m(coordinator_keys=["g"]) if v >= 4 else m(key="g"),
+    "CreateTopics": lambda m, v, _: m(
+        timeout_ms=5_000,
+        topics=[m.CreatableTopic(name=f"made-{v}", num_partitions=1, replication_factor=1)],
+    ),
+    "DeleteTopics": lambda m, v, _: (
+        m(timeout_ms=5_000, topics=[m.DeleteTopicState(name=f"made-{v}")])
+        if v >= 6
+        else m(timeout_ms=5_000, topic_names=[f"made-{v}"])
+    ),
+    "CreatePartitions": lambda m, v, _: m(
+        timeout_ms=5_000, topics=[m.CreatePartitionsTopic(name=TOPIC, count=v + 3, assignments=None)]
+    ),
+    "DeleteRecords": lambda m, v, _: m(
+        timeout_ms=5_000,
+        topics=[m.DeleteRecordsTopic(name=TOPIC, partitions=[m.DeleteRecordsPartition(partition_index=1, offset=-1)])],
+    ),
+    "DescribeConfigs": lambda m, v, _: m(
+        resources=[m.DescribeConfigsResource(resource_type=TOPIC_TYPE, resource_name=TOPIC, configuration_keys=None)],
+    ),
+    "AlterConfigs": lambda m, v, _: m(
+        resources=[
+            m.AlterConfigsResource(
+                resource_type=TOPIC_TYPE,
+                resource_name=TOPIC,
+                configs=[m.AlterableConfig(name="retention.ms", value="1000000")],
+            )
+        ]
+    ),
+    "IncrementalAlterConfigs": lambda m, v, _: m(
+        resources=[
+            m.AlterConfigsResource(
+                resource_type=TOPIC_TYPE,
+                resource_name=TOPIC,
+                configs=[m.AlterableConfig(name="retention.ms", config_operation=0, value="2000000")],
+            )
+        ]
+    ),
+    "DescribeTopicPartitions": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC)]),
+    "DescribeLogDirs": lambda m, v, _: m(topics=None),
+    "DescribeProducers": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC, partition_indexes=[0])]),
+    "DescribeQuorum": lambda m, v, _: m(
+        topics=[m.TopicData(topic_name="__cluster_metadata", partitions=[m.PartitionData(partition_index=0)])]
+    ),
+    "ApiVersions": lambda m, v, _: m(client_software_name="walk", client_software_version="1") if v >= 3 else m(),
+    "InitProducerId": lambda m, v, _: m(transactional_id=None, transaction_timeout_ms=1_000),
+}
+
+
+def advertised(api: Api) -> range:
+    return range(api.min, (5 if api.name == "InitProducerId" else api.max) + 1)
+
+
+CASES = [(api, version) for api in APIS.values() if api.name in SERVED for version in advertised(api)]
+
+
+def codes(reply: Any) -> set[int]:
+    """Every error code anywhere in a reply."""
+    found: set[int] = set()
+    for name in type(reply).__dataclass_fields__:
+        value = getattr(reply, name)
+        if name == "error_code":
+            found.add(value)
+        elif isinstance(value, list):
+            for item in value:
+                if hasattr(type(item), "__dataclass_fields__"):
+                    found |= codes(item)
+    return found
+
+
+@pytest.mark.parametrize(("api", "version"), CASES, ids=[f"{api.name}-{version}" for api, version in CASES])
+def test_every_version_is_answered(node: EmbeddedBroker, api: Api, version: int) -> None:
+    async def main() -> Any:
+        metadata = APIS[3].request()
+        described = await ask(node, metadata(topics=[metadata.MetadataRequestTopic(name=TOPIC)]), 12)
+        topic_id = described.topics[0].topic_id
+        fill = FILL.get(api.name, lambda m, v, _: m())
+        if api.name == "Fetch":
+            await ask(node, _produce(APIS[0].request(), 9, topic_id), 9)
+        if api.name == "DeleteTopics":
+            await ask(node, FILL["CreateTopics"](APIS[19].request(), version, topic_id), 7)
+        return await ask(node, fill(api.request(), version, topic_id), version)
+
+    reply = asyncio.run(main())
+    assert codes(reply) <= {0, 15}, "COORDINATOR_NOT_AVAILABLE is the only error in these replies"
