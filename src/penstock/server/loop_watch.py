@@ -15,6 +15,8 @@ _log = logging.getLogger(__name__)
 
 TICK_S = 0.05
 STALL_MS = 100.0
+QUIET_S = 30.0
+INNERMOST = 5
 
 
 class LoopWatch:
@@ -26,7 +28,7 @@ class LoopWatch:
     otherwise a stall is logged without its stack.
     """
 
-    __slots__ = ("_alarmed", "_due", "_loop", "_stack", "_timer", "lag", "stalls")
+    __slots__ = ("_alarmed", "_due", "_loop", "_quiet_until", "_stack", "_timer", "_untold", "lag", "stalls")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -34,6 +36,8 @@ class LoopWatch:
         self._due = 0.0
         self._alarmed = False
         self._stack = ""
+        self._quiet_until = 0.0
+        self._untold = 0
         self.lag = Timing()
         self.stalls = 0
 
@@ -65,10 +69,24 @@ class LoopWatch:
         self.lag.observe(late_ms)
         if late_ms > STALL_MS or self._stack:
             self.stalls += 1
-            _log.warning("the loop was held for about %.0f ms%s", late_ms, self._stack and f" by\n{self._stack}")
+            self._tell(late_ms)
             self._stack = ""
         self._wind()
 
+    def _tell(self, late_ms: float) -> None:
+        """On a machine that is simply too busy stalls would fill the log, so they are told once in a while."""
+        now = self._loop.time()
+        if now < self._quiet_until:
+            self._untold += 1
+            return
+        others = f", and {self._untold} times more since the last word of it" if self._untold else ""
+        by = f" in {self._stack}" if self._stack else ""
+        _log.warning("the loop was held for about %.0f ms%s%s", late_ms, by, others)
+        self._untold, self._quiet_until = 0, now + QUIET_S
+
     def _rang(self, _number: int, frame: FrameType | None) -> None:
         # Runs between two steps of whatever holds the loop: only remember, the next tick tells.
-        self._stack = "".join(traceback.format_stack(frame, 12)).rstrip()
+        frames = traceback.extract_stack(frame, INNERMOST)
+        self._stack = " < ".join(
+            f"{each.name} ({each.filename.rpartition('/')[2]}:{each.lineno})" for each in frames[::-1]
+        )

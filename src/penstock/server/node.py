@@ -24,6 +24,7 @@ from penstock.server.authorize import AllowAll
 from penstock.server.context import Services
 from penstock.server.dispatch import Dispatch
 from penstock.server.drivers.compaction_driver import CompactionDriver
+from penstock.server.drivers.controller_assignments import DirectoryAssignments
 from penstock.server.drivers.controller_driver import ControllerDriver, ControllerTimes
 from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
 from penstock.server.drivers.controller_producer_ids import ProducerIds
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.node")
 
 DRAIN_MS = 2_000.0
+SYSTEM_BUFFER = -1
 NOT_FORMATTED = "has no meta.properties; run `penstock server format --config FILE` first"
 
 
@@ -86,6 +88,11 @@ def format_for(
         now=clock.now_ms(),
         ignore_formatted=ignore_formatted,
     )
+
+
+def _buffer_bytes(settings: BrokerSettings, name: str) -> int:
+    """What the file says, or the system's choice: Kafka's default of 100 KB makes large produces twice as dear."""
+    return settings.number(name) if name in settings.properties else SYSTEM_BUFFER
 
 
 def _bootstrap_records(files: Files, directory: str) -> list[Record]:
@@ -139,8 +146,8 @@ class Node:
         self._net = AsyncioNet(
             loop,
             backlog=settings.number("socket.listen.backlog.size"),
-            send_buffer_bytes=settings.number("socket.send.buffer.bytes"),
-            receive_buffer_bytes=settings.number("socket.receive.buffer.bytes"),
+            send_buffer_bytes=_buffer_bytes(settings, "socket.send.buffer.bytes"),
+            receive_buffer_bytes=_buffer_bytes(settings, "socket.receive.buffer.bytes"),
         )
         await self._listeners.open(self._net)
         try:
@@ -229,6 +236,9 @@ class Node:
             node_id, cluster_id, new_uuid(random), self._metadata, self._controller.submit_own,
             heartbeat_interval_ms=settings.number("broker.heartbeat.interval.ms"), rack=settings.rack,
         )  # fmt: skip
+        self._assignments = DirectoryAssignments(
+            node_id, lambda: self._lifecycle.broker_epoch, self._controller.submit_own, self._partitions.directory_of
+        )
         producer_ids = ProducerIds(node_id, lambda: self._lifecycle.broker_epoch, self._controller.submit_own)
         self._dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self._services = Services(
@@ -276,6 +286,7 @@ class Node:
         )
         self._set_strays_aside()
         self._metadata.on_publish(self._partitions.publish)
+        self._metadata.on_publish(self._assignments.follow)
         await self._partitions.taken_up()
         await self._lifecycle.serve()
         await self._partitions.taken_up()
@@ -311,6 +322,7 @@ class Node:
         self._fetches.close()
         await self._reception.close(DRAIN_MS)
         self._admin.close()
+        await self._assignments.close()
         await self._lifecycle.shut_down()
         await self._upkeep.stop()
         await self._compaction.stop()

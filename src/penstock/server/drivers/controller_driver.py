@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.controller.batches import plan_batches
 from penstock.controller.controller import Controller
@@ -26,6 +26,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import Offset
 from penstock.server.context import Operation, ResourceType
+from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
     from random import Random
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from penstock.server.drivers.metadata_driver import LogBatch, MetadataDriver
 
 log = logging.getLogger("penstock.controller")
-
-LATE_MS: Final = 20.0
-"""A timer that fires later than this first lets waiting heartbeats through: the stall may have been our own."""
 
 
 class ControllerLog(Protocol):
@@ -91,7 +89,7 @@ class ControllerDriver:
         self._settings, self._times = settings, times
         self._bootstrap, self._on_fatal = bootstrap, on_fatal
         self._controller: Controller | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Deadline | None = None
         self._appended_at = self._preferred_at = self._unclean_at = 0.0
 
     @property
@@ -212,13 +210,13 @@ class ControllerDriver:
     # Time
 
     def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         due = self._next_due()
-        self._timer = None
-        if due is not None:
-            delay_ms = max(due - self._clock.monotonic_ms(), 0.0)
-            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1_000, self._wake, due)
+        if self._timer is None:
+            self._timer = Deadline(asyncio.get_running_loop(), self._clock, self._tick)
+        if due is None:
+            self._timer.cancel()
+        else:
+            self._timer.set(due)
 
     def _next_due(self) -> float | None:
         controller = self._controller
@@ -235,12 +233,6 @@ class ControllerDriver:
         ]
         session = controller.next_deadline()
         return min(dues if session is None else [*dues, session], default=None)
-
-    def _wake(self, due: float) -> None:
-        if self._clock.monotonic_ms() - due > LATE_MS:
-            self._timer = asyncio.get_running_loop().call_later(0, self._tick)
-        else:
-            self._tick()
 
     def _tick(self) -> None:
         controller = self._controller

@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from penstock.metadata.snapshot import image_of
 from penstock.model.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER, Refused, StorageFailed
@@ -27,6 +27,7 @@ from penstock.quorum.state import QuorumSettings, ReplicaKey, Role
 from penstock.quorum.voters import Voter, VoterEndpoint, VoterSet
 from penstock.server.drivers.quorum_log import ControlEntry, QuorumLog
 from penstock.server.drivers.quorum_state_file import QUORUM_STATE, encode_quorum_state, read_quorum_state
+from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
     from random import Random
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from penstock.server.drivers.snapshot_file import SnapshotId
 
 log = logging.getLogger("penstock.quorum")
-
-LATE_MS: Final = 20.0
-"""A timer that fires later than this first lets waiting I/O through: the stall may have been our own."""
 
 Send = Callable[[NodeId, events.Ask], None]
 
@@ -84,7 +82,7 @@ class QuorumDriver:
         self._effects: deque[events.Effect] = deque()
         self._asker: asyncio.Future[Any] | None = None
         self._busy = self._starting = self._failed = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Deadline | None = None
         self._lead: Callable[[], None] = lambda: None
         self._resign: Callable[[], None] = lambda: None
         self._follow: Callable[[NodeId, Epoch], None] = lambda _leader, _epoch: None
@@ -284,18 +282,12 @@ class QuorumDriver:
     # Time
 
     def _set_timer(self, deadline: float | None) -> None:
-        if self._timer is not None:
+        if self._timer is None:
+            self._timer = Deadline(asyncio.get_running_loop(), self._clock, self._tick)
+        if deadline is None or self._failed:
             self._timer.cancel()
-            self._timer = None
-        if deadline is not None and not self._failed:
-            delay_ms = max(deadline - self._clock.monotonic_ms(), 0.0)
-            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1_000, self._wake, deadline)
-
-    def _wake(self, deadline: float) -> None:
-        if self._clock.monotonic_ms() - deadline > LATE_MS:
-            self._timer = asyncio.get_running_loop().call_later(0, self._tick)
         else:
-            self._tick()
+            self._timer.set(deadline)
 
     def _tick(self) -> None:
         self._step(events.Tick(self._clock.monotonic_ms()))

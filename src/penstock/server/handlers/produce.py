@@ -8,7 +8,8 @@ record; v10 tells the current leader; v13 names topics by id.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import INVALID_REQUIRED_ACKS, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 from penstock.server.context import NO_REPLY, Disconnect, Operation, ResourceType
@@ -25,9 +26,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     if request.acks not in ACKS:
         return produces.refuse_all(request, INVALID_REQUIRED_ACKS)
     transactional_id = request.transactional_id
-    if transactional_id is not None and not ctx.allow(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
-    ):
+    if transactional_id is not None and not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return produces.refuse_all(request, TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     outcome = produces.produce(
         request, ctx.api_version, lambda topic: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic)
@@ -37,8 +36,15 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     return outcome
 
 
-def _unanswered(produces: object, outcome: Outcome) -> Outcome:
-    failure = produces.failure_of(outcome)  # type: ignore[attr-defined]  # the door is the driver itself
+def _unanswered(produces: Any, outcome: Outcome) -> Outcome:
+    if isinstance(outcome, Awaitable):
+        return _unanswered_later(produces, outcome)
+    failure = produces.failure_of(outcome)
     if failure is not None:
         raise Disconnect(f"a produce with acks=0 failed: {failure}")
     return NO_REPLY
+
+
+async def _unanswered_later(produces: Any, outcome: Awaitable[Outcome]) -> Outcome:
+    """A batch that has to be packed anew first; nobody waits for it but the next request."""
+    return _unanswered(produces, await outcome)
