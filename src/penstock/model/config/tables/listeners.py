@@ -38,11 +38,11 @@ LISTENERS: tuple[ConfigDef, ...] = (
         ACTED, update_mode=PER_BROKER),
     ConfigDef(
         "inter.broker.listener.name", STRING, None, None, MEDIUM,
-        "The listener over which brokers talk to each other.", ACTED),
+        "The listener over which brokers talk to each other.", LATER),
     ConfigDef(
         "security.inter.broker.protocol", STRING, "PLAINTEXT", OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT",
         "SASL_SSL")), MEDIUM,
-        "The security protocol between brokers, when no inter.broker.listener.name is given.", ACTED),
+        "The security protocol between brokers, when no inter.broker.listener.name is given.", LATER),
     ConfigDef(
         "controller.listener.names", LIST, REQUIRED, FILLED_LIST, HIGH,
         "The listener names that belong to controllers. A broker dials the first of them.", ACTED),
@@ -63,10 +63,10 @@ LISTENERS: tuple[ConfigDef, ...] = (
         "How many connections may wait to be accepted on a listener.", ACTED),
     ConfigDef(
         "socket.connection.setup.timeout.ms", LONG, 10_000, None, MEDIUM,
-        "How long dialling another node may take at first. The time doubles with each failure.", ACTED),
+        "How long dialling another node may take at first. The time doubles with each failure.", LATER),
     ConfigDef(
         "socket.connection.setup.timeout.max.ms", LONG, 30_000, None, MEDIUM,
-        "The longest that dialling another node may take after repeated failures.", ACTED),
+        "The longest that dialling another node may take after repeated failures.", LATER),
     ConfigDef(
         "connections.max.idle.ms", LONG, 600_000, None, MEDIUM,
         "How long a silent connection stays open; negative means for ever.", ACTED),

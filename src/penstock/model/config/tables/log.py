@@ -89,10 +89,10 @@ LOG: tuple[ConfigDef, ...] = (
         "Whether compaction runs at all. Without it compacted topics, also internal ones, grow for ever.", ACTED),
     ConfigDef(
         "log.cleaner.threads", INT, 1, at_least(0), MEDIUM,
-        "How many compactions may run at the same time.", ACTED, update_mode=CLUSTER_WIDE),
+        "How many compactions may run at the same time.", ACCEPTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "log.cleaner.io.max.bytes.per.second", DOUBLE, DOUBLE_MAX, None, MEDIUM,
-        "The most bytes a second that compaction reads and writes together.", ACTED, update_mode=CLUSTER_WIDE),
+        "The most bytes a second that compaction reads and writes together.", ACCEPTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "log.cleaner.dedupe.buffer.size", LONG, 134_217_728, None, MEDIUM,
         "The memory for compaction's map from key to latest offset, over all cleaners.",
@@ -104,7 +104,7 @@ LOG: tuple[ConfigDef, ...] = (
     ConfigDef(
         "log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, MEDIUM,
         "How full the key map may get before a compaction pass ends. Fuller means longer passes.",
-        ACTED, update_mode=CLUSTER_WIDE),
+        ACCEPTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "log.cleaner.backoff.ms", LONG, 15_000, at_least(0), MEDIUM,
         "How long the cleaner rests when no log is worth cleaning.", ACTED, update_mode=CLUSTER_WIDE),
@@ -143,7 +143,7 @@ LOG: tuple[ConfigDef, ...] = (
         "How often recovery points are written, which bounds what a restart must scan.", ACTED),
     ConfigDef(
         "log.flush.start.offset.checkpoint.interval.ms", INT, 60_000, at_least(0), HIGH,
-        "How often log start offsets are written.", ACTED),
+        "How often log start offsets are written.", ACCEPTED),
     ConfigDef(
         "log.preallocate", BOOLEAN, False, None, MEDIUM,
         "Whether a new segment file gets its full size at once.", ACTED, update_mode=CLUSTER_WIDE),
@@ -161,11 +161,11 @@ LOG: tuple[ConfigDef, ...] = (
         ACTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "log.initial.task.delay.ms", LONG, 30_000, at_least(0), LOW,
-        "How long after the start the first retention, flush and checkpoint tasks run.", ACTED, internal=True),
+        "How long after the start the first retention, flush and checkpoint tasks run.", ACCEPTED, internal=True),
     ConfigDef(
         "num.recovery.threads.per.data.dir", INT, 2, at_least(1), HIGH,
         "How many logs of a directory are recovered side by side after an unclean stop.",
-        ACTED, update_mode=CLUSTER_WIDE),
+        ACCEPTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "num.replica.alter.log.dirs.threads", INT, None, None, HIGH,
         "Kafka's threads that move replicas between directories. Moves run in one background task here.", ACCEPTED),

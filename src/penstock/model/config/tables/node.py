@@ -118,7 +118,7 @@ NODE: tuple[ConfigDef, ...] = (
         "How often Kafka sweeps finished waiting record deletions. Waiting requests are freed at once here.", ACCEPTED),
     ConfigDef(
         "unstable.api.versions.enable", BOOLEAN, False, None, HIGH,
-        "Whether request versions still under development are offered. None are.", ACCEPTED, internal=True),
+        "Whether request versions still under development are offered. None are.", ACTED, internal=True),
     ConfigDef(
         "unstable.feature.versions.enable", BOOLEAN, False, None, HIGH,
         "Whether feature levels still under development may be turned on. None are.", ACCEPTED, internal=True),

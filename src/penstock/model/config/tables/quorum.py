@@ -30,13 +30,13 @@ QUORUM: tuple[ConfigDef, ...] = (
         "before it resigns.", ACTED),
     ConfigDef(
         "controller.quorum.append.linger.ms", INT, 25, at_least(0), MEDIUM,
-        "How long the leader gathers metadata records before it flushes them.", ACTED),
+        "How long the leader gathers metadata records before it flushes them.", ACCEPTED),
     ConfigDef(
         "controller.quorum.request.timeout.ms", INT, 2000, at_least(0), MEDIUM,
-        "How long a quorum request may take before it counts as failed.", ACTED),
+        "How long a quorum request may take before it counts as failed.", LATER),
     ConfigDef(
         "controller.quorum.retry.backoff.ms", INT, 20, at_least(0), LOW,
-        "How long a quorum request that failed waits before it is sent again.", ACTED),
+        "How long a quorum request that failed waits before it is sent again.", LATER),
     ConfigDef(
         "controller.quorum.fetch.max.bytes", INT, 1_048_576, at_least(1), LOW,
         "The most bytes of metadata records in one fetch of the quorum.", LATER),
@@ -60,7 +60,7 @@ QUORUM: tuple[ConfigDef, ...] = (
         "How long a broker may be silent before the controller fences it.", ACTED),
     ConfigDef(
         "initial.broker.registration.timeout.ms", INT, 60_000, None, MEDIUM,
-        "How long a starting broker tries to register before it gives up.", ACTED),
+        "How long a starting broker tries to register before it gives up.", LATER),
     ConfigDef(
         "metadata.log.max.record.bytes.between.snapshots", LONG, 20_971_520, at_least(1), HIGH,
         "After how many bytes of new metadata records a snapshot is written.", ACTED),
@@ -87,7 +87,7 @@ QUORUM: tuple[ConfigDef, ...] = (
         "A smaller segment size for the metadata log than the public setting allows; for tests.", ACTED, internal=True),
     ConfigDef(
         "internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, None, LOW,
-        "The largest batch of metadata records; for tests.", ACTED, internal=True),
+        "The largest batch of metadata records; for tests.", ACCEPTED, internal=True),
     ConfigDef(
         "internal.metadata.delete.delay.millis", LONG, 60_000, None, LOW,
         "How long a deleted metadata segment or snapshot stays on disk; for tests.", ACTED, internal=True),

@@ -23,7 +23,7 @@ from penstock.model.config.validators import at_least
 REPLICATION: tuple[ConfigDef, ...] = (
     ConfigDef(
         "replica.lag.time.max.ms", LONG, 30_000, None, HIGH,
-        "How long a follower may stay behind the log end before it leaves the in-sync set.", LATER),
+        "How long a follower may stay behind the log end before it leaves the in-sync set.", ACTED),
     ConfigDef(
         "replica.fetch.max.bytes", INT, 1_048_576, at_least(0), MEDIUM,
         "How many bytes a follower asks of each partition in one fetch.", LATER),
@@ -58,13 +58,13 @@ REPLICATION: tuple[ConfigDef, ...] = (
         ACCEPTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH,
-        "Whether leadership moves back to preferred replicas by itself.", LATER),
+        "Whether leadership moves back to preferred replicas by itself.", ACTED),
     ConfigDef(
         "leader.imbalance.check.interval.seconds", LONG, 300, at_least(1), HIGH,
-        "How often the controller looks for leaders that are not the preferred replica.", LATER),
+        "How often the controller looks for leaders that are not the preferred replica.", ACTED),
     ConfigDef(
         "unclean.leader.election.interval.ms", LONG, 300_000, at_least(1), MEDIUM,
-        "How often the controller looks for partitions that wait for an unclean election.", LATER, internal=True),
+        "How often the controller looks for partitions that wait for an unclean election.", ACTED, internal=True),
     ConfigDef(
         "follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM,
         "Whether a new follower starts after the part of the log that is already in remote storage.",
