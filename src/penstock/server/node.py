@@ -323,6 +323,7 @@ class Node:
         await self._reception.close(DRAIN_MS)
         self._admin.close()
         await self._assignments.close()
+        await self._partitions.close()
         await self._lifecycle.shut_down()
         await self._upkeep.stop()
         await self._compaction.stop()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.metadata.entities import CONFIG_TOPIC
 from penstock.model.config import TopicSettings
 from penstock.model.errors import (
+    KAFKA_STORAGE_ERROR,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     POLICY_VIOLATION,
@@ -26,7 +27,7 @@ from penstock.model.errors import (
     Refused,
     StorageFailed,
 )
-from penstock.model.ids import NodeId, Offset, PartitionKey, TopicPartition, Uuid
+from penstock.model.ids import DIRECTORY_UNASSIGNED, NodeId, Offset, PartitionKey, TopicPartition, Uuid
 from penstock.replication.partition import Partition
 from penstock.server.drivers.hosted import Hosted
 
@@ -64,7 +65,8 @@ class PartitionDriver:
         self._on_moved, self._on_unsynced = on_moved, on_unsynced
         self._image: ClusterImage | None = None
         self._hosted: dict[PartitionKey, Hosted] = {}
-        self._pending: dict[PartitionKey, None] = {}
+        # Partitions to take up, and whether they are new: an old one may have its log in a directory that is offline.
+        self._pending: dict[PartitionKey, bool] = {}
         self._taking_up: asyncio.Task[None] | None = None
         self.committed_since_checkpoint = False
 
@@ -145,24 +147,25 @@ class PartitionDriver:
 
     def publish(self, image: ClusterImage, delta: Delta) -> None:
         """Takes a published image. Deletions and role changes of hosted partitions happen now, new ones in slices."""
+        made_since = self._image is not None
         self._image = image
         for topic in delta.deleted.values():
             self._drop_topic(topic)
         for topic_id, partitions in delta.partitions.items():
             for index in sorted(partitions):
-                self._follow(image.topics[topic_id], index)
+                self._follow(image.topics[topic_id], index, is_new=made_since)
         if delta.configs:
             self._refresh_settings(delta)
         if self._pending and self._taking_up is None:
             self._taking_up = asyncio.get_running_loop().create_task(self._take_up_all(), name="take up partitions")
 
-    def _follow(self, topic: TopicImage, index: int) -> None:
+    def _follow(self, topic: TopicImage, index: int, *, is_new: bool) -> None:
         key = PartitionKey(topic.id, index)
         assigned = self._me in topic.partitions[index].replicas
         hosted = self._hosted.get(key)
         if hosted is None:
             if assigned:
-                self._pending[key] = None
+                self._pending[key] = is_new
         elif assigned:
             self._become(hosted, topic.partitions[index])
         else:
@@ -201,8 +204,13 @@ class PartitionDriver:
         if self._taking_up is not None:
             await asyncio.shield(self._taking_up)
 
+    async def close(self) -> None:
+        """Takes up no more partitions: the logs are about to be closed."""
+        self._pending.clear()
+        await self.taken_up()
+
     def _take_up(self, key: PartitionKey) -> None:
-        del self._pending[key]
+        is_new = self._pending.pop(key)
         assert self._image is not None, "partitions come from an image"
         topic = self._image.topics[key.topic_id]
         image = topic.partitions[key.partition]
@@ -211,7 +219,8 @@ class PartitionDriver:
         try:
             found = self._store.get(key)
             if found is None:
-                found = self._store.create(name, key.topic_id, settings, now=self._clock.now_ms())
+                directory = self._directory_for(image, is_new)
+                found = self._store.create(name, key.topic_id, settings, directory, now=self._clock.now_ms())
             found.settings = settings
         except (StorageFailed, Refused) as failure:
             log.error("%s has no log: %s", name, failure)
@@ -219,7 +228,23 @@ class PartitionDriver:
         state = Partition(self._me, min_isr=settings.min_insync_replicas, lag_time_max_ms=self._lag_time_max_ms)
         hosted = Hosted(key, name, state, found, settings, self)
         self._hosted[key] = hosted
+        if found is not None:
+            # A sealed segment is synced, so that the recovery point follows and a crash costs one segment's scan.
+            found.on_sealed = lambda _segment: self._on_unsynced(hosted)
         self._become(hosted, image)
+
+    def _directory_for(self, image: PartitionImage, is_new: bool) -> Uuid | None:
+        """Where to make a log; None is the directory with the fewest. Refuses when it may exist where nobody can look.
+
+        A log made anew beside one in an offline directory would hide every record in that one.
+        """
+        wanted = image.directory_of(self._me)
+        if wanted is not None and any(each.online and each.id == wanted for each in self._store.directories):
+            return wanted
+        offline = [each.path for each in self._store.directories if not each.online]
+        if offline and not (is_new and wanted == DIRECTORY_UNASSIGNED):
+            raise Refused(KAFKA_STORAGE_ERROR, f"its log may be in {', '.join(offline)}, which is offline")
+        return None
 
     def _become(self, hosted: Hosted, image: PartitionImage) -> None:
         now = self._clock.now_ms()
@@ -288,6 +313,11 @@ class PartitionDriver:
                 hosted.release()
         if directory.id is not None:
             self._on_directory_lost(directory.id)
+
+    def directory_of(self, key: PartitionKey) -> Uuid | None:
+        """The log directory that holds the replica; None while it has no log."""
+        found = self._store.logs.get(key)
+        return None if found is None else self._store.directory_of(found).id
 
     def offline(self) -> int:
         return sum(1 for hosted in self._hosted.values() if hosted.log is None)
