@@ -21,6 +21,7 @@ log = logging.getLogger("penstock.server")
 
 DEV_NODE_ID = 1
 CONTROLLER_PORT_STEP = 10_000
+ADMIN_PORT_STEP = 552  # 9092 goes with 9644
 PORT_MAX = 65_535
 OPEN_FILES_MIN = 64
 
@@ -65,10 +66,7 @@ def idle_properties(settings: BrokerSettings) -> list[tuple[str, str]]:
 
 def dev_properties(data_dir: str, *, port: int, overrides: Mapping[str, str]) -> dict[str, str]:
     """What `penstock dev` runs with: everything on this machine, nothing to decide."""
-    controller_port = 0
-    if port:
-        step = CONTROLLER_PORT_STEP if port + CONTROLLER_PORT_STEP <= PORT_MAX else -CONTROLLER_PORT_STEP
-        controller_port = port + step
+    controller_port = _port_beside(port, CONTROLLER_PORT_STEP)
     properties = {
         "node.id": str(DEV_NODE_ID),
         "process.roles": "broker,controller",
@@ -82,9 +80,17 @@ def dev_properties(data_dir: str, *, port: int, overrides: Mapping[str, str]) ->
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        "penstock.admin.listener": f"127.0.0.1:{_port_beside(port, ADMIN_PORT_STEP)}",
     }
     properties.update(overrides)
     return properties
+
+
+def _port_beside(port: int, step: int) -> int:
+    """A second port that goes with the first, so that nodes with different ports never meet; 0 stays a free one."""
+    if not port:
+        return 0
+    return port + step if port + step <= PORT_MAX else port - step
 
 
 def dev_node(data_dir: str, *, port: int, overrides: Mapping[str, str]) -> Node:
