@@ -139,7 +139,7 @@ class Log(LogUpkeep):
     def _settled(self) -> bool:
         """Whether nothing happened since a clean stop: then closing 10,000 logs costs 10,000 syncs less."""
         unchanged = (self.next, self._segments.active.size) == self._opened_at and self.flushed == self.written
-        return unchanged and not (self._names_dirty or self._unsynced_paths or self.epochs.dirty)
+        return unchanged and not (self._names_dirty or self._unsynced_paths or self._cut_segments or self.epochs.dirty)
 
     # -- appending
 
@@ -288,8 +288,10 @@ class Log(LogUpkeep):
         items += [PathSync(self.files, path) for path in self._unsynced_paths + self._snapshots.unsynced]
         self._unsynced_paths.clear()
         self._snapshots.unsynced.clear()
-        if self.flushed < self.written or self._names_dirty:
-            for segment in self._segments.since(self.flushed):
+        cut = [segment for segment in self._cut_segments if segment in self._segments]
+        self._cut_segments.clear()
+        if self.flushed < self.written or self._names_dirty or cut:
+            for segment in dict.fromkeys(cut + self._segments.since(self.flushed)):
                 items.append(pinned(segment.file))
                 if segment is not self._segments.active:
                     # An active segment's indexes need no sync: recovery makes them again.
@@ -338,6 +340,8 @@ class Log(LogUpkeep):
         active = self._segments.active
         active.truncate(to, now)
         active.activate()
+        # It may be sealed before the next flush, which looks only at what lies behind the recovery point.
+        self._cut_segments.append(active)
         self.epochs.truncate_from_end(to)
         self._set_end(to)
         self.log_start = Offset(min(self.log_start, to))

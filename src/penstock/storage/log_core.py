@@ -43,10 +43,10 @@ class LogCore:
     """State and invariants. `Log` adds what people call."""
 
     __slots__ = (
-        "_doomed", "_names_dirty", "_older", "_opened_at", "_parent_dirty", "_recent", "_segments", "_snapshots",
-        "_unsynced_paths", "committed", "cut_bytes", "directory", "epochs", "failure", "files", "flushed", "log_start",
-        "messages_unflushed", "name", "next", "on_sealed", "producers", "scanned_bytes", "settings", "topic_id",
-        "written",
+        "_cut_segments", "_doomed", "_names_dirty", "_older", "_opened_at", "_parent_dirty", "_recent", "_segments",
+        "_snapshots", "_unsynced_paths", "committed", "cut_bytes", "directory", "epochs", "failure", "files",
+        "flushed", "log_start", "messages_unflushed", "name", "next", "on_sealed", "producers", "scanned_bytes",
+        "settings", "topic_id", "written",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +80,7 @@ class LogCore:
         self.messages_unflushed = 0
         self._names_dirty = self._parent_dirty = False
         self._unsynced_paths: list[str] = []
+        self._cut_segments: list[Segment] = []
         # End and active bytes when it was opened after a clean stop.
         self._opened_at = (Offset(-1), -1)
         self._doomed: list[tuple[int | None, list[str]]] = []

@@ -246,6 +246,7 @@ class _Loader:
     def _recover_from(self, recovery_point: int, log_start: int) -> None:
         if not len(self.segments):
             return
+        self._cut_stale(recovery_point)
         unflushed = self.segments.since(recovery_point)
         start = max(log_start, self.segments[0].base)
         self.snapshots.load(self.producers, start=start, end=max(start, unflushed[0].base), now=self.now)
@@ -259,10 +260,25 @@ class _Loader:
                 return
             self.producers.end = max(self.producers.end, Offset(segment.base))
             self.snapshots.take(self.producers)
+            cut_bytes = self.cut_bytes
             end = self._recover(segment)
-            if self.cut_bytes:
+            if self.cut_bytes > cut_bytes:
                 self._drop(unflushed[index + 1 :])
                 return
+
+    def _cut_stale(self, recovery_point: int) -> None:
+        """Cuts a flushed segment where the next one begins, if a crash undid the truncation that made room for it."""
+        index = self.segments.floor(recovery_point)
+        if index == 0:
+            return
+        segment, following = self.segments[index - 1], self.segments[index]
+        try:
+            if segment.end() > following.base:
+                self.cut_bytes += segment.truncate(following.base, self.now)
+                segment.seal()
+        except (Corrupt, BadBatch):
+            # A flushed segment that does not end with a whole batch is served up to there.
+            return
 
     def _drop(self, segments: list[Segment]) -> None:
         for segment in segments:

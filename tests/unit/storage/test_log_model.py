@@ -171,7 +171,8 @@ class LogMachine(RuleBasedStateMachine):
 
     def _gap_at_end(self) -> bool:
         """A truncation into a batch leaves the end above the last batch; nothing on disk remembers that."""
-        last = self.model.batches[-1][1] + 1 if self.model.batches else self.log.segments[0].base
+        last = max((entry[1] + 1 for entry in self.model.batches), default=0)
+        last = max(last, self.log.segments[-1].base)
         if self.log.next == max(last, self.log.log_start):
             self.model.next = self.log.next
             self.model.flushed = min(self.model.flushed, self.model.next)

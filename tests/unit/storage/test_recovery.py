@@ -375,3 +375,35 @@ def test_a_compacted_gap_at_the_end_of_a_segment_leads_to_the_next_one() -> None
     for offset, wanted in ((0, 3), (3, 3), (4, 8), (9, 20), (20, 20), (21, 21)):
         read = log.read(offset, max_bytes=1, limit=22, at_least_one=True)
         assert header_of(read.spans[0].read()).base_offset == wanted
+
+
+def truncated_and_rolled(files: MemoryFiles) -> Log:
+    """Cut back to the middle of a segment, and on with a batch so large that it needs a segment of its own."""
+    files.makedirs("/data")
+    files.sync_dir("/")
+    log = filled(files, 10)
+    log.flush()
+    log.truncate(Offset(8), now=NOW)
+    append(log, sized(950))
+    assert bases(log) == [0, 8]
+    return log
+
+
+def test_a_truncation_is_durable_with_the_next_flush_even_when_its_segment_was_sealed_meanwhile() -> None:
+    files = MemoryFiles()
+    truncated_and_rolled(files).flush()
+    files.crash()
+    log = reopen(files, recovery_point=9)
+    assert readable(log) == list(range(9))
+    assert log.segments[0].size == 8 * BATCH_BYTES
+
+
+def test_a_truncation_that_a_crash_undid_leaves_no_offset_twice() -> None:
+    files = MemoryFiles()
+    truncated_and_rolled(files)
+    files.crash(keep_names=True)
+    # The recovery point was written after the truncation, so only what follows it is scanned.
+    log = reopen(files, recovery_point=8)
+    assert readable(log) == list(range(8))
+    append(log, sized(BATCH_BYTES))
+    assert readable(log) == list(range(9))
