@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
+
+from penstock.cli.options import log_format_option, log_level_option, pairs
+
+if TYPE_CHECKING:
+    from penstock.server.node import Node
+
+ADMIN_LISTENER = "penstock.admin.listener"
 
 
 @click.command()
@@ -17,13 +25,12 @@ import click
 )
 @click.option("--ephemeral", is_flag=True, help="Keep data in a temporary folder that goes when the node stops.")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="warning")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
+@log_level_option("warning")
+@log_format_option
 def dev(
     port: int, data_dir: str | None, ephemeral: bool, configs: tuple[str, ...], log_level: str, log_format: str
 ) -> None:
     """Run a node on 127.0.0.1 with nothing to set up. Ctrl-C stops it cleanly."""
-    from penstock.cli.output import pairs
     from penstock.server.launch import dev_node, serve
     from penstock.server.logs import configure
 
@@ -34,20 +41,39 @@ def dev(
         if ephemeral:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-dev-"))
         directory = data_dir or ".penstock"
-        overrides = pairs(configs)
+        overrides = _with_free_admin_port(directory, port, pairs(configs))
 
         serve(
             lambda: dev_node(directory, port=port, overrides=overrides),
-            lambda node: _announce(node.port, node.admin_port, directory, ephemeral),
+            lambda node: _announce(node, directory, ephemeral),
         )
 
 
-def _announce(port: int, admin_port: int, directory: str, ephemeral: bool) -> None:
-    address = f"127.0.0.1:{port}"
+def _with_free_admin_port(directory: str, port: int, overrides: dict[str, str]) -> dict[str, str]:
+    """Nobody chose the admin port of a node for development, so a taken one is no reason not to start."""
+    from penstock.server.launch import dev_properties
+
+    if ADMIN_LISTENER in overrides:
+        return overrides
+    host, _, admin_port = dev_properties(directory, port=port, overrides={})[ADMIN_LISTENER].rpartition(":")
+    return overrides if _is_free(host, int(admin_port)) else {**overrides, ADMIN_LISTENER: f"{host}:0"}
+
+
+def _is_free(host: str, port: int) -> bool:
+    import socket
+
+    try:
+        socket.create_server((host, port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _announce(node: Node, directory: str, ephemeral: bool) -> None:
+    address = f"127.0.0.1:{node.port}"
     click.echo("Penstock is ready.")
     click.echo(f"  bootstrap   {address}")
-    if admin_port:
-        click.echo(f"  metrics     http://127.0.0.1:{admin_port}/metrics")
+    if node.admin_port:
+        click.echo(f"  metrics     http://127.0.0.1:{node.admin_port}/metrics")
     click.echo(f"  data        {directory}{' (gone when the node stops)' if ephemeral else ''}")
     click.echo(f"  try         penstock topic create clicks -p 6 -b {address}")
-    click.get_text_stream("stdout").flush()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from typing import Any
+from typing import NoReturn
 
 import click
 
 import penstock
+from penstock.cli.failures import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, explain
 
 COMMANDS = {
     "dev": ("penstock.cli.dev:dev", "Run a node on this machine, with nothing to set up."),
@@ -42,26 +44,25 @@ def cli() -> None:
     """Penstock: a Kafka-compatible event-streaming platform that installs with pip."""
 
 
-def main(arguments: list[str] | None = None) -> Any:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and turns what went wrong into a sentence and an exit code."""
-    from penstock.cli.output import explain
-
     try:
-        return cli.main(args=arguments, prog_name="penstock", standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("stopped", err=True)
-        sys.exit(130)
-    except click.exceptions.Exit as leaving:
-        sys.exit(leaving.exit_code)
+        code = cli.main(args=arguments, prog_name="penstock", standalone_mode=False)
+    except click.exceptions.Abort as aborted:
+        interrupted = isinstance(aborted.__cause__, KeyboardInterrupt)
+        click.echo("penstock: stopped" if interrupted else "penstock: nothing was changed", err=True)
+        sys.exit(INTERRUPTED if interrupted else FAILED)
     except click.ClickException as wrong:
         wrong.show()
         sys.exit(wrong.exit_code)
     except Exception as failure:
-        code, words = explain(failure)
-        if words is None:
+        if os.environ.get(TRACEBACK_VARIABLE) == "1":
             raise
+        code, words = explain(failure)
         click.echo(f"penstock: {words}", err=True)
         sys.exit(code)
+    # Our commands return nothing; click returns the code of a command that left early, such as --help.
+    sys.exit(code or 0)
 
 
 if __name__ == "__main__":

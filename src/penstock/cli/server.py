@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.output import format_option, show, table
+from penstock.cli.options import format_option, log_format_option, log_level_option
+from penstock.cli.output import show, table
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
@@ -16,7 +17,8 @@ config_option = click.option(
     "path",
     type=click.Path(exists=True, dir_okay=False),
     required=True,
-    help="Kafka's server.properties, or TOML with quoted property names.",
+    metavar="FILE",
+    help="Kafka's server.properties, or TOML with quoted property names when FILE ends in .toml.",
 )
 
 
@@ -26,15 +28,24 @@ def server() -> None:
 
 
 def _load(path: str) -> BrokerSettings:
+    """The settings in a file; what is wrong with it is told under the file's name, all at once."""
+    from penstock.model.config import BadSettings
+    from penstock.model.errors import PenstockError
     from penstock.server.launch import load_settings
 
-    return load_settings(path)
+    try:
+        return load_settings(path)
+    except UnicodeDecodeError as broken:
+        raise PenstockError(f"{path} is not UTF-8 text: {broken.reason} at byte {broken.start}") from None
+    except BadSettings as bad:
+        count = f"{len(bad.problems)} problems" if len(bad.problems) > 1 else "a problem"
+        raise PenstockError("\n".join([f"{path} has {count}:", *bad.problems])) from None
 
 
 @server.command()
 @config_option
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
+@log_level_option("info")
+@log_format_option
 def start(path: str, log_level: str, log_format: str) -> None:
     """Run the node that FILE describes. SIGTERM and Ctrl-C stop it cleanly."""
     from penstock.server.launch import configured_node, serve
@@ -54,7 +65,7 @@ def start(path: str, log_level: str, log_format: str) -> None:
 @click.option("-t", "--cluster-id", help="22 characters of base64url; a new one if not given.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
 def format_(path: str, cluster_id: str | None, ignore_formatted: bool) -> None:
-    """Prepare the log directories of a new node."""
+    """Prepare the log directories of a new node. Prints the cluster id."""
     from penstock.server.launch import format_node
 
     formatted = format_node(_load(path), cluster_id, ignore_formatted=ignore_formatted)
@@ -87,14 +98,11 @@ def print_(path: str, everything: bool, style: str) -> None:
 @config_option
 @format_option
 def lint(path: str, style: str) -> None:
-    """Name the properties of a file that have no effect here. Unknown names are errors."""
+    """Name the properties of a file that have no effect here. Mistakes are errors, all of them named."""
     from penstock.server.launch import idle_properties
 
     idle = idle_properties(_load(path))
-    show(
-        [{"name": name, "why": why} for name, why in idle],
-        style,
-        "\n".join(f"{name}: {why}" for name, why in idle),
-    )
+    data = [{"name": name, "why": why} for name, why in idle]
+    show(data, style, "\n".join(f"{name}: {why}" for name, why in idle))
     if not idle:
         click.echo("every property in the file has an effect", err=True)

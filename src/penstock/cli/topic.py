@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from penstock.cli.output import bootstrap_option, format_option, pairs, show, table
+from penstock.cli.options import bootstrap_option, format_option, pairs
+from penstock.cli.output import show, table
 
 if TYPE_CHECKING:
     from penstock.client.admin import TopicAdmin, TopicInfo
 
 T = TypeVar("T")
+
+EVERYTHING = -1
+"""Trimming to here moves the log start to the high watermark."""
 
 
 @click.group()
@@ -23,17 +26,21 @@ def topic() -> None:
 
 
 def _run(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:
+    import asyncio
+
     from penstock.client.admin import TopicAdmin
     from penstock.client.cluster_view import ClusterView, default_client_id
 
-    async def main() -> T:
-        async with ClusterView(bootstrap, client_id=default_client_id()) as view:
-            return await work(TopicAdmin(view))
-
     try:
-        return asyncio.run(main())
+        view = ClusterView(bootstrap, client_id=default_client_id())
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint="--bootstrap") from None
+
+    async def main() -> T:
+        async with view:
+            return await work(TopicAdmin(view))
+
+    return asyncio.run(main())
 
 
 @topic.command("list")
@@ -53,9 +60,11 @@ def list_topics(internal: bool, style: str, bootstrap: str) -> None:
 @topic.command()
 @click.argument("name")
 @click.option(
-    "-p", "--partitions", type=int, default=-1, help="Number of partitions; the broker's default if not given."
+    "-p", "--partitions", type=click.IntRange(min=1), help="Number of partitions; the broker's default if not given."
 )
-@click.option("-r", "--replicas", type=int, default=-1, help="Replicas of each; the broker's default if not given.")
+@click.option(
+    "-r", "--replicas", type=click.IntRange(min=1), help="Replicas of each; the broker's default if not given."
+)
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic config; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed when the topic is there already.")
 @click.option("--dry-run", is_flag=True, help="Check everything, create nothing.")
@@ -63,8 +72,8 @@ def list_topics(internal: bool, style: str, bootstrap: str) -> None:
 @bootstrap_option
 def create(
     name: str,
-    partitions: int,
-    replicas: int,
+    partitions: int | None,
+    replicas: int | None,
     configs: tuple[str, ...],
     if_not_exists: bool,
     dry_run: bool,
@@ -75,16 +84,24 @@ def create(
     from penstock.model.errors import TOPIC_ALREADY_EXISTS, Refused
 
     settings = pairs(configs)
-    try:
-        made = _run(bootstrap, lambda admin: admin.create(name, partitions, replicas, settings, validate_only=dry_run))
-    except Refused as refusal:
-        if refusal.error is TOPIC_ALREADY_EXISTS and if_not_exists:
-            click.echo(f"{name} is there already", err=True)
-            return
-        raise
-    show({"name": name, "id": made, "dry_run": dry_run}, style, "")
-    if style == "text":
-        click.echo(f"{name} could be created" if dry_run else f"created {name}", err=True)
+
+    async def work(admin: TopicAdmin) -> tuple[str, bool]:
+        """(id of the topic, whether it is new)"""
+        try:
+            return await admin.create(name, partitions, replicas, settings, validate_only=dry_run), True
+        except Refused as refusal:
+            if refusal.error is not TOPIC_ALREADY_EXISTS or not if_not_exists:
+                raise
+            (found,) = await admin.describe([name], offsets=False)
+            return found.id, False
+
+    topic_id, new = _run(bootstrap, work)
+    created = new and not dry_run
+    show({"name": name, "id": topic_id if created or not new else None, "created": created}, style, "")
+    if not new:
+        click.echo(f"{name} is there already", err=True)
+    else:
+        click.echo(f"created {name}" if created else f"{name} could be created", err=True)
 
 
 @topic.command()
@@ -137,14 +154,16 @@ def delete(names: tuple[str, ...], yes: bool, bootstrap: str) -> None:
     async def work(admin: TopicAdmin) -> None:
         for name in names:
             await admin.delete(name)
+            click.echo(f"deleted {name}", err=True)
 
     _run(bootstrap, work)
-    click.echo(f"deleted {', '.join(names)}", err=True)
 
 
 @topic.command("add-partitions")
 @click.argument("name")
-@click.option("-p", "--partitions", "total", type=int, required=True, help="The new total number of partitions.")
+@click.option(
+    "-p", "--partitions", "total", type=click.IntRange(min=1), required=True, help="The new total number of partitions."
+)
 @bootstrap_option
 def add_partitions(name: str, total: int, bootstrap: str) -> None:
     """Raise the number of partitions of NAME. Keys may then map to other partitions than before."""
@@ -154,15 +173,19 @@ def add_partitions(name: str, total: int, bootstrap: str) -> None:
 
 @topic.command()
 @click.argument("name")
-@click.option("-o", "--before", type=int, default=-1, help="Delete records before this offset; all if not given.")
-@click.option("-p", "--partition", "chosen", type=int, multiple=True, help="Only this partition; repeatable.")
+@click.option(
+    "-o", "--before", type=click.IntRange(min=0), help="Delete records before this offset; all records if not given."
+)
+@click.option(
+    "-p", "--partition", "chosen", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeatable."
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @format_option
 @bootstrap_option
-def trim(name: str, before: int, chosen: tuple[int, ...], yes: bool, style: str, bootstrap: str) -> None:
+def trim(name: str, before: int | None, chosen: tuple[int, ...], yes: bool, style: str, bootstrap: str) -> None:
     """Delete the oldest records of NAME by moving its log start."""
     if not yes:
-        what = "every record" if before < 0 else f"the records before offset {before}"
+        what = "every record" if before is None else f"the records before offset {before}"
         click.confirm(f"Delete {what} of {name}?", abort=True, err=True)
 
     async def work(admin: TopicAdmin) -> dict[int, int]:
@@ -170,7 +193,7 @@ def trim(name: str, before: int, chosen: tuple[int, ...], yes: bool, style: str,
         if not partitions:
             (found,) = await admin.describe([name], offsets=False)
             partitions = tuple(p.partition for p in found.partitions)
-        return await admin.trim(name, dict.fromkeys(partitions, before))
+        return await admin.trim(name, dict.fromkeys(partitions, EVERYTHING if before is None else before))
 
     starts = _run(bootstrap, work)
     data = [{"partition": index, "start": start} for index, start in sorted(starts.items())]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import NONE, Refused, error_of
+from penstock.model.errors import NONE, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, Refused, error_of
 from penstock.model.ids import uuid_text
 from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.metadata import MetadataResponse
 
 TOPIC_RESOURCE = 2
+BROKER_DEFAULT = -1
 SET, DELETE = 0, 1
 LATEST, EARLIEST = -1, -2
 _TOPIC_SOURCE = 1
+_ABSENT = (UNKNOWN_TOPIC_OR_PARTITION.code, UNKNOWN_TOPIC_ID.code)
 
 
 @dataclass(slots=True)
@@ -66,11 +68,10 @@ class TopicAdmin:
 
     async def describe(self, names: Sequence[str], *, offsets: bool = True) -> list[TopicInfo]:
         """Topics with partitions, changed configs and, if asked for, the ends of their logs."""
-        reply = await self._view.metadata(list(names))
-        topics = []
-        for found in reply.topics:
-            _check(found.error_code, None, f"topic {found.name!r}")
-            topics.append(_topic(found))
+        replies = {found.name: found for found in (await self._view.metadata(list(names))).topics}
+        for name in names:
+            _check(replies[name].error_code, None, f"topic {name!r}")
+        topics = [_topic(replies[name]) for name in names]
         for topic in topics:
             topic.configs = await self.changed_configs(topic.name)
             if offsets:
@@ -78,14 +79,23 @@ class TopicAdmin:
         return topics
 
     async def create(
-        self, name: str, partitions: int, replication: int, configs: Mapping[str, str], *, validate_only: bool = False
+        self,
+        name: str,
+        partitions: int | None = None,
+        replication: int | None = None,
+        configs: Mapping[str, str] | None = None,
+        *,
+        validate_only: bool = False,
     ) -> str:
-        """Creates a topic and answers its id; -1 for partitions or replication means the broker's default."""
+        """Creates a topic and answers its id; None for partitions or replication means the broker's default."""
         wanted = CreateTopicsRequest.CreatableTopic(
             name=name,
-            num_partitions=partitions,
-            replication_factor=replication,
-            configs=[CreateTopicsRequest.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+            num_partitions=BROKER_DEFAULT if partitions is None else partitions,
+            replication_factor=BROKER_DEFAULT if replication is None else replication,
+            configs=[
+                CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
+                for key, value in (configs or {}).items()
+            ],
         )
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=self._timeout_ms, validate_only=validate_only)
         (made,) = (await self._view.ask_any(request)).topics
@@ -132,27 +142,27 @@ class TopicAdmin:
         return {entry.name: entry.value or "" for entry in found.configs if entry.config_source == _TOPIC_SOURCE}
 
     async def trim(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
-        """Deletes the records before the given offset of each partition (-1: all); answers the new log starts."""
-        reply = await self._view.metadata([name])
-        _check(reply.topics[0].error_code, None, f"topic {name!r}")
-        leaders = {p.partition_index: p.leader_id for p in reply.topics[0].partitions}
+        """Deletes the records before the given offset of each partition (-1: all); answers the new log starts.
+
+        Nothing is deleted when one of the partitions does not exist.
+        """
+        (found,) = (await self._view.metadata([name])).topics
+        _check(found.error_code, None, f"topic {name!r}")
+        leaders = {p.partition_index: p.leader_id for p in found.partitions}
+        for index in sorted(set(before) - set(leaders)):
+            _check(UNKNOWN_TOPIC_OR_PARTITION.code, None, f"partition {index} of topic {name!r}")
         starts: dict[int, int] = {}
-        for node in sorted(set(leaders.values())):
+        for node in sorted({leaders[index] for index in before}):
             wanted = [
                 DeleteRecordsRequest.DeleteRecordsPartition(partition_index=index, offset=offset)
                 for index, offset in before.items()
-                if leaders.get(index) == node
+                if leaders[index] == node
             ]
-            if not wanted:
-                continue
             topic = DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=wanted)
             reply = await self._view.ask(node, DeleteRecordsRequest(topics=[topic], timeout_ms=self._timeout_ms))
             for result in reply.topics[0].partitions:
-                _check(result.error_code, None, f"{name}-{result.partition_index}")
+                _check(result.error_code, None, f"trimming partition {result.partition_index} of topic {name!r}")
                 starts[result.partition_index] = result.low_watermark
-        unknown = sorted(set(before) - set(starts))
-        if unknown:
-            _check(3, f"topic {name!r} has no partition {unknown[0]}", name)
         return starts
 
     async def _fill_ends(self, topic: TopicInfo) -> None:
@@ -182,5 +192,10 @@ def _topic(found: MetadataResponse.MetadataResponseTopic) -> TopicInfo:
 
 
 def _check(code: int, words: str | None, what: str) -> None:
-    if code != NONE.code:
-        raise Refused(error_of(code), words or what)
+    """Raises what a broker refused, in its own words if it has any that say more than the code."""
+    if code == NONE.code:
+        return
+    if code in _ABSENT:
+        # Brokers word this as "this server does not host this topic-partition", which leaves out which.
+        raise Refused(error_of(code), f"{what} does not exist")
+    raise Refused(error_of(code), words or f"{what} was refused")

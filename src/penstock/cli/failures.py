@@ -1,0 +1,86 @@
+"""What went wrong, as a sentence for people and an exit code for scripts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import TYPE_CHECKING
+
+from penstock.model.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    RESOURCE_NOT_FOUND,
+    TOPIC_AUTHORIZATION_FAILED,
+    TOPIC_DELETION_DISABLED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    PenstockError,
+    Refused,
+)
+
+if TYPE_CHECKING:
+    from penstock.transport.dial import Unreachable
+
+OK, FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, UNREACHABLE, UNHEALTHY = 0, 1, 2, 3, 4, 5, 10
+INTERRUPTED = 130
+"""What shells expect of a command that Ctrl-C ended."""
+
+TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
+
+_PLAIN = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
+_NOT_FOUND = {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, RESOURCE_NOT_FOUND}
+_NOT_ALLOWED = {
+    TOPIC_AUTHORIZATION_FAILED,
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_DELETION_DISABLED,
+}
+
+
+def explain(failure: Exception) -> tuple[int, str]:
+    """(exit code, what to say). Anything unforeseen is called our bug, with the way to its traceback."""
+    if isinstance(failure, Refused):
+        return _refusal_code(failure), _refusal(failure)
+    # The transport is imported only when something failed: it is there already if a broker was asked.
+    from penstock.transport.dial import LinkError, Unreachable, Unsupported
+
+    if isinstance(failure, Unreachable):
+        return UNREACHABLE, _unreachable(failure)
+    if isinstance(failure, LinkError):
+        return FAILED if isinstance(failure, Unsupported) else UNREACHABLE, str(failure)
+    if isinstance(failure, PenstockError):
+        return FAILED, "\n  ".join(str(failure).splitlines())
+    if isinstance(failure, OSError):
+        return FAILED, _system(failure)
+    bug = f"{type(failure).__name__}: {failure}"
+    return FAILED, f"this is a bug in penstock: {bug}\nRun it again with {TRACEBACK_VARIABLE}=1 to see where."
+
+
+def _refusal_code(refusal: Refused) -> int:
+    if refusal.error in _NOT_FOUND:
+        return NOT_FOUND
+    return NOT_ALLOWED if refusal.error in _NOT_ALLOWED else FAILED
+
+
+def _refusal(refusal: Refused) -> str:
+    """The broker's sentence first; its code stays, because that is what one searches for."""
+    return f"{refusal.why} ({refusal.error.name})" if refusal.why else refusal.error.name
+
+
+def _unreachable(failure: Unreachable) -> str:
+    cause = failure.__cause__
+    why = failure.why
+    if isinstance(cause, OSError) and cause.errno in _PLAIN:
+        # asyncio words a refused connection as a tuple of its address; the system's own word is enough.
+        why = os.strerror(cause.errno).lower()
+    where = f"{failure.host}:{failure.port}"
+    return f"no broker answers at {where}: {why}. Is one running there? `penstock dev` starts one."
+
+
+def _system(failure: OSError) -> str:
+    """`[Errno 98]` helps nobody, nor does asyncio's second telling of the address."""
+    words = failure.strerror or str(failure)
+    if failure.filename is not None:
+        words = f"{failure.filename}: {words}"
+    return re.sub(r" \(while attempting to bind on address .*\)$", "", words)

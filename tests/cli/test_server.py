@@ -1,0 +1,166 @@
+"""`penstock server …`: from a configuration file to a node, and what is said about files that are wrong."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Running, penstock
+from tests.compat.processes import free_ports
+
+ConfigFile = Callable[..., Path]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> ConfigFile:
+    """Writes a server.properties for a single node: `config(**{"num.partitions": "3"})`; None leaves a line out."""
+
+    def write(name: str = "server.properties", **changes: str | None) -> Path:
+        port, controller_port, admin_port = free_ports(3)
+        properties = {
+            "node.id": "1",
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+            "log.dirs": str(tmp_path / "data"),
+            "penstock.admin.listener": f"127.0.0.1:{admin_port}",
+            **changes,
+        }
+        given = {key: value for key, value in properties.items() if value is not None}
+        line = '"{}" = "{}"\n' if name.endswith(".toml") else "{}={}\n"
+        path = tmp_path / name
+        path.write_text("".join(line.format(key, value) for key, value in given.items()))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["server.properties", "server.toml"])
+def test_a_formatted_node_starts_serves_and_stops(config: ConfigFile, tmp_path: Path, name: str) -> None:
+    path = config(name, **{"num.partitions": "3"})
+    formatted = penstock("server", "format", "--config", path)
+    assert formatted.code == 0
+    assert len(formatted.out.strip()) == 22
+    assert formatted.err == f"formatted {tmp_path / 'data'}\n"
+    with Running("server", "start", "--config", path, log=tmp_path / "log") as node:
+        address = node.wait_to_say(r"node 1 is ready on (127\.0\.0\.1:\d+)")[1]
+        assert penstock("topic", "create", "t", "-b", address).code == 0
+        (found,) = penstock("topic", "list", "--format", "json", "-b", address).data
+        assert found["partitions"] == 3
+        assert node.stop() == 0
+        assert "Traceback" not in node.words
+
+
+def test_a_directory_that_was_not_formatted_says_what_to_run(config: ConfigFile) -> None:
+    said = penstock("server", "start", "--config", config())
+    assert said.code == 1
+    assert "penstock server format --config" in said.err
+
+
+def test_formatting_twice_is_refused_unless_it_was_foreseen(config: ConfigFile) -> None:
+    path = config()
+    cluster_id = penstock("server", "format", "--config", path).out
+    again = penstock("server", "format", "--config", path)
+    assert (again.code, again.out) == (1, "")
+    assert "--ignore-formatted" in again.err
+    assert penstock("server", "format", "--config", path, "--ignore-formatted").out == cluster_id
+
+
+def test_a_cluster_id_may_be_given(config: ConfigFile) -> None:
+    said = penstock("server", "format", "--config", config(), "-t", "4L6g3nShT-eMCtK--X86sw")
+    assert said.out == "4L6g3nShT-eMCtK--X86sw\n"
+
+
+def test_a_taken_port_is_named(config: ConfigFile) -> None:
+    path = config()
+    penstock("server", "format", "--config", path)
+    port = path.read_text().partition("PLAINTEXT://127.0.0.1:")[2].partition(",")[0]
+    with socket.create_server(("127.0.0.1", int(port))):
+        said = penstock("server", "start", "--config", path)
+    assert said.code == 1
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in said.err
+
+
+def test_a_taken_admin_port_is_named_too(config: ConfigFile) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        admin = f"127.0.0.1:{taken.getsockname()[1]}"
+        path = config(**{"penstock.admin.listener": admin})
+        penstock("server", "format", "--config", path)
+        said = penstock("server", "start", "--config", path)
+    assert said.code == 1
+    assert f"cannot listen on {admin}: Address already in use" in said.err
+
+
+@pytest.mark.parametrize("command", [("start",), ("format",), ("config", "print"), ("config", "lint")])
+def test_every_problem_of_a_file_is_named_at_once(config: ConfigFile, command: tuple[str, ...]) -> None:
+    path = config(**{"log.segment.byte": "1", "num.partitions": "many", "node.id": None})
+    said = penstock("server", *command, "--config", path)
+    assert (said.code, said.out) == (1, "")
+    assert f"{path} has 3 problems:" in said.err
+    assert "log.segment.byte is not a property; did you mean log.segment.bytes?" in said.err
+    assert "num.partitions" in said.err
+    assert "node.id must be set" in said.err
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    said = penstock("server", "start", "--config", tmp_path / "absent")
+    assert said.code == 2
+    assert "does not exist" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "hint"),
+    [("a.toml", b"= nonsense", "a.toml"), ("b.properties", b"node.id=\xff", "UTF-8"), ("c.properties", b"", "node.id")],
+)
+def test_a_file_that_cannot_be_read_is_explained(tmp_path: Path, name: str, content: bytes, hint: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    said = penstock("server", "config", "lint", "--config", tmp_path / name)
+    assert (said.code, said.out) == (1, "")
+    assert hint in said.err
+
+
+def test_print_shows_what_the_file_sets_or_everything(config: ConfigFile) -> None:
+    path = config(**{"log.retention.hours": "5"})
+    given = penstock("server", "config", "print", "--config", path, "--format", "json").data
+    assert given["log.retention.hours"] == "5"
+    assert "log.segment.bytes" not in given
+    everything = penstock("server", "config", "print", "--config", path, "--all", "--format", "json").data
+    assert everything["log.segment.bytes"] == str(1 << 30)
+    text = penstock("server", "config", "print", "--config", path).out
+    assert [line.split() for line in text.splitlines() if line.startswith("log.retention")] == [
+        ["log.retention.hours", "5", "file"]
+    ]
+
+
+def test_secrets_are_not_printed(config: ConfigFile) -> None:
+    path = config(**{"ssl.keystore.password": "geheim"})
+    said = penstock("server", "config", "print", "--config", path)
+    assert said.code == 0
+    assert "ssl.keystore.password" in said.out
+    assert "geheim" not in said.out + said.err
+
+
+def test_lint_names_what_has_no_effect(config: ConfigFile) -> None:
+    path = config(**{"num.io.threads": "8"})
+    assert penstock("server", "config", "lint", "--config", path, "--format", "json").data == [
+        {"name": "num.io.threads", "why": "has no meaning here"}
+    ]
+    assert "num.io.threads: has no meaning here" in penstock("server", "config", "lint", "--config", path).out
+
+
+def test_lint_of_a_file_where_everything_counts_has_no_data(config: ConfigFile) -> None:
+    said = penstock("server", "config", "lint", "--config", config())
+    assert said == (0, "", "every property in the file has an effect\n")
+
+
+def test_log_lines_may_be_json(config: ConfigFile, tmp_path: Path) -> None:
+    path = config()
+    penstock("server", "format", "--config", path)
+    with Running("server", "start", "--config", path, "--log-format", "json", log=tmp_path / "log") as node:
+        node.wait_to_say(r'\{"time": "[^"]+Z", "level": "INFO", "logger": "penstock\.[^"]+", "message": "listening on')
+        node.wait_to_say("is ready on")
+        assert node.stop() == 0

@@ -1,0 +1,89 @@
+"""Topic administration against a broker in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.client.admin import TopicAdmin
+from penstock.client.cluster_view import ClusterView
+from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION, PenstockError, Refused
+from penstock.testing import EmbeddedBroker, broker
+from penstock.transport.dial import Unreachable
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[EmbeddedBroker]:
+    with broker() as running:
+        yield running
+
+
+def administer(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        async with ClusterView(bootstrap) as view:
+            return await work(TopicAdmin(view))
+
+    return asyncio.run(main())
+
+
+def test_what_is_created_is_described(node: EmbeddedBroker) -> None:
+    async def work(admin: TopicAdmin) -> Any:
+        topic_id = await admin.create("t", 3, configs={"retention.ms": "5"})
+        (found,) = await admin.describe(["t"])
+        return topic_id, found
+
+    topic_id, found = administer(node.bootstrap_servers, work)
+    assert (found.name, found.id, found.internal, found.replication) == ("t", topic_id, False, 1)
+    assert found.configs == {"retention.ms": "5"}
+    assert [(p.partition, p.leader, p.start, p.end) for p in found.partitions] == [
+        (0, 1, 0, 0),
+        (1, 1, 0, 0),
+        (2, 1, 0, 0),
+    ]
+
+
+def test_descriptions_come_in_the_order_of_the_names(node: EmbeddedBroker) -> None:
+    async def work(admin: TopicAdmin) -> Any:
+        for name in ("b", "a", "c"):
+            await admin.create(name)
+        return [found.name for found in await admin.describe(["c", "a", "b"], offsets=False)]
+
+    assert administer(node.bootstrap_servers, work) == ["c", "a", "b"]
+
+
+def test_a_refusal_carries_the_code_and_names_what_it_is_about(node: EmbeddedBroker) -> None:
+    with pytest.raises(Refused, match="topic 'absent' does not exist") as refused:
+        administer(node.bootstrap_servers, lambda admin: admin.describe(["absent"]))
+    assert refused.value.error is UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_the_next_bootstrap_address_is_asked_when_the_first_is_silent(node: EmbeddedBroker) -> None:
+    both = f"127.0.0.1:1,{node.bootstrap_servers}"
+    assert isinstance(administer(both, lambda admin: admin.topics()), list)
+
+
+def test_when_nobody_answers_the_first_address_is_blamed() -> None:
+    with pytest.raises(Unreachable) as failed:
+        administer("127.0.0.1:1,127.0.0.1:2", lambda admin: admin.topics())
+    assert failed.value.port == 1
+
+
+def test_a_broker_that_nobody_knows_is_named(node: EmbeddedBroker) -> None:
+    async def main() -> None:
+        async with ClusterView(node.bootstrap_servers) as view:
+            await view.ask(7, object())
+
+    with pytest.raises(PenstockError, match="broker 7 is not in the cluster"):
+        asyncio.run(main())
+
+
+def test_a_view_outlives_a_restart_of_its_broker(node: EmbeddedBroker) -> None:
+    async def work(admin: TopicAdmin) -> Any:
+        await admin.create("kept")
+        await asyncio.to_thread(node.restart)
+        return [found.name for found in await admin.topics()]
+
+    assert "kept" in administer(node.bootstrap_servers, work)
