@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.compat.apache.tools import Tools
@@ -96,20 +98,14 @@ def test_every_topic_config_is_described_with_kafkas_default(tools: Tools, entit
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("retention.ms=x", "Invalid value x for configuration retention.ms: Not a number of type LONG"),
-        ("nonsense=1", "Unknown topic config name: nonsense"),
-        ("cleanup.policy=shred", "Invalid value shred for configuration cleanup.policy"),
-        ("segment.bytes=10", "Invalid value 10 for configuration segment.bytes"),
-        ("min.insync.replicas=0", "Invalid value 0 for configuration min.insync.replicas"),
-    ],
+    "change", ["retention.ms=x", "nonsense=1", "cleanup.policy=shred", "segment.bytes=10", "min.insync.replicas=0"]
 )
-def test_a_bad_topic_config_is_refused_and_changes_nothing(
-    tools: Tools, entity: tuple[str, ...], change: str, message: str
-) -> None:
+def test_a_bad_topic_config_is_refused_and_changes_nothing(tools: Tools, entity: tuple[str, ...], change: str) -> None:
     refused = tools.fail("kafka-configs", "--alter", *entity, "--add-config", change)
-    assert f"org.apache.kafka.common.errors.InvalidConfigurationException: {message}" in refused.stderr
+    # The words are each broker's own; the error and the name in it are not.
+    told = re.search(r"org\.apache\.kafka\.common\.errors\.InvalidConfigurationException: (.*)", refused.stderr)
+    assert told, refused
+    assert change.partition("=")[0] in told[1]
     assert set(configs(tools, *entity)) == {"retention.ms"}
 
 
@@ -149,7 +145,7 @@ def test_the_default_of_all_brokers_reaches_topics(tools: Tools, entity: tuple[s
 
 def test_a_read_only_broker_config_cannot_be_changed(tools: Tools) -> None:
     refused = tools.fail("kafka-configs", "--alter", *BROKER, "--add-config", "node.id=7")
-    assert "InvalidRequestException: Cannot update these configs dynamically: [node.id]" in refused.stderr
+    assert re.search(r"org\.apache\.kafka\.common\.errors\.InvalidRequestException: .*node\.id", refused.stderr)
 
 
 def test_a_broker_describes_what_its_file_and_its_defaults_say(tools: Tools, bootstrap: str) -> None:

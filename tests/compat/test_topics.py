@@ -47,7 +47,7 @@ def test_a_manual_assignment_sets_the_number_of_partitions(tools: Tools, topic: 
 def test_an_existing_topic_is_not_created_again(tools: Tools, topic: str) -> None:
     tools.run("kafka-topics", "--create", "--topic", topic)
     again = tools.fail("kafka-topics", "--create", "--topic", topic)
-    assert again.lines() == [f"Error while executing topic command : Topic '{topic}' already exists."]
+    assert "org.apache.kafka.common.errors.TopicExistsException" in again.stderr
     assert tools.run("kafka-topics", "--create", "--topic", topic, "--if-not-exists").lines() == []
 
 
@@ -71,7 +71,7 @@ def test_partitions_grow_and_never_shrink(tools: Tools, topic: str) -> None:
     assert "PartitionCount: 5" in describe(tools, topic)[0]
     assert len(describe(tools, topic)) == 6
     refused = tools.fail("kafka-topics", "--alter", "--topic", topic, "--partitions", "2")
-    assert f"The topic {topic} currently has 5 partition(s); 2 would not be an increase." in refused.stdout
+    assert "org.apache.kafka.common.errors.InvalidPartitionsException" in refused.stderr
 
 
 def test_healthy_topics_are_in_none_of_the_filters(tools: Tools, topic: str) -> None:
