@@ -26,7 +26,7 @@ class Interest:
 
     __slots__ = (
         "hosted", "last_fetched_epoch", "leader_epoch", "log_start", "max_bytes", "offset", "partition",
-        "sent_high_watermark", "sent_log_start", "session", "told_error", "topic", "topic_id",
+        "sent_high_watermark", "sent_log_start", "session", "topic", "topic_id", "unknown", "unread", "watched",
     )  # fmt: skip
 
     def __init__(self, session: FetchSession, topic: str, topic_id: Uuid, partition: int) -> None:
@@ -35,7 +35,9 @@ class Interest:
         self.offset = self.max_bytes = 0
         self.leader_epoch = self.last_fetched_epoch = self.log_start = -1
         self.sent_high_watermark = self.sent_log_start = -1
-        self.told_error = 0
+        self.watched = False  # somebody wants to be told when the partition moves
+        self.unknown = False  # there was no such partition when it was last looked for
+        self.unread = False  # there was more to read than the last look had room for
 
     def ask(self, wanted: Any) -> None:
         """Takes the fetch position of a request's partition."""
@@ -128,6 +130,7 @@ class FetchSessions:
         return session, evicted
 
     def close(self, session_id: int) -> FetchSession | None:
+        """Ends a session; None when there was none of that id."""
         return self._sessions.pop(session_id, None)
 
     def _evictable(self, privileged: bool, now: Millis) -> FetchSession | None:

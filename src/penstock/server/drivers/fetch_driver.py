@@ -17,6 +17,8 @@ from penstock.model.errors import (
     NONE,
     OFFSET_OUT_OF_RANGE,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_COMPRESSION_TYPE,
     ErrorCode,
     Refused,
@@ -34,10 +36,15 @@ if TYPE_CHECKING:
     from penstock.server.drivers.partition_driver import PartitionDriver
     from penstock.storage.log import Log
 
+_GONE_MAX = 1_000
 _READ_COMMITTED = 1
 _ZSTD_SINCE = 10
 _FOLLOWERS_SERVE_SINCE = 11
 _BY_ID_SINCE = 13
+
+# Nobody can say when these end, so they are told with the next reply and do not hurry it. A client that was answered
+# at once would ask again at once.
+_PATIENT = frozenset(error.code for error in (TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION))
 
 
 class Ask:
@@ -55,9 +62,8 @@ class Ask:
         self.full = request.session_epoch in (FULL, FINAL)
         self.min_bytes, self.max_bytes = request.min_bytes, request.max_bytes
         self.read_committed = request.isolation_level == _READ_COMMITTED
-        state = request.replica_state
-        self.replica = NodeId(state.replica_id if state.replica_id >= 0 else request.replica_id)
-        self.replica_epoch = state.replica_epoch
+        self.replica = _replica_of(request)
+        self.replica_epoch = request.replica_state.replica_epoch
         self.future: asyncio.Future[FetchResponse] | None = None
         self.deadline = 0.0
         self.scheduled = False
@@ -89,7 +95,7 @@ class FetchDriver:
         ask = Ask(request, version, session, allowed)
         ask.max_bytes = min(ask.max_bytes, self._max_bytes())
         reply, size, settled = self._collect(ask)
-        if settled or size >= ask.min_bytes or request.max_wait_ms <= 0 or not session.interests:
+        if settled or size >= ask.min_bytes or request.max_wait_ms <= 0 or _all_unknown(session):
             return self._finish(ask, reply)
         return self._park(ask, request.max_wait_ms)
 
@@ -121,7 +127,7 @@ class FetchDriver:
         else:
             if request.session_id:
                 self._drop(self._sessions.close(request.session_id))
-            privileged = request.replica_id >= 0
+            privileged = _replica_of(request) >= 0
             if request.session_epoch == FULL:
                 session, evicted = self._sessions.open(by_id=by_id, privileged=privileged, now=now)
                 self._drop(evicted)
@@ -133,6 +139,10 @@ class FetchDriver:
                 self._partitions.watch(interest)
         for interest in gone:
             self._partitions.unwatch(interest)
+        if session.id and not session.interests and request.session_epoch != FULL:
+            # Everything was forgotten: the session ends, and the fetcher is told so by the id 0.
+            self._sessions.close(session.id)
+            session.id = 0
         return session
 
     def _drop(self, session: FetchSession | None) -> None:
@@ -154,6 +164,7 @@ class FetchDriver:
             # Without a session the interests live as long as this one wait.
             for interest in ask.session.interests.values():
                 self._partitions.watch(interest)
+        ask.future.add_done_callback(lambda future: self._abandoned(ask) if future.cancelled() else None)
         self.waiting += 1
         heapq.heappush(self._heap, (ask.deadline, next(self._order), ask))
         if self._heap[0][2] is ask:
@@ -169,10 +180,11 @@ class FetchDriver:
         loop = asyncio.get_running_loop()
         now = loop.time()
         heap = self._heap
+        due = []
         while heap and (heap[0][2].future is None or heap[0][0] <= now):
-            ask = heapq.heappop(heap)[2]
-            if ask.future is not None:
-                self._complete(ask)
+            due.append(heapq.heappop(heap)[2])
+        for ask in due:
+            self._complete(ask)
         self._timer = None
         self._arm(loop)
 
@@ -190,14 +202,27 @@ class FetchDriver:
             self._answer(ask, self._finish(ask, reply))
 
     def _answer(self, ask: Ask, reply: FetchResponse) -> None:
-        future, ask.future, ask.session.parked = ask.future, None, None
+        future = ask.future
+        self._unpark(ask)
+        if future is not None and not future.done():
+            future.set_result(reply)
+
+    def _abandoned(self, ask: Ask) -> None:
+        """The asker is gone, and its wait with it."""
+        if ask.future is not None:
+            self._unpark(ask)
+
+    def _unpark(self, ask: Ask) -> None:
+        ask.future = ask.session.parked = None
         self.waiting -= 1
         if not ask.session.id:
             for interest in ask.session.interests.values():
                 self._partitions.unwatch(interest)
-        # A heap entry whose future is gone is dropped when its time comes; most deadlines are half a second away.
-        if future is not None and not future.done():
-            future.set_result(reply)
+        # A heap entry whose future is gone is dropped when its time comes, or when most entries are such: a deadline
+        # is as far away as the asker likes.
+        if len(self._heap) > 2 * self.waiting + _GONE_MAX:
+            self._heap = [entry for entry in self._heap if entry[2].future is not None]
+            heapq.heapify(self._heap)
 
     # -- reading
 
@@ -206,15 +231,20 @@ class FetchDriver:
         found: list[tuple[Interest, FetchResponse.PartitionData]] = []
         budget, size, settled = ask.max_bytes, 0, False
         dirty = ask.session.dirty
+        waited = ask.future is not None
         for interest in list(dirty):
             data = self._visit(ask, interest, max(0, budget - size), first=size == 0)
             got = data.records.size if isinstance(data.records, Spans) else 0
             size += got
             error = data.error_code
-            settled = settled or error != 0 or data.diverging_epoch.end_offset >= 0
+            was_unknown, interest.unknown = interest.unknown, error in _PATIENT
+            if interest.unknown:
+                settled = settled or (waited and not was_unknown)
+            else:
+                settled = settled or error != 0 or data.diverging_epoch.end_offset >= 0
             if got or error or self._has_news(interest, data):
                 found.append((interest, data))
-            else:
+            elif not interest.unread:
                 del dirty[interest]
         return found, size, settled
 
@@ -237,7 +267,7 @@ class FetchDriver:
         by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
         for interest, data in found:
             interest.sent_high_watermark, interest.sent_log_start = data.high_watermark, data.log_start_offset
-            if not data.error_code and not data.records:
+            if not data.error_code and not data.records and not interest.unread:
                 session.dirty.pop(interest, None)
             name = interest.topic_id if session.by_id else interest.topic
             topic = by_topic.get(name)
@@ -252,8 +282,10 @@ class FetchDriver:
 
     def _visit(self, ask: Ask, interest: Interest, budget: int, *, first: bool) -> FetchResponse.PartitionData:
         try:
+            if not ask.session.by_id and not ask.allowed(interest.topic):
+                return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
             hosted = self._partitions.of_interest(interest)
-            if not ask.allowed(hosted.name.topic):
+            if ask.session.by_id and not ask.allowed(hosted.name.topic):
                 return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
             return self._read(ask, interest, hosted, budget, first)
         except Refused as refusal:
@@ -284,6 +316,7 @@ class FetchDriver:
         read = None
         if offset < limit and (first or max_bytes > 0):
             read = log.read(offset, max_bytes=max_bytes, limit=limit, at_least_one=first)
+        interest.unread = offset < limit and (read is None or not read.size)
         if is_follower:
             now = self._clock.now_ms()
             if state.follower_at(
@@ -296,15 +329,27 @@ class FetchDriver:
             ):
                 hosted.committed()
         data = _found(interest, hosted)
+        data.aborted_transactions = [] if ask.read_committed else None
         if read is None or not read.size:
             return data
         data.records = Spans(read.spans)
         if ask.read_committed:
             data.aborted_transactions = [
                 FetchResponse.AbortedTransaction(producer_id=producer, first_offset=start)
-                for producer, start in log.aborted(offset, limit)
+                for producer, start in log.aborted(offset, read.end)
             ]
         return data
+
+
+def _replica_of(request: FetchRequest) -> NodeId:
+    """The broker that fetches; -1 for a consumer. Version 15 moved it into a struct."""
+    state = request.replica_state
+    return NodeId(state.replica_id if state.replica_id >= 0 else request.replica_id)
+
+
+def _all_unknown(session: FetchSession) -> bool:
+    """Whether there is nothing to wait for."""
+    return all(interest.unknown for interest in session.interests.values())
 
 
 def _divergence(log: Log, interest: Interest) -> tuple[int, int] | None:

@@ -71,8 +71,8 @@ class Hosted:
 
     def append(self, batch: memoryview | bytearray, header: BatchHeader, acks: int, now: Millis) -> Ticket:
         """Ask, do, tell for one admitted batch. Runs to completion: nothing may come in between."""
-        log = self.require_log()
         epoch = self.state.check_append(acks)
+        log = self.require_log()
         if header.producer_id >= 0:
             known = log.producers.check(header, now)
             if known is not None:

@@ -122,16 +122,19 @@ class PartitionDriver:
         else:
             hosted = self.named(interest.topic, interest.partition)
         interest.hosted = hosted
+        if interest.watched:
+            hosted.watchers[interest] = None
         return hosted
 
     def watch(self, interest: Interest) -> None:
-        """Calls `on_moved` for this interest whenever its partition moves, for as long as it is hosted here."""
-        try:
-            self.of_interest(interest).watchers[interest] = None
-        except Refused:
-            return  # unknown today; it stays dirty, so every fetch looks again
+        """Calls `on_moved` for this interest whenever its partition moves, as soon as it is found here."""
+        interest.watched = True
+        hosted: Hosted | None = interest.hosted
+        if hosted is not None:
+            hosted.watchers[interest] = None
 
     def unwatch(self, interest: Interest) -> None:
+        interest.watched = False
         hosted: Hosted | None = interest.hosted
         if hosted is not None:
             hosted.watchers.pop(interest, None)

@@ -107,16 +107,21 @@ class ProduceDriver:
         self, piece: _Piece, topic: Any, data: Any, version: int, allowed: Callable[[str], bool], now: Millis
     ) -> None:
         try:
-            if version >= _BY_ID_SINCE:
-                hosted = self._partitions.by_id(topic.topic_id, data.index)
-            else:
-                hosted = self._partitions.named(topic.name, data.index)
-            if not allowed(hosted.name.topic):
-                raise Refused(TOPIC_AUTHORIZATION_FAILED)
-            piece.hosted = hosted
+            piece.hosted = hosted = self._find(topic, data.index, version, allowed)
             piece.admitted = admit(data.records, settings=hosted.settings, now=now, api_version=version)
         except Refused as refusal:
             self._refuse(piece, refusal)
+
+    def _find(self, topic: Any, index: int, version: int, allowed: Callable[[str], bool]) -> Hosted:
+        """The partition, for those who may write to it. Who may not is not told whether a name exists."""
+        if version >= _BY_ID_SINCE:
+            hosted = self._partitions.by_id(topic.topic_id, index)
+            if not allowed(hosted.name.topic):
+                raise Refused(TOPIC_AUTHORIZATION_FAILED)
+            return hosted
+        if not allowed(topic.name):
+            raise Refused(TOPIC_AUTHORIZATION_FAILED)
+        return self._partitions.named(topic.name, index)
 
     def _refuse(self, piece: _Piece, refusal: Refused) -> None:
         self.refused += 1
@@ -176,7 +181,9 @@ class ProduceDriver:
         self.bytes_in += admitted.header.size
         self.records_in += admitted.header.record_count
         answer.error_code, answer.base_offset = NONE.code, ticket.base
-        answer.log_append_time_ms = now if hosted.settings.message_timestamp_type == _LOG_APPEND_TIME else -1
+        # Of a duplicate, the time of the original.
+        append_time = hosted.settings.message_timestamp_type == _LOG_APPEND_TIME
+        answer.log_append_time_ms = ticket.timestamp if append_time else -1
         answer.log_start_offset = hosted.require_log().log_start
 
     def _wait(
