@@ -22,7 +22,7 @@ class NodeProcess:
     """`penstock dev` on a fixed port with its data in `directory`, started and stopped as often as a test likes."""
 
     def __init__(self, directory: Path, *settings: str) -> None:
-        self.directory, self.settings = directory, settings
+        self.directory, self.settings = directory, ("penstock.admin.listener=", *settings)
         (self.port,) = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
         self.log = directory.parent / f"{directory.name}.log"
@@ -162,7 +162,7 @@ def read_all(address: str, topic: str, partitions: Sequence[int]) -> dict[tuple[
             consumer.assign([TopicPartition(topic, partition, low)])
             position = low
             while position < high:
-                records = consumer.consume(5_000, timeout=10)
+                records = consumer.consume(min(5_000, high - position), timeout=10)
                 assert records, f"{topic}-{partition} gave nothing at {position} although it ends at {high}"
                 for record in records:
                     if record.error():

@@ -20,7 +20,7 @@ from tests.faults.counts import SOAKING, rounds
 from tests.faults.mutations import TOPIC, mutate, seeds
 from tests.faults.node import NodeProcess
 
-CONNECTIONS = 16
+CONNECTIONS = 100
 ANSWER_TIMEOUT_S = 0.25
 GROWTH_BYTES_MAX = 150 << 20
 FRAMES_PER_ROUND = 500
@@ -82,15 +82,14 @@ async def storm(node: NodeProcess, chance: random.Random) -> dict[str, int]:
     await bystander.check()
     before = process.memory_info().rss
 
-    async def one(frame: bytes) -> None:
-        outcome = await provoke(node.port, frame, chance)
-        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    async def send(frames_left: list[bytes]) -> None:
+        while frames_left:
+            outcome = await provoke(node.port, frames_left.pop(), chance)
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
 
     for _ in rounds(fast=10, full=200):
         left = [mutate(chance.choice(frames), chance) for _ in range(FRAMES_PER_ROUND)]
-        while left:
-            now, left = left[:CONNECTIONS], left[CONNECTIONS:]
-            await asyncio.gather(*map(one, now))
+        await asyncio.gather(*(send(left) for _ in range(CONNECTIONS)))
         await bystander.check()
         grown = process.memory_info().rss - before
         assert grown < GROWTH_BYTES_MAX, f"memory grew by {grown >> 20} MB"
