@@ -7,6 +7,7 @@ files in memory. Nothing outside the implementations of these ports calls os, ti
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from penstock.model.ids import Millis
@@ -64,6 +65,12 @@ class Files(Protocol):
     def remove(self, path: str) -> None: ...
     def rmtree(self, path: str) -> None: ...
     def sync_dir(self, path: str) -> None: ...
+    def one_sync(self, path: str) -> AbstractContextManager[None]:
+        """Inside, syncs on the volume of `path` are put off; on leaving, all of them are made up for by one.
+
+        For the end of a node with thousands of logs. What is read back meanwhile may miss `write_atomic`.
+        """
+
     def lock(self, path: str) -> File:
         """Takes an exclusive lock that dies with the process; OSError when somebody else has it."""
 

@@ -13,7 +13,8 @@ import fcntl
 import os
 import resource
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from penstock.model.ids import Millis
 from penstock.model.ports import File
@@ -28,14 +29,25 @@ def descriptor_budget() -> int:
     return max(64, (soft if soft != resource.RLIM_INFINITY else 1 << 20) // 2)
 
 
+class _Syncs:
+    """Whether syncs are put off for now, and the renames that have to wait for them."""
+
+    __slots__ = ("put_off", "renames")
+
+    def __init__(self) -> None:
+        self.put_off = False
+        self.renames: list[tuple[str, str]] = []
+
+
 class _Descriptor:
     """An open descriptor that lives as long as somebody refers to it. Reads like a File, for pinned spans."""
 
-    __slots__ = ("fd", "path", "used")
+    __slots__ = ("_syncs", "fd", "path", "used")
 
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, syncs: _Syncs) -> None:
         self.fd = fd
         self.path = path
+        self._syncs = syncs
         self.used = True
 
     def pread(self, size: int, position: int) -> bytes:
@@ -49,7 +61,8 @@ class _Descriptor:
 
     def sync(self) -> None:
         # The size and the bytes; nobody needs the file's times to be durable.
-        os.fdatasync(self.fd)
+        if not self._syncs.put_off:
+            os.fdatasync(self.fd)
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size
@@ -128,6 +141,7 @@ class DiskFiles:
         self.max_open = max_open or descriptor_budget()
         # In order of opening; the sweep gives a file that was used since the last sweep a second chance.
         self._open: dict[DiskFile, None] = {}
+        self._syncs = _Syncs()
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> DiskFile:
         file = DiskFile(self, path, writable, self.descriptor(path, _flags(create, writable)))
@@ -137,14 +151,14 @@ class DiskFiles:
     def descriptor(self, path: str, flags: int) -> _Descriptor:
         """Opens a path. When the process has run out of descriptors, idle files give theirs up first."""
         try:
-            return _Descriptor(os.open(path, flags, 0o644), path)
+            return _Descriptor(os.open(path, flags, 0o644), path, self._syncs)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
         for file in list(self._open):
             file._descriptor = None
             self.forget(file)
-        return _Descriptor(os.open(path, flags, 0o644), path)
+        return _Descriptor(os.open(path, flags, 0o644), path, self._syncs)
 
     def admit(self, file: DiskFile) -> None:
         """Counts a newly opened file and closes idle ones when there are too many."""
@@ -211,9 +225,13 @@ class DiskFiles:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             _pwritev(fd, (data,), 0)
-            os.fsync(fd)
+            if not self._syncs.put_off:
+                os.fsync(fd)
         finally:
             os.close(fd)
+        if self._syncs.put_off:
+            self._syncs.renames.append((temporary, path))
+            return
         os.replace(temporary, path)
         self.sync_dir(os.path.dirname(path))
 
@@ -227,11 +245,30 @@ class DiskFiles:
         shutil.rmtree(path)
 
     def sync_dir(self, path: str) -> None:
+        if self._syncs.put_off:
+            return
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    @contextmanager
+    def one_sync(self, path: str) -> Iterator[None]:
+        syncs = self._syncs
+        assert not syncs.put_off, "syncs are put off once at a time"
+        syncs.put_off = True
+        try:
+            yield
+        finally:
+            syncs.put_off = False
+            renames, syncs.renames = syncs.renames, []
+            _sync_volume(path)
+            if renames:
+                # A file takes its name only when its bytes are safe, exactly as `write_atomic` does it one by one.
+                for source, target in renames:
+                    os.replace(source, target)
+                _sync_volume(path)
 
     def lock(self, path: str) -> File:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -242,11 +279,25 @@ class DiskFiles:
         except OSError:
             os.close(fd)
             raise
-        return _Descriptor(fd, path)
+        return _Descriptor(fd, path, self._syncs)
 
     def usage(self, path: str) -> tuple[int, int]:
         volume = os.statvfs(path)
         return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+
+
+def _sync_volume(path: str) -> None:
+    """Everything on the volume that holds `path` is durable when this returns. Python has no name for this call."""
+    import ctypes
+
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(fd) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), path)
+    finally:
+        os.close(fd)
 
 
 def _flags(create: bool, writable: bool) -> int:

@@ -96,3 +96,17 @@ def test_a_process_out_of_descriptors_gives_up_idle_ones(tmp_path: Path, monkeyp
     assert files.open_count == 1
     idle[0].pwritev((b"y",), 0)
     assert files.read(f"{tmp_path}/0") == b"y"
+
+
+def test_syncs_that_were_put_off_are_made_up_for_and_names_come_last(tmp_path: Path) -> None:
+    files = DiskFiles()
+    name, other = str(tmp_path / "checkpoint"), str(tmp_path / "segment")
+    with files.one_sync(str(tmp_path)):
+        files.write_atomic(name, b"new")
+        file = files.open(other, create=True)
+        file.pwritev((b"data",), 0)
+        file.sync()
+        assert not files.exists(name), "a file takes its name when its bytes are safe"
+    assert (files.read(name), files.read(other)) == (b"new", b"data")
+    files.write_atomic(name, b"newer")
+    assert files.read(name) == b"newer"
