@@ -4,33 +4,40 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PART ?= node
 MINUTES ?= 30
 SUITE ?= node
+RECORDS ?= 1000000
 
-.PHONY: demo test lint compat bench soak clean setup help
+.PHONY: help setup demo test lint compat bench soak docs clean
 
 help:
-	@echo "make demo     a node, a million records in and out through a foreign client, checked"
+	@echo "make demo     a node, a million records in and out through a foreign client, a kill -9 in between, checked"
 	@echo "make test     every test that needs no Apache Kafka (15 minutes at most)"
 	@echo "make lint     ruff, mypy, import contracts"
-	@echo "make compat   Apache Kafka's own tools as judges (needs Maven and Java 17)"
+	@echo "make compat   Apache Kafka's own tools as judges, and every way to install (needs Maven and Java 17)"
 	@echo "make bench    figures against Apache Kafka (SUITE=$(SUITE); needs Maven and Java 17)"
 	@echo "make soak     the full counts (PART=$(PART) MINUTES=$(MINUTES))"
+	@echo "make docs     prints the reference pages anew from the code"
 	@echo "make clean    removes .venv, caches and built files"
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py $(wildcard src/penstock/kernels/*.pyx)
-	@echo "== setting up $(VENV) (once)"
+$(STAMP): pyproject.toml setup.py $(wildcard src/penstock/kernels/*.pyx src/penstock/kernels/*.pxi src/penstock/kernels/*.h)
+	@echo "== setting up $(VENV) (once; a minute or two)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer; set PYTHON=...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,bench]'
+	@$(PIP) install --upgrade pip
+	@$(PIP) install --editable '.[test,lint,bench]'
+	@# Tests and the demo start many nodes; none of them should have to compile Python first.
+	@$(BIN)/python -m compileall -q src
+	@echo "== kernels: $$($(BIN)/python -c 'import penstock.kernels as k; print(k.IMPLEMENTATION)')"
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	@echo "== demo: a node, a million keyed records in and out, count, order and checksum verified"
-	@$(BIN)/python -m demo.node
+	@echo "== demo: a node, $(RECORDS) keyed records in and out, count, order and checksum verified"
+	@$(BIN)/python -m demo --records $(RECORDS)
 
 test: $(STAMP)
 	@echo "== tests"
@@ -38,16 +45,16 @@ test: $(STAMP)
 
 lint: $(STAMP)
 	@echo "== ruff"
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "not formatted; run $(BIN)/ruff format ."; exit 1; }
 	@echo "== mypy"
 	@$(BIN)/mypy
 	@echo "== import contracts"
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --verbose >$(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
 compat: $(STAMP)
-	@echo "== Apache Kafka's own tools (fetched by Maven into .cache the first time)"
-	@$(BIN)/python -m pytest -q -m compat tests/compat
+	@echo "== Apache Kafka's own tools (fetched by Maven into .cache the first time), and every way to install"
+	@$(BIN)/python -m pytest -q -m compat tests/compat tests/packaging
 
 bench: $(STAMP)
 	@echo "== benchmark suite $(SUITE)"
@@ -57,6 +64,13 @@ soak: $(STAMP)
 	@echo "== soak: part $(PART), at most $(MINUTES) minutes"
 	@PENSTOCK_SOAK=1 PENSTOCK_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(filter node,$(PART)),tests/faults,tests/faults/test_$(PART).py)
 
+docs: $(STAMP)
+	@echo "== reference pages"
+	@$(BIN)/python -m penstock.cli.reference >docs/reference/cli.md
+	@$(BIN)/python -m penstock.model.config.reference >docs/reference/configuration.md
+
 clean:
-	rm -rf $(VENV) .cache build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find src -name '*.so' -delete
+	@echo "== removing $(VENV), caches and built files"
+	@rm -rf $(VENV) .cache build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find src -name '*.so' -delete
+	@find src tests bench demo -name __pycache__ -prune -exec rm -rf {} +
