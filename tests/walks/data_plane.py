@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -70,7 +71,7 @@ class TurnsOffload:
 
 
 class Machine:
-    """One computer. Its disk and its port outlive the nodes that run on it."""
+    """One computer. Its disk outlives the nodes that run on it."""
 
     def __init__(
         self,
@@ -85,7 +86,6 @@ class Machine:
         self.offload = TurnsOffload(self.chance)
         self.authorizer = authorizer or AllowAll()
         self.settings = {"penstock.admin.listener": "", **(settings or {})}
-        self._port = 0
         self._running: Node | None = None
         self._clients: list[Client] = []
 
@@ -95,7 +95,7 @@ class Machine:
         return self._running
 
     async def start(self) -> Node:
-        properties = dev_properties("/data", port=self._port, overrides=self.settings)
+        properties = dev_properties("/data", port=0, overrides=self.settings)
         node = Node(
             BrokerSettings.load(properties),
             clock=SystemClock(),
@@ -108,16 +108,39 @@ class Machine:
             mock.patch("penstock.server.node.AllowAll", return_value=self.authorizer),
         ):
             await node.start()
-        self._running, self._port = node, node.port
+        self._running = node
         return node
 
     async def stop(self) -> None:
+        if self.offload.held is not None:
+            self.offload.release()
         node, self._running = self._running, None
         for client in self._clients:
             client.link.close()
         self._clients.clear()
         if node is not None:
             await node.stop()
+
+    async def cut_power(self, keep: Callable[[str, int], int] | None = None, *, keep_names: bool = False) -> None:
+        """The end of this life and of its loop: nothing is flushed, nobody is told, and nothing reaches the disk.
+
+        `keep` says how many of a file's unsynced bytes the disk has by chance.
+        """
+        node, self._running = self.node, None
+        self.files.crash(keep, keep_names=keep_names)
+        self.files.fail("", errno.EIO, reads=True)
+        node._listeners.stop_accepting()
+        for connection in list(node._reception.connections):
+            connection.abort()
+        for client in self._clients:
+            client.link.abort()
+        self._clients.clear()
+        mine = asyncio.current_task()
+        others = [task for task in asyncio.all_tasks() if task is not mine]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self.files.heal("")
 
     async def dial(self) -> Client:
         link = await AsyncioNet(asyncio.get_running_loop()).dial("127.0.0.1", self.node.port, ANSWER_MS)
@@ -149,6 +172,11 @@ class Client:
     # -- topics
 
     async def create(self, name: str, partitions: int = 1, **configs: str) -> Uuid:
+        assert await self.try_create(name, partitions, **configs)
+        return self.ids[name]
+
+    async def try_create(self, name: str, partitions: int = 1, **configs: str) -> bool:
+        """Whether it was done; why not is in the log."""
         made = CreateTopicsRequest
         wanted = made.CreatableTopic(
             name=name,
@@ -160,14 +188,16 @@ class Client:
         )
         reply = await self.ask(made(topics=[wanted], timeout_ms=ANSWER_MS))
         (result,) = reply.topics
-        assert result.error_code == 0, result.error_message
-        self.ids[name] = result.topic_id
-        return Uuid(result.topic_id)
+        self.ids[name] = Uuid(result.topic_id)
+        return bool(result.error_code == 0)
 
     async def delete(self, name: str) -> None:
+        assert await self.try_delete(name)
+
+    async def try_delete(self, name: str) -> bool:
         wanted = DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=ZERO_UUID)
         reply = await self.ask(DeleteTopicsRequest(topics=[wanted], timeout_ms=ANSWER_MS))
-        assert [result.error_code for result in reply.responses] == [0]
+        return [result.error_code for result in reply.responses] == [0]
 
     async def topics(self) -> set[str]:
         reply = await self.ask(MetadataRequest(topics=None))
@@ -233,7 +263,7 @@ class Client:
     ) -> asyncio.Future[ListOffsetsResponse.ListOffsetsPartitionResponse]:
         made = ListOffsetsRequest
         wanted = made.ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **said)
-        request = made(topics=[made.ListOffsetsTopic(name=topic, partitions=[wanted])])
+        request = made(replica_id=-1, topics=[made.ListOffsetsTopic(name=topic, partitions=[wanted])])
         return _only(self.ask(request, version), lambda reply: reply.topics[0].partitions[0])
 
 
@@ -241,7 +271,11 @@ def _only(asked: asyncio.Future[Any], pick: Callable[[Any], Any]) -> asyncio.Fut
     async def picked() -> Any:
         return pick(await asked)
 
-    return asyncio.ensure_future(picked())
+    # Who loses the connection may not care for every answer that it takes with it.
+    picking = asyncio.ensure_future(picked())
+    for future in (asked, picking):
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return picking
 
 
 def walk(
