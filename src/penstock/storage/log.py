@@ -127,6 +127,7 @@ class Log(LogUpkeep):
         active = self._segments.active
         active.close_time_index()
         active.trim()
+        active.make_indexes()
         self.flush()
         if active.size:
             # These need no sync in life, because recovery makes them again; after a clean stop nobody will.

@@ -218,10 +218,14 @@ class Segment:
     def save(self) -> None:
         """Everything held back in memory goes to the files, which are there from the first batch on; no sync."""
         if self.size:
-            self.offsets.file  # noqa: B018  # makes it
-            self.times.file  # noqa: B018
+            self.make_indexes()
         self.offsets.save()
         self.times.save()
+
+    def make_indexes(self) -> None:
+        """Makes the index files that are not there yet, empty."""
+        self.offsets.file  # noqa: B018  # makes it
+        self.times.file  # noqa: B018
 
     def truncate(self, offset: int, now: int) -> int:
         """Cuts the batch that holds `offset` and everything after it; returns the bytes that went."""

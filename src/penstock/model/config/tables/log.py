@@ -143,7 +143,7 @@ LOG: tuple[ConfigDef, ...] = (
         "How often recovery points are written, which bounds what a restart must scan.", ACTED),
     ConfigDef(
         "log.flush.start.offset.checkpoint.interval.ms", INT, 60_000, at_least(0), HIGH,
-        "How often log start offsets are written.", ACCEPTED),
+        "How often log start offsets are written.", ACTED),
     ConfigDef(
         "log.preallocate", BOOLEAN, False, None, MEDIUM,
         "Whether a new segment file gets its full size at once.", ACTED, update_mode=CLUSTER_WIDE),
@@ -161,7 +161,7 @@ LOG: tuple[ConfigDef, ...] = (
         ACTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "log.initial.task.delay.ms", LONG, 30_000, at_least(0), LOW,
-        "How long after the start the first retention, flush and checkpoint tasks run.", ACCEPTED, internal=True),
+        "How long after the start the first retention, flush and checkpoint tasks run.", ACTED, internal=True),
     ConfigDef(
         "num.recovery.threads.per.data.dir", INT, 2, at_least(1), HIGH,
         "How many logs of a directory are recovered side by side after an unclean stop.",
