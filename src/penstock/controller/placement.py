@@ -37,10 +37,10 @@ def place(partitions: int, replication_factor: int, brokers: Iterable[BrokerImag
     if replication_factor > len(candidates):
         raise Refused(
             INVALID_REPLICATION_FACTOR,
-            f"{replication_factor} replicas need {replication_factor} brokers, {len(candidates)} registered",
+            f"{replication_factor} replicas need {replication_factor} brokers, {len(candidates)} can take one",
         )
     if all(each.fenced for each in candidates):
-        raise Refused(INVALID_REPLICATION_FACTOR, "no broker is live: all are fenced")
+        raise Refused(INVALID_REPLICATION_FACTOR, "no broker is live: all are fenced or cordoned")
     return [_place_one(replication_factor, candidates, random) for _ in range(partitions)]
 
 

@@ -208,7 +208,8 @@ def assigned_partition(world: World, replicas: Sequence[int], replication_factor
 
 def placed_partitions(world: World, count: int, replication_factor: int) -> list[PartitionImage]:
     """New partitions where the controller thinks best; Refused with INVALID_REPLICATION_FACTOR if there is no way."""
-    assignments = place(count, replication_factor, world.image.brokers.values(), world.random)
+    brokers = [broker for broker in world.image.brokers.values() if broker.takes_replicas]
+    assignments = place(count, replication_factor, brokers, world.random)
     return [new_partition(world, replicas, INVALID_REPLICATION_FACTOR) for replicas in assignments]
 
 

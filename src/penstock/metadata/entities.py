@@ -124,6 +124,11 @@ class BrokerImage(NamedTuple):
         """Whether it may lead and be in sync: neither fenced nor on its way out."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether it has a log directory that is not cordoned."""
+        return not self.log_dirs or not set(self.log_dirs) <= set(self.cordoned_log_dirs or ())
+
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where it listens under this listener name."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)

@@ -265,6 +265,8 @@ class Services:
     quorum: QuorumDoor
     features: FeaturesDoor
     apis: ApisDoor
+    relocations: Any = None
+    """The relocation driver: moves replicas between log directories."""
 
 
 class Context:

@@ -145,7 +145,10 @@ def _open_files_max() -> int:
 
 
 def serve(make_node: Callable[[], Node], ready: Callable[[Node], None]) -> None:
-    """Runs a node until SIGTERM or SIGINT, then stops it cleanly. A second signal stops it at once."""
+    """Runs a node until SIGTERM or SIGINT, then stops it cleanly. A second signal stops it at once.
+
+    PenstockError when the node itself cannot go on: its metadata log or its last log directory is gone.
+    """
     import uvloop
 
     async def main() -> None:
@@ -160,13 +163,20 @@ def serve(make_node: Callable[[], Node], ready: Callable[[Node], None]) -> None:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, on_signal)
+        # Loading makes nothing but objects that stay; the collector would walk them over and over and find nothing.
+        gc.disable()
         node = make_node()
         await node.start()
-        # What is loaded now lives for ever; the collector need not walk it again and again.
-        gc.collect()
         gc.freeze()
+        gc.enable()
         ready(node)
-        await stopping.wait()
+        failing = loop.create_task(node.failed())
+        signalled = loop.create_task(stopping.wait())
+        await asyncio.wait((failing, signalled), return_when=asyncio.FIRST_COMPLETED)
+        if not signalled.done():
+            # Nothing can be handed over or flushed any more; what others can still read is on their disks.
+            raise PenstockError(f"the node has stopped: {failing.result()}")
+        failing.cancel()
         await node.stop()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -13,8 +13,9 @@ import socket
 from typing import TYPE_CHECKING
 
 from penstock.controller.decision import ControllerSettings
-from penstock.metadata.entities import CONFIG_TOPIC
+from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC
 from penstock.model.config import BrokerSettings
+from penstock.model.config.definition import LONG_MAX
 from penstock.model.errors import PenstockError
 from penstock.model.ids import TopicPartition, Uuid
 from penstock.quorum.state import ReplicaKey
@@ -28,6 +29,7 @@ from penstock.server.drivers.controller_assignments import DirectoryAssignments
 from penstock.server.drivers.controller_driver import ControllerDriver, ControllerTimes
 from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
 from penstock.server.drivers.controller_producer_ids import ProducerIds
+from penstock.server.drivers.directory_driver import DirectoryDriver
 from penstock.server.drivers.fetch_driver import FetchDriver
 from penstock.server.drivers.flush_driver import FlushDriver
 from penstock.server.drivers.metadata_driver import MetadataDriver
@@ -35,6 +37,7 @@ from penstock.server.drivers.metadata_features import Features
 from penstock.server.drivers.partition_driver import SLICE_MS, PartitionDriver
 from penstock.server.drivers.produce_driver import ProduceDriver
 from penstock.server.drivers.quorum_driver import QuorumDriver
+from penstock.server.drivers.relocation_driver import RelocationDriver
 from penstock.server.drivers.snapshot_driver import SnapshotDriver, SnapshotSettings
 from penstock.server.drivers.snapshot_file import BOOTSTRAP_CHECKPOINT, read_checkpoint
 from penstock.server.drivers.upkeep_driver import UpkeepDriver
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.node")
 
 DRAIN_MS = 2_000.0
+RELOCATION_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 SYSTEM_BUFFER = -1
 NOT_FORMATTED = "has no meta.properties; run `penstock server format --config FILE` first"
 
@@ -121,6 +125,7 @@ class Node:
         self._listeners = Listeners(settings)
         self._stopping = False
         self._failure: str | None = None
+        self._failed = asyncio.Event()
         self.ready = False
 
     @property
@@ -223,7 +228,7 @@ class Node:
             lag_time_max_ms=settings.number("replica.lag.time.max.ms"),
             on_moved=lambda interest: self._fetches.moved(interest),
             on_unsynced=self._flushes.want,
-            on_directory_lost=self._directory_lost,
+            on_directory_lost=lambda directory_id: self._directories.lost(directory_id),
         )  # fmt: skip
         sessions = FetchSessions(settings.number("max.incremental.fetch.session.cache.slots"), random)
         self._fetches = FetchDriver(
@@ -239,13 +244,21 @@ class Node:
         self._assignments = DirectoryAssignments(
             node_id, lambda: self._lifecycle.broker_epoch, self._controller.submit_own, self._partitions.directory_of
         )
+        self._directories = DirectoryDriver(settings, self._store, self._lifecycle, self._give_up)
+        settings.on_change(self._directories.cordons_changed)
+        self._relocations = RelocationDriver(
+            self._partitions, self._store, clock, self._offload,
+            bytes_per_second=self._relocation_rate,
+            cleaning=lambda: self._compaction.cleaning,
+            on_moved=self._assignments.check,
+        )  # fmt: skip
         producer_ids = ProducerIds(node_id, lambda: self._lifecycle.broker_epoch, self._controller.submit_own)
         self._dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self._services = Services(
             settings=settings, clock=clock, authorizer=AllowAll(), metadata=self._metadata, controller=self._controller,
             partitions=self._partitions, produces=self._produces, fetches=self._fetches, logs=self._store,
             producer_ids=producer_ids, quorum=self._quorum, apis=self._dispatch,
-            features=Features(self._metadata, lambda: self._quorum.kraft_version),
+            features=Features(self._metadata, lambda: self._quorum.kraft_version), relocations=self._relocations,
         )  # fmt: skip
         self._reception = Reception(loop, self._services, self._dispatch)
         self._watch = LoopWatch(loop)
@@ -256,6 +269,14 @@ class Node:
 
     def _log_settings(self, name: TopicPartition) -> TopicSettings:
         return self._topic_settings(name.topic)
+
+    def _relocation_rate(self) -> int:
+        """How many bytes a second may be copied between log directories; only a dynamic config can bound it."""
+        for broker in (str(self.settings.node_id), ""):
+            rate = self._metadata.image.config(CONFIG_BROKER, broker).get(RELOCATION_RATE)
+            if rate is not None:
+                return int(rate)
+        return LONG_MAX
 
     async def _open_logs(self, cluster_id: str) -> None:
         """Opens every log, a few milliseconds at a time: the quorum has to go on meanwhile."""
@@ -281,8 +302,9 @@ class Node:
         await self._lifecycle.register(
             self._listeners.advertised(own_host),
             own_host,
-            [directory.id for directory in self._store.directories if directory.id is not None and directory.online],
+            self._directories.online(),
             previous_epoch=self._store.clean_broker_epoch,
+            cordoned=self._directories.cordoned() or None,
         )
         self._set_strays_aside()
         self._metadata.on_publish(self._partitions.publish)
@@ -290,15 +312,22 @@ class Node:
         await self._partitions.taken_up()
         await self._lifecycle.serve()
         await self._partitions.taken_up()
+        # What was acknowledged as synced counts again once it is synced again: nobody shall come and miss it.
+        await self._flushes.drain()
+        self._relocations.resume()
 
     def _set_strays_aside(self) -> None:
-        """Logs that the metadata does not know are kept on disk, but not served."""
+        """Logs that the metadata does not know are kept on disk, but not served. Copies of them go."""
         image, me = self._metadata.image, self.settings.node_id
         for key in list(self._store.logs):
             found = image.partition(key.topic_id, key.partition)
             if found is None or me not in found.replicas:
                 log.warning("%s is not in the metadata; its directory is set aside", self._store.logs[key].name)
                 self._store.set_aside(key)
+        for key in list(self._store.futures):
+            found = image.partition(key.topic_id, key.partition)
+            if found is None or me not in found.replicas:
+                self._store.remove(key, now=self._clock.now_ms(), future=True)
 
     async def _open_doors(self) -> None:
         await self._listeners.serve(self._reception)
@@ -327,21 +356,28 @@ class Node:
         await self._lifecycle.shut_down()
         await self._upkeep.stop()
         await self._compaction.stop()
+        await self._relocations.stop()
         await self._flushes.drain()
         await self._snapshots.close()
         self._store.close(self._lifecycle.broker_epoch)
         await self._quorum.close()
         self._offload.close()
 
-    def _fatal(self, why: Exception) -> None:
-        """The metadata log is gone: this node cannot go on. Health says so; a supervisor restarts it."""
-        self._failure = str(why)
-        self.ready = False
+    async def failed(self) -> str:
+        """Returns why when this node cannot go on; whoever runs it ends it then."""
+        await self._failed.wait()
+        assert self._failure is not None, "a failure has a reason"
+        return self._failure
 
-    def _directory_lost(self, directory_id: Uuid) -> None:
-        asyncio.get_running_loop().create_task(
-            self._lifecycle.directory_failed(directory_id), name="report a lost directory"
-        )
+    def _fatal(self, why: Exception) -> None:
+        self._give_up(f"the metadata quorum has stopped: {why}")
+
+    def _give_up(self, why: str) -> None:
+        """The metadata log or the last log directory is gone: there is nothing left to serve."""
+        log.critical("this node cannot go on: %s", why)
+        self._failure = self._failure or why
+        self.ready = False
+        self._failed.set()
 
     # -- being watched
 
@@ -356,7 +392,7 @@ class Node:
         return metrics
 
     def _ailments(self) -> list[str]:
-        reasons = [] if self._failure is None else [f"the metadata quorum has stopped: {self._failure}"]
+        reasons = [] if self._failure is None else [self._failure]
         reasons += [
             f"log directory {directory.path} is offline: {directory.why_offline}"
             for directory in self._store.directories
@@ -365,7 +401,7 @@ class Node:
         return reasons
 
     def _obstacles(self) -> list[str]:
-        reasons = [] if self._failure is None else [f"the metadata quorum has stopped: {self._failure}"]
+        reasons = [] if self._failure is None else [self._failure]
         if self._stopping:
             reasons.append("the node is stopping")
         elif self._lifecycle.fenced:

@@ -39,6 +39,8 @@ class LogDirectory:
         self.id: Uuid | None = None
         self.why_offline: str | None = "not opened"
         self.log_count = 0
+        # Set by the operator: what is here is served, but nothing new is placed here.
+        self.cordoned = False
         self.clean = False
         self.clean_broker_epoch: int | None = None
         self.recovery_points: dict[TopicPartition, Offset] = {}
@@ -94,6 +96,11 @@ class LogDirectory:
     def checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> TextWrite:
         """The write of one offset checkpoint, to be done wherever the caller likes."""
         return TextWrite(self.files, f"{self.path}/{name}", OffsetCheckpoint.text(offsets))
+
+    def forget(self, name: TopicPartition) -> None:
+        """The log of this name lives here no longer."""
+        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_offsets):
+            offsets.pop(name, None)
 
     def _take_lock(self) -> None:
         path = f"{self.path}/{LOCK}"

@@ -23,7 +23,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 
 # Longest name a directory may have on the file systems people use.
-_NAME_LIMIT = 255
+NAME_BYTES_MAX = 255
 _DIGITS = 20
 # Every ending that a file of a segment can have, with its two parts. A table: a start looks at 50,000 names.
 _ENDINGS = {
@@ -70,7 +70,7 @@ def partition_directory(name: TopicPartition, kind: Kind = Kind.LIVE, unique: st
     suffix = f"-{name.partition}.{unique}-{kind.value}"
     if kind is Kind.FUTURE:
         return f"{name.topic}{suffix}"
-    return f"{name.topic[: _NAME_LIMIT - len(suffix)]}{suffix}"
+    return f"{name.topic[: NAME_BYTES_MAX - len(suffix)]}{suffix}"
 
 
 def parse_partition_directory(directory: str) -> tuple[TopicPartition, Kind] | None:

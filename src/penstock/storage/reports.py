@@ -31,6 +31,7 @@ class DirectoryReport(NamedTuple):
     total_bytes: int
     usable_bytes: int
     logs: list[LogReport]
+    cordoned: bool = False
 
 
 def report_of(
@@ -50,6 +51,7 @@ def report_of(
         total_bytes,
         usable_bytes,
         [_log_report(log, log in futures, current) for log in logs],
+        directory.cordoned,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 
 from penstock.model.errors import (
     INCONSISTENT_TOPIC_ID,
@@ -24,6 +25,8 @@ from penstock.storage.partition_metadata import read_partition_metadata
 from penstock.storage.reports import DirectoryReport, report_of
 from penstock.storage.settings import LogSettings
 
+ONE_SYNC_FROM = 64
+
 
 class LogStore:
     """Logs by (topic id, partition); a replica that moves to another directory is a future log until it takes over."""
@@ -44,6 +47,8 @@ class LogStore:
         self._producer_expiration_ms = producer_expiration_ms
         self.logs: dict[PartitionKey, Log] = {}
         self.futures: dict[PartitionKey, Log] = {}
+        # Told of each directory that goes offline, with the partitions lost with it, whoever noticed.
+        self.on_failed: Callable[[LogDirectory, list[PartitionKey]], None] = lambda _directory, _lost: None
         # Partitions whose directory went offline, with the reason.
         self._lost: dict[PartitionKey, str] = {}
         self._homes: dict[Log, LogDirectory] = {}
@@ -119,12 +124,12 @@ class LogStore:
             topic_id = read_partition_metadata(self.files, f"{path}/{PARTITION_METADATA}")
         except Corrupt:
             topic_id = None
-        key = PartitionKey(topic_id or Uuid(b""), name.partition)
-        known = self.futures if kind is Kind.FUTURE else self.logs
-        if topic_id is None or key in known:
-            # Nobody can say whose data this is, or another directory has the same partition: kept, but not served.
+        if topic_id is None:
+            # Nobody can say whose data this is: kept, but not served.
             self._set_aside(path, name)
             return None
+        # Checkpoints are about the log that lives here under this name, or once did; never about a future one.
+        future = kind is Kind.FUTURE
         log = Log.open(
             self.files,
             path,
@@ -133,11 +138,29 @@ class LogStore:
             self.settings_for(name),
             now=now,
             clean=directory.clean,
-            recovery_point=directory.recovery_points.get(name, Offset(0)),
-            log_start=directory.log_starts.get(name, Offset(0)),
-            high_watermark=directory.high_watermarks.get(name, Offset(0)),
+            recovery_point=0 if future else directory.recovery_points.get(name, 0),
+            log_start=0 if future else directory.log_starts.get(name, 0),
+            high_watermark=0 if future else directory.high_watermarks.get(name, 0),
             producer_expiration_ms=self._producer_expiration_ms,
         )
+        return self._take_in(PartitionKey(topic_id, name.partition), log, directory, future)
+
+    def _take_in(self, key: PartitionKey, log: Log, directory: LogDirectory, future: bool) -> Log | None:
+        """Takes a log into service that was found on disk, unless another directory has the better one.
+
+        Two directories hold the same partition when a move was cut short after the new log took over and before the
+        old one went. The new one has all that the old one has, and what came since: the longer history wins.
+        """
+        known = self.futures if future else self.logs
+        other = known.get(key)
+        if other is not None:
+            wins = (log.epochs.latest, log.next) > (other.epochs.latest, other.next)
+            loser = other if wins else log
+            loser.close(clean=False)
+            self._set_aside(loser.directory, loser.name)
+            if not wins:
+                return None
+            self._disown(other)
         self._adopt(key, log, directory, known)
         return log
 
@@ -148,10 +171,14 @@ class LogStore:
                 directory.unlock()
                 continue
             try:
-                for log in self._logs_in(directory):
-                    log.close()
-                for write in self._checkpoints_of(directory):
-                    write.sync()
+                logs = self._logs_in(directory)
+                # Each log that moved needs several syncs; for many of them one sync of the whole volume is cheaper.
+                many = len(logs) >= ONE_SYNC_FROM
+                with self.files.one_sync(directory.path) if many else nullcontext():
+                    for log in logs:
+                        log.close()
+                    for write in self._checkpoints_of(directory):
+                        write.sync()
                 directory.close(broker_epoch)
             except (OSError, StorageFailed, Refused) as error:
                 self.fail(directory, str(error))
@@ -222,12 +249,13 @@ class LogStore:
         self._lost.pop(key, None)
         if log is None:
             return
+        if not future:
+            self._homes[log].forget(log.name)
+        self._discard(log, now)
+
+    def _discard(self, log: Log, now: Millis) -> None:
         directory = self._disown(log)
         log.close(clean=False)
-        if not future and directory.online:
-            for offsets in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
-                offsets.pop(log.name, None)
-            directory.cleaner_offsets.pop(log.name, None)
         path = f"{directory.path}/{partition_directory(log.name, Kind.DELETE, self._new_uuid().hex())}"
         try:
             self.files.rename(log.directory, path)
@@ -248,6 +276,16 @@ class LogStore:
 
     def promote(self, key: PartitionKey, *, now: Millis) -> Log:
         """The future log takes over: it gets the partition's name, then the old log is removed."""
+        log, old = self.succeed(key)
+        if old is not None:
+            self.retire(old, now=now)
+        return log
+
+    def succeed(self, key: PartitionKey) -> tuple[Log, Log | None]:
+        """The future log gets the partition's name and serves from now on: (it, the old log).
+
+        The old one keeps its directory until `retire`, so that a power cut before the new one is synced loses nothing.
+        """
         future = self.futures.pop(key)
         directory = self._homes[future]
         old = self.logs.get(key)
@@ -259,10 +297,18 @@ class LogStore:
             self.fail(directory, str(error))
             raise StorageFailed(future.directory, str(error)) from error
         future.move(path)
-        if old is not None:
-            self.remove(key, now=now)
         self.logs[key] = future
-        return future
+        if old is not None:
+            first_dirty = self._homes[old].cleaner_offsets.get(old.name)
+            self._homes[old].forget(old.name)
+            if first_dirty is not None:
+                directory.cleaner_offsets[old.name] = first_dirty
+        return future, old
+
+    def retire(self, log: Log, *, now: Millis) -> None:
+        """Removes a log that another one has succeeded."""
+        if log in self._homes:  # else its directory failed meanwhile
+            self._discard(log, now)
 
     def purgeable(self, now: Millis) -> list[str]:
         """Directories of removed logs whose delay is over, handed out once: remove them off the loop."""
@@ -289,13 +335,18 @@ class LogStore:
         lost = [key for key, log in self.logs.items() if self._homes[log] is directory]
         for key in lost:
             self._lost[key] = f"{self.logs[key].name} is in {directory.path}, which is offline: {why}"
-        for known in (self.logs, self.futures):
-            for key in [key for key, log in known.items() if self._homes[log] is directory]:
-                log = known.pop(key)
-                log.fail(OSError(0, why, directory.path))
-                log.close(clean=False)
-                self._disown(log)
+        for log in self._logs_in(directory):
+            for known in (self.logs, self.futures):
+                key = PartitionKey(log.topic_id, log.name.partition)
+                if known.get(key) is log:
+                    del known[key]
+            log.fail(OSError(0, why, directory.path))
+            log.close(clean=False)
+            self._disown(log)
+        was_online = directory.online
         directory.fail(why)
+        if was_online:
+            self.on_failed(directory, lost)
         return lost
 
     # -- checkpoints
@@ -309,15 +360,23 @@ class LogStore:
         ]
 
     def recovery_points_to_write(self) -> list[Syncable]:
-        """Recovery points and log starts; Kafka writes these every 60 seconds, log starts after each deletion too."""
-        writes: list[Syncable] = []
-        for directory in self.directories:
-            if directory.online:
-                logs = self._live_in(directory)
-                starts = {log.name: log.log_start for log in logs if log.log_start > log.segments[0].base}
-                writes.append(directory.checkpoint(RECOVERY_POINTS, {log.name: log.recovery_point for log in logs}))
-                writes.append(directory.checkpoint(LOG_STARTS, starts))
-        return writes
+        """Kafka writes these every 60 seconds."""
+        return [
+            directory.checkpoint(RECOVERY_POINTS, {log.name: log.recovery_point for log in self._live_in(directory)})
+            for directory in self.directories
+            if directory.online
+        ]
+
+    def log_starts_to_write(self) -> list[Syncable]:
+        """The starts that no segment's name tells. Kafka writes these every 60 seconds too, apart from the others."""
+        return [
+            directory.checkpoint(
+                LOG_STARTS,
+                {log.name: log.log_start for log in self._live_in(directory) if log.log_start > log.segments[0].base},
+            )
+            for directory in self.directories
+            if directory.online
+        ]
 
     def set_cleaner_offset(self, key: PartitionKey, first_dirty: Offset) -> Syncable:
         """Compaction has come to `first_dirty`. The write is the caller's to do."""
@@ -362,7 +421,9 @@ class LogStore:
         online = [directory for directory in self.directories if directory.online]
         if not online:
             raise Refused(KAFKA_STORAGE_ERROR, "every log directory is offline")
-        return min(online, key=lambda directory: directory.log_count)
+        # A cordoned directory takes new replicas only when there is no other.
+        open_ones = [directory for directory in online if not directory.cordoned] or online[:1]
+        return min(open_ones, key=lambda directory: directory.log_count)
 
     def _adopt(self, key: PartitionKey, log: Log, directory: LogDirectory, known: dict[PartitionKey, Log]) -> None:
         known[key] = log

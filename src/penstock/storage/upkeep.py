@@ -85,6 +85,33 @@ class LogUpkeep(LogCore):
                 continue
         return len(waiting)
 
+    # -- moving to another directory
+
+    @guarded
+    def skip_to(self, offset: Offset, *, now: Millis) -> None:
+        """Goes on at `offset`: the log that this one copies has nothing left between its last batch and its end."""
+        if offset > self.next:
+            self._roll(offset, now)
+            self.messages_unflushed += offset - self.next
+            self.next = self.written = offset
+
+    @guarded
+    def take_over(self, source: LogCore) -> None:
+        """Becomes the successor of a log whose batches it all holds: ends, epochs and producers are the source's.
+
+        What batches alone do not tell comes over too: an epoch that wrote nothing, and a producer whose batches
+        retention took. The source must not be used afterwards.
+        """
+        assert self.next == source.next, "a successor holds everything"
+        self.settings, self.on_sealed = source.settings, source.on_sealed
+        self.epochs.clear()
+        for entry in source.epochs.entries():
+            self.epochs.assign(entry.epoch, entry.start)
+        self.producers = source.producers
+        self.commit_to(source.committed)
+        self.advance_start(source.log_start)
+        self._snapshots.take(self.producers)
+
     # -- compaction
 
     @guarded

@@ -33,6 +33,8 @@ class CompactionDriver:
         self._settings, self._partitions, self._store = settings, partitions, store
         self._clock, self._offload = clock, offload
         self._task: asyncio.Task[None] | None = None
+        # The partition whose log a helper is copying just now; a move to another directory waits for it.
+        self.cleaning: Hosted | None = None
         # A log that could not be cleaned is left alone until it has grown, or it would be tried for ever.
         self._uncleanable: dict[object, int] = {}
         self.runs = self.bytes_before = self.bytes_after = 0
@@ -61,7 +63,7 @@ class CompactionDriver:
         now = self._clock.now_ms()
         for hosted in list(self._partitions):
             target = hosted.log
-            if not hosted.settings.compacts or target is None:
+            if not hosted.settings.compacts or target is None or hosted.moving:
                 continue
             if self._uncleanable.get(hosted.key) == target.next:
                 continue
@@ -79,6 +81,7 @@ class CompactionDriver:
 
     async def _clean(self, hosted: Hosted, plan: CleanPlan) -> None:
         target = hosted.require_log()
+        self.cleaning = hosted
         try:
             answer = await self._offload.run("clean", {"directory": target.directory, "job": plan.job.to_json()})
             result = CleanResult.from_json(answer)
@@ -97,6 +100,8 @@ class CompactionDriver:
             self._uncleanable[hosted.key] = target.next
             log.error("%s cannot be compacted until it has grown: %s", hosted.name, failure)
             return
+        finally:
+            self.cleaning = None
         self._uncleanable.pop(hosted.key, None)
         self.runs += 1
         self.bytes_before += result.bytes_before

@@ -168,6 +168,15 @@ class BrokerLifecycle:
         self._offline[directory_id] = None
         await self._beat()
 
+    async def cordon(self, directories: Iterable[Uuid]) -> None:
+        """Reports which log directories take no new replicas, now and with every heartbeat."""
+        cordoned = sorted(directories)
+        if cordoned == (self._cordoned or []):
+            return
+        self._cordoned = cordoned
+        if not self.fenced:
+            await self._beat()
+
     async def shut_down(self, timeout_ms: int = 30_000) -> bool:
         """Hands over what this broker leads; whether the controller let it go in time."""
         if self._heartbeats is not None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import StorageFailed
+from penstock.model.errors import Refused, StorageFailed
 
 if TYPE_CHECKING:
     from penstock.model.ids import Offset
@@ -52,14 +52,16 @@ class FlushDriver:
 
     async def _sync(self, hosted: Hosted) -> None:
         target_log = hosted.log
-        if target_log is None:
-            return
+        if target_log is None or hosted.syncs_held:
+            return  # whoever holds it asks again
         target: Offset = target_log.written
         try:
             for item in target_log.files_to_sync():
                 self.syncs += 1
                 await self._offload.call(item.sync)
-        except OSError as error:
+        except (OSError, StorageFailed, Refused) as error:
+            if hosted.log is not target_log:
+                return  # deleted, moved or offline meanwhile: its files are not where they were
             log.error("sync of %s failed: %s", hosted.name, error)
             self._on_failure(StorageFailed(target_log.directory, f"sync failed: {error}"))
             return

@@ -37,7 +37,8 @@ class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
 
     __slots__ = (
-        "_house", "key", "log", "name", "settings", "state", "unsynced_since", "waiting", "waiting_sync", "watchers",
+        "_house", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since", "waiting",
+        "waiting_sync", "watchers",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,10 @@ class Hosted:
         self.waiting_sync: deque[tuple[int, Waiter]] = deque()
         self.watchers: dict[Interest, None] = {}
         self.unsynced_since: int | None = None
+        # While a copy is made in another directory nobody may rewrite what was copied: compaction waits.
+        self.moving = False
+        # For the moment before the copy takes over: what is synced in the log must be synced in the copy before.
+        self.syncs_held = False
         if log is not None:
             state.high_watermark = log.committed
 
@@ -134,6 +139,22 @@ class Hosted:
             waiting.popleft()[1]()
         if self.syncs_before_ack and self.state.appended(log.flushed, now):
             self.committed()
+
+    def succeeded_by(self, log: Log, now: Millis) -> None:
+        """The log was copied to another directory, which serves from now on. Who waits goes on waiting."""
+        self.log = log
+        if self.unsynced_since is None and log.flushed < log.written:
+            self.unsynced_since = now
+        # A sync of the old log that runs just now answers nobody: those who wait for one need one of this.
+        self.let_sync()
+
+    def hold_syncs(self) -> None:
+        self.syncs_held = True
+
+    def let_sync(self) -> None:
+        """Ends `hold_syncs`, and asks for what was not done meanwhile."""
+        self.syncs_held = False
+        self._house.unsynced(self)
 
     def release(self) -> None:
         """Answers everybody who waits: this node does not lead the partition any more, or the partition is gone."""

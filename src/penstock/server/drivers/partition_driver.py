@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
     from penstock.model.ports import Clock
     from penstock.replication.fetch_session import Interest
+    from penstock.storage.log import Log
+    from penstock.storage.log_directory import LogDirectory
     from penstock.storage.store import LogStore
 
 log = logging.getLogger("penstock.partitions")
 
 SLICE_MS = 5.0
+PREFERRED_MAX = 10_000
 
 
 class PartitionDriver:
@@ -68,7 +71,10 @@ class PartitionDriver:
         # Partitions to take up, and whether they are new: an old one may have its log in a directory that is offline.
         self._pending: dict[PartitionKey, bool] = {}
         self._taking_up: asyncio.Task[None] | None = None
+        # Where replicas that are not here yet are to be made, should they come. Gone with the process, as in Kafka.
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.committed_since_checkpoint = False
+        store.on_failed = self._directory_failed
 
     def __iter__(self) -> Iterator[Hosted]:
         return iter(self._hosted.values())
@@ -190,7 +196,9 @@ class PartitionDriver:
             interest.hosted = None
         hosted.watchers.clear()
         hosted.log = None
-        self._store.remove(hosted.key, now=self._clock.now_ms())
+        now = self._clock.now_ms()
+        self._store.remove(hosted.key, now=now)
+        self._store.remove(hosted.key, now=now, future=True)
 
     async def _take_up_all(self) -> None:
         try:
@@ -220,9 +228,9 @@ class PartitionDriver:
         name = TopicPartition(topic.name, key.partition)
         settings = self._topic_settings(topic.name)
         try:
-            found = self._store.get(key)
+            found = self._store.get(key) or self._moved_before(key, image)
             if found is None:
-                directory = self._directory_for(image, is_new)
+                directory = self._directory_for(name, image, is_new)
                 found = self._store.create(name, key.topic_id, settings, directory, now=self._clock.now_ms())
             found.settings = settings
         except (StorageFailed, Refused) as failure:
@@ -236,11 +244,27 @@ class PartitionDriver:
             found.on_sealed = lambda _segment: self._on_unsynced(hosted)
         self._become(hosted, image)
 
-    def _directory_for(self, image: PartitionImage, is_new: bool) -> Uuid | None:
+    def _moved_before(self, key: PartitionKey, image: PartitionImage) -> Log | None:
+        """A copy that is all there is of the replica and lies where the metadata has it: only its name is to change."""
+        future = self._store.futures.get(key)
+        if future is None or self._store.directory_of(future).id != image.directory_of(self._me):
+            return None
+        return self._store.promote(key, now=self._clock.now_ms())
+
+    def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
+        """Remembers where to make a replica that this node may be given later."""
+        self._preferred[name] = directory
+        if len(self._preferred) > PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
+
+    def _directory_for(self, name: TopicPartition, image: PartitionImage, is_new: bool) -> Uuid | None:
         """Where to make a log; None is the directory with the fewest. Refuses when it may exist where nobody can look.
 
         A log made anew beside one in an offline directory would hide every record in that one.
         """
+        preferred = self._preferred.pop(name, None)
+        if preferred is not None and preferred.online:
+            return preferred.id
         wanted = image.directory_of(self._me)
         if wanted is not None and any(each.online and each.id == wanted for each in self._store.directories):
             return wanted
@@ -307,8 +331,11 @@ class PartitionDriver:
         directory = next((each for each in self._store.directories if _holds(each.path, failure.path)), None)
         if directory is None or not directory.online:
             return
-        log.error("log directory %s goes offline: %s", directory.path, failure.why)
-        lost = self._store.fail(directory, failure.why)
+        self._store.fail(directory, failure.why)
+
+    def _directory_failed(self, directory: LogDirectory, lost: list[PartitionKey]) -> None:
+        """Told by the store, whoever found out."""
+        log.error("log directory %s goes offline: %s", directory.path, directory.why_offline)
         for key in lost:
             hosted = self._hosted.get(key)
             if hosted is not None:

@@ -1,7 +1,7 @@
 """DescribeLogDirs (35), versions 1-5. Log directories with their replicas, sizes and free space.
 
 Behaviour: topics null means all. An offline directory is listed with KAFKA_STORAGE_ERROR and no replicas.
-Notes: v3 top-level error; v4 total and usable bytes; v5 cordoned directories (none here).
+Notes: v3 top-level error; v4 total and usable bytes; v5 cordoned directories.
 """
 
 from __future__ import annotations
@@ -51,4 +51,5 @@ def _describe(directory: DirectoryReport, wanted: set[tuple[str, int]] | None) -
         topics=list(topics.values()),
         total_bytes=directory.total_bytes,
         usable_bytes=directory.usable_bytes,
+        is_cordoned=directory.cordoned,
     )

@@ -1,0 +1,73 @@
+"""Tells the controller how this node's log directories are: which are offline, which take no new replicas.
+
+What changes is reported at once; the heartbeats repeat it, so a report that is refused is not lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from penstock.model.errors import Refused
+from penstock.server.drivers.controller_lifecycle import NO_EPOCH
+
+if TYPE_CHECKING:
+    from penstock.model.config import BrokerSettings
+    from penstock.model.ids import Uuid
+    from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
+    from penstock.storage.store import LogStore
+
+log = logging.getLogger("penstock.directories")
+
+
+class DirectoryDriver:
+    """`on_last_lost` is told why when no directory is left: a broker without one has nothing to serve."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        store: LogStore,
+        lifecycle: BrokerLifecycle,
+        on_last_lost: Callable[[str], None],
+    ) -> None:
+        self._settings, self._store, self._lifecycle, self._on_last_lost = settings, store, lifecycle, on_last_lost
+        self._reports: set[asyncio.Task[None]] = set()
+
+    def online(self) -> list[Uuid]:
+        return [each.id for each in self._store.directories if each.online and each.id is not None]
+
+    def lost(self, directory_id: Uuid) -> None:
+        """A directory went offline; its replicas have to leave their ISRs."""
+        directories = self._store.directories
+        if not any(directory.online for directory in directories):
+            reasons = "; ".join(f"{directory.path}: {directory.why_offline}" for directory in directories)
+            self._on_last_lost(f"every log directory is offline: {reasons}")
+        else:
+            self._report(self._lifecycle.directory_failed, directory_id)
+
+    def cordoned(self) -> list[Uuid]:
+        """Looks which directories the operator wants no new replicas in; the ids of those."""
+        paths = {path.rstrip("/") for path in self._settings.cordoned_log_dirs}
+        for directory in self._store.directories:
+            directory.cordoned = directory.path in paths
+        return [each.id for each in self._store.directories if each.cordoned and each.id is not None]
+
+    def cordons_changed(self) -> None:
+        """`cordoned.log.dirs` may have changed while the node runs."""
+        self._report(self._lifecycle.cordon, self.cordoned())
+
+    def _report(self, report: Callable[..., Coroutine[Any, Any, None]], *what: Any) -> None:
+        if self._lifecycle.broker_epoch == NO_EPOCH:
+            return  # the registration says it
+
+        async def tell() -> None:
+            try:
+                await report(*what)
+            except Refused as refusal:
+                log.warning("the controller did not take a report: %s", refusal)
+
+        task = asyncio.get_running_loop().create_task(tell(), name="report on log directories")
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)

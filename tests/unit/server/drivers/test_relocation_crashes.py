@@ -1,0 +1,145 @@
+"""A move stopped between any two changes to the disk: one of the two logs serves, and nothing promised is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from penstock.kernels import read_header
+from penstock.server.drivers import relocation_driver
+from penstock.server.drivers.hosted import Hosted
+from penstock.testing.memory_files import MemoryFiles
+from tests.unit.server.drivers.replicas import A, B, Replicas, content, walk
+from tests.unit.storage.batches import batch
+
+SEGMENT_BYTES = 3_000
+
+
+class Moment(NamedTuple):
+    """The disk as it was just before a change, and how many batches were written and how many synced by then."""
+
+    change: str
+    files: MemoryFiles
+    written: int
+    synced: int
+
+
+class Film:
+    """Takes a picture before each change to the disk while a move goes on and records keep coming."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.synced = 0
+        self.moments: list[Moment] = []
+
+    def produce(self, world: Replicas, hosted: Hosted) -> None:
+        data = batch(value=b"%08d" % len(self.batches) * 20, producer=(7, 0, len(self.batches)),
+                     timestamp=world.clock.now_ms())  # fmt: skip
+        ticket = hosted.append(data, read_header(data), -1, world.clock.now_ms())
+        self.batches.append(bytes(data))
+
+        def acknowledged() -> None:
+            if hosted.require_log().flushed >= ticket.end:
+                self.synced = max(self.synced, ticket.end)
+
+        hosted.when_flushed(ticket.end, acknowledged)
+
+    def take(self, files: MemoryFiles, change: str, path: str) -> None:
+        before, files.before = files.before, None
+        self.moments.append(Moment(f"{change} {path}", copy.deepcopy(files), len(self.batches), self.synced))
+        files.before = before
+
+
+def filmed() -> tuple[Film, Replicas]:
+    film = Film()
+    world = Replicas(flush_messages="1", segment_bytes=SEGMENT_BYTES)
+
+    async def steps() -> None:
+        hosted = await world.create("orders")
+        for _ in range(40):
+            film.produce(world, hosted)
+        await world.flushes.drain()
+        world.relocations.alter("orders", 0, B)
+        world.files.before = lambda change, path: film.take(world.files, change, path)
+        for _ in range(200):
+            if len(film.batches) < 60:
+                film.produce(world, hosted)
+            await asyncio.sleep(0)
+        await world.settle()
+        world.files.before = None
+        assert world.path_of(hosted) == B
+        assert content(hosted.require_log()) == b"".join(film.batches)
+
+    walk(steps)
+    return film, world
+
+
+@pytest.fixture(scope="module")
+def film() -> tuple[Film, Replicas]:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(relocation_driver, "CHUNK_BYTES", 2_000)
+    patch.setattr(relocation_driver, "TAIL_BYTES", 600)
+    try:
+        return filmed()
+    finally:
+        patch.undo()
+
+
+def stop_by_kill(files: MemoryFiles) -> None:
+    files.kill()
+
+
+def stop_by_power_cut(files: MemoryFiles) -> None:
+    files.crash()
+
+
+def stop_by_kind_power_cut(files: MemoryFiles) -> None:
+    """Some bytes and all names happened to reach the platter."""
+    files.crash(lambda _path, unsynced: unsynced // 2, keep_names=True)
+
+
+def stop_by_power_cut_on_one_disk(files: MemoryFiles) -> None:
+    """The names in the old directory were synced for another reason, those in the new one were not."""
+    files.sync_dir(A)
+    files.crash()
+
+
+@pytest.mark.parametrize(
+    "stop", [stop_by_kill, stop_by_power_cut, stop_by_kind_power_cut, stop_by_power_cut_on_one_disk]
+)
+def test_a_move_may_stop_anywhere(film: tuple[Film, Replicas], stop: Callable[[MemoryFiles], None]) -> None:
+    picture, first = film
+    assert len(picture.moments) > 60, "a test of nothing proves nothing"
+    assert any(moment.change.startswith("rename") for moment in picture.moments)
+
+    async def look(moment: Moment) -> None:
+        files = copy.deepcopy(moment.files)
+        stop(files)
+        promised = moment.written if stop is stop_by_kill else moment.synced
+        world = Replicas(files, image=first.image.copy(), flush_messages="1", segment_bytes=SEGMENT_BYTES)
+        await world.publish()
+        hosted = world.partitions.named("orders", 0)
+        found = content(hosted.require_log())
+        assert found.startswith(b"".join(picture.batches[:promised]))
+        assert b"".join(picture.batches[: moment.written]).startswith(found)
+        (producer,) = hosted.require_log().producers.states()
+        assert producer.last_sequence == hosted.require_log().next - 1
+        world.relocations.resume()
+        await world.settle()
+        assert world.path_of(hosted) in (A, B)
+        assert content(hosted.require_log()) == found
+        for directory in (A, B):
+            left = [name for name in files.listdir(directory) if name.startswith("orders")]
+            assert not any(name.endswith("-future") for name in left)
+            assert ("orders-0" in left) == (world.path_of(hosted) == directory)
+
+    for moment in picture.moments:
+        try:
+            walk(lambda moment=moment: look(moment))  # type: ignore[misc]
+        except BaseException as broken:
+            broken.add_note(f"stopped before: {moment.change}")
+            raise
