@@ -104,7 +104,14 @@ def test_trimming_moves_the_log_start(bootstrap: str) -> None:
     assert [line.split() for line in everything.out.splitlines()[1:]] == [["0", "5"], ["1", "5"]]
     beyond = penstock("topic", "trim", "long", "-o", "99", "-y", "-b", bootstrap)
     assert beyond.code == 1
-    assert "OFFSET_OUT_OF_RANGE" in beyond.err
+    assert "the offset lies beyond its high watermark (OFFSET_OUT_OF_RANGE)" in beyond.err
+
+
+def test_a_compacted_topic_cannot_be_trimmed(bootstrap: str) -> None:
+    penstock("topic", "create", "compacted", "-c", "cleanup.policy=compact", "-b", bootstrap)
+    said = penstock("topic", "trim", "compacted", "-y", "-b", bootstrap)
+    assert said.code == 1
+    assert "only topics with cleanup.policy=delete can be trimmed (POLICY_VIOLATION)" in said.err
 
 
 def test_deleting_asks_first(bootstrap: str) -> None:

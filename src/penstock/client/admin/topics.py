@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import NONE, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, Refused, error_of
+from penstock.model.errors import (
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+    POLICY_VIOLATION,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Refused,
+    error_of,
+)
 from penstock.model.ids import uuid_text
 from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
@@ -25,6 +33,10 @@ BROKER_DEFAULT = -1
 SET, DELETE = 0, 1
 LATEST, EARLIEST = -1, -2
 _TOPIC_SOURCE = 1
+_TRIM_WORDS = {
+    OFFSET_OUT_OF_RANGE.code: "the offset lies beyond its high watermark",
+    POLICY_VIOLATION.code: "only topics with cleanup.policy=delete can be trimmed",
+}
 _ABSENT = (UNKNOWN_TOPIC_OR_PARTITION.code, UNKNOWN_TOPIC_ID.code)
 
 
@@ -161,7 +173,9 @@ class TopicAdmin:
             topic = DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=wanted)
             reply = await self._view.ask(node, DeleteRecordsRequest(topics=[topic], timeout_ms=self._timeout_ms))
             for result in reply.topics[0].partitions:
-                _check(result.error_code, None, f"trimming partition {result.partition_index} of topic {name!r}")
+                words = _TRIM_WORDS.get(result.error_code, "it cannot be trimmed")
+                what = f"partition {result.partition_index} of topic {name!r}"
+                _check(result.error_code, f"{what}: {words}", what)
                 starts[result.partition_index] = result.low_watermark
         return starts
 

@@ -1,0 +1,91 @@
+"""Prints the reference page of the command line from the commands themselves: `python -m penstock.cli.reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from penstock.cli.main import cli
+
+HEAD = """\
+# Command line
+
+This page is printed from the commands by `python -m penstock.cli.reference`; do not edit it by hand.
+
+Data goes to standard output, words to standard error, so `penstock topic list --format json | jq .` just works. Errors
+are sentences; `PENSTOCK_TRACEBACK=1` shows where one came from.
+
+| exit code | meaning |
+|--:|---|
+| 0 | done |
+| 1 | failed, or not confirmed |
+| 2 | the command makes no sense as it was written |
+| 3 | a topic or partition is not there |
+| 4 | not allowed |
+| 5 | no broker answers |
+| 130 | stopped by Ctrl-C (a node that Ctrl-C or SIGTERM stops ends with 0) |
+
+| variable | meaning |
+|---|---|
+| `PENSTOCK_BOOTSTRAP` | the default of `-b/--bootstrap` |
+| `PENSTOCK_PURE` | `1` takes the pure-Python kernels although compiled ones are there |
+| `PENSTOCK_TRACEBACK` | `1` shows tracebacks |
+"""
+
+
+def reference_page() -> str:
+    context = click.Context(cli, info_name="penstock")
+    return "\n".join([HEAD, *_commands(cli, context)])
+
+
+def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The sections of a command and of those below it, groups only by their members."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            member = command.get_command(context, name)
+            assert member is not None, f"{name} is listed"
+            yield from _commands(member, click.Context(member, parent=context, info_name=name))
+        return
+    yield f"## `{context.command_path}`\n"
+    yield f"{command.help}\n"
+    yield f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n"
+    yield "| option | default | meaning |\n|---|---|---|"
+    yield from (_row(option) for option in command.params if isinstance(option, click.Option))
+    yield ""
+
+
+def _row(option: click.Option) -> str:
+    names = ", ".join(f"`{name}`" for name in option.opts)
+    if not option.is_flag:
+        names += f" {_cell(_value(option))}"
+    default = "required" if option.required else _default(option)
+    return f"| {names} | {default} | {_cell(option.help or '')} |"
+
+
+def _value(option: click.Option) -> str:
+    """What stands for the value. Spelled here, because releases of click spell it differently."""
+    if isinstance(option.type, click.Choice):
+        return "|".join(map(str, option.type.choices))
+    if option.metavar:
+        return option.metavar
+    return (
+        "NUMBER"
+        if isinstance(option.type, click.IntRange)
+        else "DIR"
+        if isinstance(option.type, click.Path)
+        else "TEXT"
+    )
+
+
+def _default(option: click.Option) -> str:
+    plain = isinstance(option.default, (str, int)) and not option.is_flag
+    return f"`{option.default}`" if plain else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(reference_page(), end="")

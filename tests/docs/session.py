@@ -1,0 +1,134 @@
+"""A reader at a terminal: runs the commands of a page in order, in a folder of their own, on ports of their own.
+
+The pages say 9092, 9093 and 9644 and /var/lib/penstock, as a reader would have it. Here commands and files are given
+free ports and a temporary folder instead, and what they print is translated back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.command import DEADLINE_S
+from tests.compat.processes import Child, wait_for
+from tests.docs.pages import Step, matches
+
+SERVERS = ("penstock dev", "penstock server start")
+ADMIN_STEP = 552
+
+
+class Reader:
+    """One session; use it as a context manager, so that its node is stopped."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        port = _free_port()
+        self._words = {
+            "9092": str(port),
+            "9644": str(port + ADMIN_STEP),
+            "9093": str(port + 2 * ADMIN_STEP),
+            "/var/lib/penstock": str(folder / "var"),
+        }
+        self._environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PENSTOCK_BOOTSTRAP": f"127.0.0.1:{port}",
+        }
+        self._node: Child | None = None
+        self._last_code = 0
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._node is not None:
+            self._node.kill()
+
+    def write(self, name: str, text: str) -> None:
+        (self._folder / name).write_text(self._here(text))
+
+    def run(self, step: Step) -> None:
+        command = step.command.partition("  #")[0].strip()
+        if command == "echo $?":
+            printed = f"{self._last_code}\n"
+        elif command.startswith(SERVERS):
+            printed = self._serve(command)
+        else:
+            printed = self._once(command)
+        printed = self._there(printed)
+        assert matches(step.expected, printed), f"$ {command}\nprinted\n{printed}\nthe page says\n" + "\n".join(
+            step.expected
+        )
+
+    def leave(self) -> None:
+        """Stops the node that runs, which must end well."""
+        if self._node is not None:
+            node, self._node = self._node, None
+            os.kill(node.pid, signal.SIGTERM)
+            assert node.wait(DEADLINE_S) == 0, node.tail()
+
+    def _once(self, command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", self._here(command)],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        self._last_code = done.returncode
+        return done.stdout
+
+    def _serve(self, command: str) -> str:
+        """Starts a node in place of the one before; answers what it said until it was ready or ended."""
+        self.leave()
+        if command.startswith("penstock dev"):
+            command += f" --port {self._words['9092']}"
+        log = self._folder / "node.log"
+        log.unlink(missing_ok=True)
+        node = Child(["bash", "-c", f"cd {self._folder} && exec {self._here(command)}"], log, self._environment)
+        self._node = node
+
+        greeting = "\n  try " if command.startswith("penstock dev") else " is ready on "
+        wait_for(
+            f"{command} to be ready or to end",
+            lambda: not node.running() or re.search(f"{greeting}.*\n", log.read_text()),
+            timeout_s=DEADLINE_S,
+        )
+        if not node.running():
+            self._last_code, self._node = node.wait(DEADLINE_S), None
+        return log.read_text()
+
+    def _here(self, text: str) -> str:
+        for there, here in self._words.items():
+            text = text.replace(there, here)
+        return text
+
+    def _there(self, text: str) -> str:
+        for there, here in self._words.items():
+            text = text.replace(here, there)
+        return text
+
+
+def _free_port() -> int:
+    """A port that is free together with those that go with it: the admin port, and the controller's."""
+    for port in range(20_000 + os.getpid() % 8_000, 40_000, 7):
+        needed = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP, port + 10_000)
+        if all(_is_free(each) for each in needed):
+            return port
+    raise AssertionError("no free ports")
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

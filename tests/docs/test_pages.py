@@ -1,0 +1,96 @@
+"""What the pages say is what happens: commands are run, examples are run, lists are complete, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from penstock.cli.reference import reference_page
+from penstock.testing import broker
+from tests.docs.pages import NOT_RUN, ROOT, blocks, matches, pages, steps
+from tests.docs.session import Reader
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def with_commands() -> list[Path]:
+    return [page for page in pages() if any(b.kind == "console" and b.label != NOT_RUN for b in blocks(page))]
+
+
+@pytest.mark.parametrize("page", with_commands(), ids=named)
+def test_every_command_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    with Reader(tmp_path) as reader:
+        for block in blocks(page):
+            if block.kind == "console":
+                if block.label != NOT_RUN:
+                    for step in steps(block):
+                        reader.run(step)
+            elif block.label:
+                reader.write(block.label, block.text)
+        reader.leave()
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if any(block.kind == "python" for block in blocks(page))], ids=named
+)
+def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page):
+        if block.kind == "python":
+            assert block.label.endswith(".py"), f"the example needs a file name:\n{block.text}"
+            (tmp_path / block.label).write_text(block.text)
+            if not block.label.startswith("test_"):
+                subprocess.run([sys.executable, block.label], cwd=tmp_path, check=True, timeout=60)
+    pytest_command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    done = subprocess.run(pytest_command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_links_to_other_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)", page.read_text())
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_the_command_reference_is_what_the_commands_print() -> None:
+    page = ROOT / "docs" / "reference" / "cli.md"
+    assert page.read_text() == reference_page(), "run: make docs"
+
+
+def test_the_list_of_metrics_is_complete() -> None:
+    documented = set(
+        re.findall(r"^\| `((?:kafka|penstock)_\w+)`", (ROOT / "docs/guides/operations.md").read_text(), re.M)
+    )
+    with broker({"queued.max.request.bytes": 1 << 30}) as running:
+        producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})
+        producer.produce("t", b"x")
+        assert producer.flush(30) == 0
+        with urllib.request.urlopen(f"{running.admin_url}/metrics", timeout=10) as reply:
+            served = set(re.findall(r"^# TYPE (\S+)", reply.read().decode(), re.M))
+    assert documented == served
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "good"),
+    [
+        ([], "anything\n", True),
+        (["a", "b"], "a\nb\n", True),
+        (["a"], "a\nb\n", False),
+        (["a (id …)"], "a (id 7)\n", True),
+        (["a (id …)"], "a (id 7\n)\n", False),
+        (["a", "…", "z"], "a\nb\nc\nz\n", True),
+        (["…", "z"], "z\n", True),
+        (["…"], "", True),
+        (["a.c"], "abc\n", False),
+    ],
+)
+def test_an_ellipsis_stands_for_anything_and_nothing_else_does(expected: list[str], printed: str, good: bool) -> None:
+    assert matches(expected, printed) is good
