@@ -128,7 +128,7 @@ class LogStore:
             # Nobody can say whose data this is: kept, but not served.
             self._set_aside(path, name)
             return None
-        # Checkpoints are about the log that lives here under this name, or once did; never about a future one.
+        # A future log has a recovery point here; where it starts and what is committed is the current log's to say.
         future = kind is Kind.FUTURE
         log = Log.open(
             self.files,
@@ -138,7 +138,7 @@ class LogStore:
             self.settings_for(name),
             now=now,
             clean=directory.clean,
-            recovery_point=0 if future else directory.recovery_points.get(name, 0),
+            recovery_point=directory.recovery_points.get(name, 0),
             log_start=0 if future else directory.log_starts.get(name, 0),
             high_watermark=0 if future else directory.high_watermarks.get(name, 0),
             producer_expiration_ms=self._producer_expiration_ms,
@@ -362,7 +362,9 @@ class LogStore:
     def recovery_points_to_write(self) -> list[Syncable]:
         """Kafka writes these every 60 seconds."""
         return [
-            directory.checkpoint(RECOVERY_POINTS, {log.name: log.recovery_point for log in self._live_in(directory)})
+            directory.checkpoint(
+                RECOVERY_POINTS, {log.name: log.recovery_checkpoint for log in self._named_in(directory)}
+            )
             for directory in self.directories
             if directory.online
         ]
@@ -403,7 +405,7 @@ class LogStore:
         logs = self._live_in(directory)
         starts = {log.name: log.log_start for log in logs if log.log_start > log.segments[0].base}
         return [
-            directory.checkpoint(RECOVERY_POINTS, {log.name: log.recovery_point for log in logs}),
+            directory.checkpoint(RECOVERY_POINTS, {log.name: log.recovery_point for log in self._named_in(directory)}),
             directory.checkpoint(LOG_STARTS, starts),
             directory.checkpoint(HIGH_WATERMARKS, {log.name: log.committed for log in logs}),
         ]
@@ -442,6 +444,10 @@ class LogStore:
 
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [log for log, home in self._homes.items() if home is directory]
+
+    def _named_in(self, directory: LogDirectory) -> list[Log]:
+        """Current and future logs; no directory has both of one partition, so names tell them apart."""
+        return self._live_in(directory) + [log for log in self.futures.values() if self._homes[log] is directory]
 
     def _live_in(self, directory: LogDirectory) -> list[Log]:
         return [log for log in self.logs.values() if self._homes[log] is directory]

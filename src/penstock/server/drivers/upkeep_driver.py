@@ -27,6 +27,8 @@ log = logging.getLogger("penstock.upkeep")
 
 PURGE_INTERVAL_MS = 15_000
 FLUSH_LOOK_INTERVAL_MS = 1_000
+DAY_MS = 86_400_000
+SHORTEST_MS = 10
 
 
 class UpkeepDriver:
@@ -61,6 +63,11 @@ class UpkeepDriver:
                 lambda: interval("log.flush.offset.checkpoint.interval.ms"),
                 self.checkpoint_recovery_points,
             ),
+            (
+                "log starts",
+                lambda: interval("log.flush.start.offset.checkpoint.interval.ms"),
+                self.checkpoint_log_starts,
+            ),
             ("producer expiry", lambda: interval("producer.id.expiration.check.interval.ms"), self.expire_producers),
             ("purge", lambda: PURGE_INTERVAL_MS, self.purge),
             ("timed flush", lambda: FLUSH_LOOK_INTERVAL_MS, self.flush_due),
@@ -74,8 +81,11 @@ class UpkeepDriver:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _repeat(self, name: str, interval_ms: Callable[[], int], chore: Callable[[], Awaitable[None]]) -> None:
+        # Right after a start there is enough to do; but who asks for a short interval gets it from the beginning.
+        delay_ms = min(self._settings.number("log.initial.task.delay.ms"), interval_ms())
         while True:
-            await asyncio.sleep(min(interval_ms(), 86_400_000) / 1_000)
+            await asyncio.sleep(max(SHORTEST_MS, min(delay_ms, DAY_MS)) / 1_000)
+            delay_ms = interval_ms()
             try:
                 await chore()
             except StorageFailed as failure:
@@ -140,6 +150,9 @@ class UpkeepDriver:
 
     async def checkpoint_recovery_points(self) -> None:
         await self._write(self._store.recovery_points_to_write())
+
+    async def checkpoint_log_starts(self) -> None:
+        await self._write(self._store.log_starts_to_write())
 
     async def _write(self, writes: Sequence[Syncable]) -> None:
         for write in writes:
