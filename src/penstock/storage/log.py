@@ -289,8 +289,9 @@ class Log(LogUpkeep):
         items += [PathSync(self.files, path) for path in self._unsynced_paths + self._snapshots.unsynced]
         self._unsynced_paths.clear()
         self._snapshots.unsynced.clear()
-        cut = [segment for segment in self._cut_segments if segment in self._segments]
+        cut = [segment for segment in self._cut_segments + self._seals if segment in self._segments]
         self._cut_segments.clear()
+        self._seals_handed = len(self._seals)
         if self.flushed < self.written or self._names_dirty or cut:
             for segment in dict.fromkeys(cut + self._segments.since(self.flushed)):
                 items.append(pinned(segment.file))
@@ -308,6 +309,8 @@ class Log(LogUpkeep):
 
     def mark_flushed(self, to: Offset) -> None:
         """Everything below `to` is durable: `to` was `written` when `files_to_sync` was called, and all are synced."""
+        del self._seals[: self._seals_handed]
+        self._seals_handed = 0
         if to > self.flushed:
             self.flushed = Offset(min(to, self.written))
             self.messages_unflushed = self.written - self.flushed

@@ -43,10 +43,10 @@ class LogCore:
     """State and invariants. `Log` adds what people call."""
 
     __slots__ = (
-        "_cut_segments", "_doomed", "_names_dirty", "_older", "_opened_at", "_parent_dirty", "_recent", "_segments",
-        "_snapshots", "_unsynced_paths", "committed", "cut_bytes", "directory", "epochs", "failure", "files",
-        "flushed", "log_start", "messages_unflushed", "name", "next", "on_sealed", "producers", "scanned_bytes",
-        "settings", "topic_id", "written",
+        "_cut_segments", "_doomed", "_names_dirty", "_older", "_opened_at", "_parent_dirty", "_recent", "_seals",
+        "_seals_handed", "_segments", "_snapshots", "_unsynced_paths", "committed", "cut_bytes", "directory", "epochs",
+        "failure", "files", "flushed", "log_start", "messages_unflushed", "name", "next", "on_sealed", "producers",
+        "scanned_bytes", "settings", "topic_id", "written",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +81,9 @@ class LogCore:
         self._names_dirty = self._parent_dirty = False
         self._unsynced_paths: list[str] = []
         self._cut_segments: list[Segment] = []
+        # Sealed segments whose indexes may not be durable, and how many of them the sync that runs takes care of.
+        self._seals: list[Segment] = []
+        self._seals_handed = 0
         # End and active bytes when it was opened after a clean stop.
         self._opened_at = (Offset(-1), -1)
         self._doomed: list[tuple[int | None, list[str]]] = []
@@ -104,6 +107,16 @@ class LogCore:
     @property
     def recovery_point(self) -> Offset:
         return self.flushed
+
+    @property
+    def recovery_checkpoint(self) -> Offset:
+        """The recovery point to write down while the log is open.
+
+        After a crash the segment that holds it is read again and indexes before it are trusted. Those of the active
+        segment are never synced in life, and those of one just sealed not yet: so it stays at or before their base.
+        """
+        unsynced = self._seals[0] if self._seals else self._segments.active
+        return Offset(min(self.flushed, unsynced.base))
 
     @property
     def local_start(self) -> Offset:
@@ -145,6 +158,7 @@ class LogCore:
             self._doom([sealed], now)
         else:
             sealed.seal()
+            self._seals.append(sealed)
         segment = Segment.create(self.files, self.directory, base, now, preallocate_bytes)
         self._segments.add(segment)
         self.producers.end = base
