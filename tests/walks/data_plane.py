@@ -250,7 +250,9 @@ class Client:
         found: list[bytes | None] = []
         while True:
             reply = await self.fetch(at(topic, start + len(found), partition))
-            records = records_in(data_of(reply))
+            data = data_of(reply)
+            assert data.error_code == 0, f"{topic}-{partition} at {start + len(found)}: error {data.error_code}"
+            records = records_in(data)
             if not records:
                 return found
             for record in records:

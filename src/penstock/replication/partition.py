@@ -65,8 +65,11 @@ class Partition:
     def leading(self) -> bool:
         return self.leader == self.me
 
-    def become(self, image: PartitionImage, *, end: Offset, now: Millis) -> bool:
-        """Takes the role that `image` gives us. True when a new leader epoch begins here with us as leader."""
+    def become(self, image: PartitionImage, *, end: Offset, now: Millis, log_end: Offset | None = None) -> bool:
+        """Takes the role that `image` gives us. True when a new leader epoch begins here with us as leader.
+
+        `end` is how far our log counts; `log_end` is told when there is more in it that does not count yet.
+        """
         if image.partition_epoch < self.partition_epoch:
             return False  # an old decision arriving late
         starts_leading = image.leader == self.me and image.leader_epoch > self.epoch
@@ -74,7 +77,7 @@ class Partition:
         self.leader, self.isr = NodeId(image.leader), frozenset(NodeId(node) for node in image.isr)
         self.replicas, self.end = tuple(NodeId(node) for node in image.replicas), end
         if starts_leading:
-            self.epoch_start = end
+            self.epoch_start = end if log_end is None else log_end
             self.followers = {
                 node: Follower(caught_up_at=now if node in self.isr else Millis(0))
                 for node in self.replicas
@@ -103,6 +106,11 @@ class Partition:
         if claimed < self.epoch:
             raise Refused(FENCED_LEADER_EPOCH, f"leader epoch {claimed} is over; the current one is {self.epoch}")
         raise Refused(UNKNOWN_LEADER_EPOCH, f"leader epoch {claimed} is newer than what this broker has heard of")
+
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether the high watermark has come to where our epoch began; before, it may be less than was told before."""
+        return self.high_watermark >= self.epoch_start
 
     def check_read(self, claimed_epoch: int, *, leader_only: bool = True) -> None:
         if leader_only and self.leader != self.me:

@@ -132,3 +132,11 @@ def test_a_follower_is_caught_up_when_it_has_what_the_leader_had_at_its_last_fet
     partition.appended(Offset(50), Millis(T0 + 25))
     fetch(partition, B, 6, Millis(T0 + 30))
     assert partition.followers[B].caught_up_at == T0 + 20
+
+
+def test_a_leader_knows_its_end_once_the_high_watermark_has_come_to_where_it_began() -> None:
+    partition = Partition(A)
+    partition.become(image(), end=Offset(3), log_end=Offset(5), now=T0)
+    assert not partition.knows_its_end
+    partition.appended(Offset(5), T0)
+    assert partition.knows_its_end

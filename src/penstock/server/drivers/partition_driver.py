@@ -277,7 +277,8 @@ class PartitionDriver:
         now = self._clock.now_ms()
         end = hosted.counted_end()
         was_leading = hosted.state.leading
-        started = hosted.state.become(image, end=end, now=now)
+        log_end = hosted.log.written if hosted.log is not None else None
+        started = hosted.state.become(image, end=end, now=now, log_end=log_end)
         if hosted.log is None:
             return
         if started:

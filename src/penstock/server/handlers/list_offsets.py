@@ -3,6 +3,7 @@
 Behaviour: -1 is the end a consumer may read to (last stable offset for read_committed), -2 the log start, -3 the
 record with the largest timestamp (v7), -4 the earliest local offset (v8), -5 the last tiered one (v9: none here, so
 -1), -6 the earliest that awaits upload (v11: none here, so -1); any other time finds the first record at or after it.
+A leader that does not know its end yet answers OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below v5).
 Notes: v2 isolation level; v4 leader epochs; v10 a timeout that only tiered reads need.
 """
 
@@ -10,16 +11,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, Refused
+from penstock.model.errors import (
+    KAFKA_STORAGE_ERROR,
+    LEADER_NOT_AVAILABLE,
+    OFFSET_NOT_AVAILABLE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
+    Refused,
+    StorageFailed,
+)
 from penstock.protocol.messages.list_offsets import ListOffsetsResponse
 from penstock.server.context import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.list_offsets import ListOffsetsRequest
+    from penstock.replication.partition import Partition
     from penstock.server.context import Context
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 LEADER_EPOCH_SINCE = 4
+NOT_AVAILABLE_SINCE = 5
 SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
 Reply = ListOffsetsResponse.ListOffsetsPartitionResponse
@@ -50,7 +61,13 @@ def _answer(
         hosted.state.check_read(wanted.current_leader_epoch)
         timestamp, offset, epoch = _find(hosted, wanted.timestamp, request)
     except Refused as refusal:
-        return Reply(partition_index=index, error_code=refusal.error.code)
+        error = refusal.error
+        if error is OFFSET_NOT_AVAILABLE and ctx.api_version < NOT_AVAILABLE_SINCE:
+            error = LEADER_NOT_AVAILABLE
+        return Reply(partition_index=index, error_code=error.code)
+    except StorageFailed as failure:
+        ctx.node.partitions.storage_failed(failure)
+        return Reply(partition_index=index, error_code=KAFKA_STORAGE_ERROR.code)
     if ctx.api_version < LEADER_EPOCH_SINCE:
         epoch = -1
     return Reply(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
@@ -59,8 +76,10 @@ def _answer(
 def _find(hosted: object, timestamp: int, request: ListOffsetsRequest) -> tuple[int, int, int]:
     """(timestamp, offset, leader epoch); -1 where there is none."""
     state, log = hosted.state, hosted.require_log()  # type: ignore[attr-defined]  # a driver's handle
-    limit = log.written if request.replica_id >= 0 else (log.last_stable if request.isolation_level else log.committed)
+    is_client = request.replica_id < 0
+    limit = (log.last_stable if request.isolation_level else log.committed) if is_client else log.written
     if timestamp == LATEST:
+        _check_known(state, is_client)
         return -1, limit, state.epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start if timestamp == EARLIEST else log.local_start
@@ -69,5 +88,12 @@ def _find(hosted: object, timestamp: int, request: ListOffsetsRequest) -> tuple[
         return -1, -1, -1
     found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp, limit)
     if found is None or found[1] >= limit:
+        _check_known(state, is_client)
         return -1, -1, -1
     return found[0], found[1], log.epochs.epoch_at(found[1])
+
+
+def _check_known(state: Partition, is_client: bool) -> None:
+    """A new leader's high watermark may be behind what the old one told; clients must not see the end go back."""
+    if is_client and not state.knows_its_end:
+        raise Refused(OFFSET_NOT_AVAILABLE)
