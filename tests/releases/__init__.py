@@ -1,0 +1,1 @@
+"""Data directories that earlier releases left behind. Every later release must open them and show the same."""
