@@ -1,0 +1,168 @@
+"""One request of every API that a node serves, each of which would do or tell something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from penstock.model.ids import METADATA_TOPIC, ZERO_UUID, Uuid
+from penstock.protocol.registry import APIS, Api
+from penstock.server.dispatch import SERVED
+from tests.walks.data_plane import batch_of
+
+TOPIC_RESOURCE = 2
+SET = 0
+
+
+def served() -> list[Api]:
+    return [api for api in APIS.values() if api.name in SERVED]
+
+
+class Target(NamedTuple):
+    """What requests are about: a topic that exists and the name of one that does not."""
+
+    topic: str
+    topic_id: Uuid
+    new_topic: str
+    version: int = 0
+
+
+def request_of(api: Api, version: int, target: Target) -> Any:
+    """A request that names both the topic and its id; each version carries what it knows."""
+    return MAKERS[api.name](api.request(), target._replace(version=version))
+
+
+def _metadata(made: Any, target: Target) -> Any:
+    return made(topics=[made.MetadataRequestTopic(name=target.topic)])
+
+
+def _produce(made: Any, target: Target) -> Any:
+    data = made.PartitionProduceData(index=0, records=batch_of(b"x"))
+    return made(
+        acks=1,
+        timeout_ms=1_000,
+        topic_data=[made.TopicProduceData(name=target.topic, topic_id=target.topic_id, partition_data=[data])],
+    )
+
+
+def _fetch(made: Any, target: Target) -> Any:
+    wanted = made.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 16)
+    return made(topics=[made.FetchTopic(topic=target.topic, topic_id=target.topic_id, partitions=[wanted])])
+
+
+def _list_offsets(made: Any, target: Target) -> Any:
+    wanted = made.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    return made(replica_id=-1, topics=[made.ListOffsetsTopic(name=target.topic, partitions=[wanted])])
+
+
+def _offset_for_leader_epoch(made: Any, target: Target) -> Any:
+    wanted = made.OffsetForLeaderPartition(partition=0, leader_epoch=0, current_leader_epoch=-1)
+    return made(topics=[made.OffsetForLeaderTopic(topic=target.topic, partitions=[wanted])])
+
+
+def _find_coordinator(made: Any, target: Target) -> Any:
+    return made(key="group") if target.version < 4 else made(coordinator_keys=["group"])
+
+
+def _create_topics(made: Any, target: Target) -> Any:
+    return made(
+        topics=[made.CreatableTopic(name=target.new_topic, num_partitions=1, replication_factor=1)], timeout_ms=1_000
+    )
+
+
+def _delete_topics(made: Any, target: Target) -> Any:
+    if target.version < 6:
+        return made(topic_names=[target.topic], timeout_ms=1_000)
+    return made(topics=[made.DeleteTopicState(name=target.topic, topic_id=ZERO_UUID)], timeout_ms=1_000)
+
+
+def _create_partitions(made: Any, target: Target) -> Any:
+    return made(topics=[made.CreatePartitionsTopic(name=target.topic, count=3, assignments=None)], timeout_ms=1_000)
+
+
+def _delete_records(made: Any, target: Target) -> Any:
+    wanted = made.DeleteRecordsPartition(partition_index=0, offset=-1)
+    return made(topics=[made.DeleteRecordsTopic(name=target.topic, partitions=[wanted])], timeout_ms=1_000)
+
+
+def _describe_configs(made: Any, target: Target) -> Any:
+    return made(
+        resources=[
+            made.DescribeConfigsResource(
+                resource_type=TOPIC_RESOURCE, resource_name=target.topic, configuration_keys=None
+            )
+        ]
+    )
+
+
+def _alter_configs(made: Any, target: Target) -> Any:
+    change = made.AlterableConfig(name="retention.ms", value="1000")
+    wanted = made.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=target.topic, configs=[change])
+    return made(resources=[wanted])
+
+
+def _incremental_alter_configs(made: Any, target: Target) -> Any:
+    change = made.AlterableConfig(name="retention.ms", config_operation=SET, value="1000")
+    wanted = made.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=target.topic, configs=[change])
+    return made(resources=[wanted])
+
+
+def _describe_topic_partitions(made: Any, target: Target) -> Any:
+    return made(topics=[made.TopicRequest(name=target.topic)])
+
+
+def _describe_log_dirs(made: Any, target: Target) -> Any:
+    return made(topics=None)
+
+
+def _alter_replica_log_dirs(made: Any, target: Target) -> Any:
+    moved = made.AlterReplicaLogDirTopic(name=target.topic, partitions=[0])
+    return made(dirs=[made.AlterReplicaLogDir(path="/more", topics=[moved])])
+
+
+def _init_producer_id(made: Any, target: Target) -> Any:
+    return made(transactional_id=None, producer_id=-1, producer_epoch=-1)
+
+
+def _describe_producers(made: Any, target: Target) -> Any:
+    return made(topics=[made.TopicRequest(name=target.topic, partition_indexes=[0])])
+
+
+def _describe_quorum(made: Any, target: Target) -> Any:
+    wanted = made.PartitionData(partition_index=0)
+    return made(topics=[made.TopicData(topic_name=METADATA_TOPIC, partitions=[wanted])])
+
+
+def _update_features(made: Any, target: Target) -> Any:
+    lowered = {"allow_downgrade": True} if target.version < 1 else {"upgrade_type": 2}
+    return made(feature_updates=[made.FeatureUpdateKey(feature="group.version", max_version_level=0, **lowered)])
+
+
+def _nothing(made: Any, target: Target) -> Any:
+    return made()
+
+
+MAKERS: dict[str, Callable[[Any, Target], Any]] = {
+    "ApiVersions": lambda made, _: made(client_software_name="walks", client_software_version="1"),
+    "Metadata": _metadata,
+    "Produce": _produce,
+    "Fetch": _fetch,
+    "ListOffsets": _list_offsets,
+    "OffsetForLeaderEpoch": _offset_for_leader_epoch,
+    "FindCoordinator": _find_coordinator,
+    "CreateTopics": _create_topics,
+    "DeleteTopics": _delete_topics,
+    "CreatePartitions": _create_partitions,
+    "DeleteRecords": _delete_records,
+    "DescribeConfigs": _describe_configs,
+    "AlterConfigs": _alter_configs,
+    "IncrementalAlterConfigs": _incremental_alter_configs,
+    "DescribeCluster": _nothing,
+    "DescribeTopicPartitions": _describe_topic_partitions,
+    "DescribeLogDirs": _describe_log_dirs,
+    "AlterReplicaLogDirs": _alter_replica_log_dirs,
+    "InitProducerId": _init_producer_id,
+    "DescribeProducers": _describe_producers,
+    "DescribeQuorum": _describe_quorum,
+    "UpdateFeatures": _update_features,
+}

@@ -1,0 +1,151 @@
+"""Whoever may do nothing is told so by every API, and nothing happens."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from penstock.model.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+)
+from penstock.model.ids import Uuid
+from penstock.protocol.registry import Api
+from penstock.server.authorize import Asked
+from penstock.server.context import Operation, Principal, ResourceType
+from penstock.server.dispatch import SERVED
+from tests.walks.data_plane import BY_ID, Client, Machine, at, errors, walk
+from tests.walks.every_api import MAKERS, Target, request_of, served
+
+REFUSALS = {
+    error.code
+    for error in (
+        CLUSTER_AUTHORIZATION_FAILED,
+        GROUP_AUTHORIZATION_FAILED,
+        TOPIC_AUTHORIZATION_FAILED,
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    )
+}
+EVERYBODY = {"ApiVersions", "DescribeCluster"}
+"""Who may connect may see these; of the cluster only what one may do to it is a secret."""
+SILENT = {("DescribeLogDirs", 1), ("DescribeLogDirs", 2)}
+"""Versions whose reply has no place for the refusal: it is empty."""
+
+
+class Turnkey:
+    """Allows everything until it is told to allow nothing; remembers what was asked since."""
+
+    def __init__(self) -> None:
+        self.locked = False
+        self.asked: list[Asked] = []
+
+    def allows(self, principal: Principal, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
+        if self.locked:
+            self.asked.append(Asked(operation, kind, name))
+        return not self.locked
+
+
+def codes(message: Any) -> list[int]:
+    """Every error code in a reply, however deep."""
+    found: list[int] = []
+    for field in dataclasses.fields(message):
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            found.append(value)
+        for inner in value if isinstance(value, list) else [value]:
+            if dataclasses.is_dataclass(inner):
+                found += codes(inner)
+    return found
+
+
+def state_of(machine: Machine) -> Any:
+    """Everything that a request could have changed."""
+    node = machine.node
+    image = node._metadata.image
+    topics = {topic.name: len(topic.partitions) for topic in image.topics.values()}
+    logs = {hosted.name: hosted.require_log().describe() for hosted in node._partitions}
+    return topics, dict(image.configs), dict(image.features), logs, node._fetches.session_count
+
+
+def test_there_is_a_request_for_every_api() -> None:
+    assert set(MAKERS) == set(SERVED)
+
+
+@pytest.mark.parametrize("api", served(), ids=lambda api: api.name)
+def test_who_may_do_nothing_is_refused_in_every_version(api: Api) -> None:
+    gate = Turnkey()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        topic_id = await client.create("secret")
+        await client.produce("secret", b"value")
+        before = state_of(machine)
+        gate.locked = True
+        newest = client.link.newest(api.key)
+        for version in range(api.min, newest + 1):
+            gate.asked.clear()
+            reply = await client.ask(request_of(api, version, Target("secret", topic_id, "new")), version)
+            found = set(codes(reply))
+            if api.name == "ApiVersions":
+                assert found == {0}
+                continue
+            assert gate.asked, f"{api.name} v{version} asked nobody"
+            if api.name in EVERYBODY:
+                assert found == {0}
+            elif (api.name, version) in SILENT:
+                assert (found, reply.results) == ({0}, [])
+            else:
+                assert found & REFUSALS, f"{api.name} v{version} answered {sorted(found)}"
+                assert found <= REFUSALS | {0}
+            assert b"value" not in repr(reply).encode()
+        assert state_of(machine) == before
+
+    walk(steps, authorizer=gate)
+
+
+def test_all_topics_are_those_one_may_see() -> None:
+    gate = Turnkey()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("secret")
+        assert await client.topics() == {"secret"}
+        gate.locked = True
+        assert await client.topics() == set()
+
+    walk(steps, authorizer=gate)
+
+
+def test_whether_a_topic_exists_is_a_secret_too() -> None:
+    gate = Turnkey()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        topic_id = await client.create("secret")
+        client.ids["missing"] = Uuid(bytes(range(16)))
+        gate.locked = True
+        for topic in ("secret", "missing"):
+            assert (await client.produce(topic, b"x")).error_code == TOPIC_AUTHORIZATION_FAILED.code
+            assert errors(await client.fetch(at(topic, 0))) == [TOPIC_AUTHORIZATION_FAILED.code]
+        # An id is as good as a key: who has one may know that it fits.
+        known, unknown = at(topic_id, 0), at(client.ids["missing"], 0)
+        assert errors(await client.fetch(known, version=BY_ID)) == [TOPIC_AUTHORIZATION_FAILED.code]
+        assert errors(await client.fetch(unknown, version=BY_ID)) == [UNKNOWN_TOPIC_ID.code]
+
+    walk(steps, authorizer=gate)
+
+
+def test_a_session_is_asked_for_at_every_fetch() -> None:
+    gate = Turnkey()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("secret")
+        reply = await client.fetch(at("secret", 0), session=(0, 0))
+        await client.produce("secret", b"x")
+        gate.locked = True
+        again = await client.fetch(session=(reply.session_id, 1))
+        assert errors(again) == [TOPIC_AUTHORIZATION_FAILED.code]
+
+    walk(steps, authorizer=gate)
