@@ -1,18 +1,27 @@
-"""Valid requests of every served API, and ways to break them."""
+"""Valid requests of every served API, odd ones that no client would send, and ways to break both."""
 
 from __future__ import annotations
 
 import random
 import struct
+from typing import Any
 
 from penstock.kernels import Record
+from penstock.model.ids import Uuid
 from penstock.protocol.batch import build_batch
 from penstock.protocol.frame import encode_request
-from penstock.protocol.registry import APIS
-from penstock.server.dispatch import SERVED
+from penstock.protocol.schema import Field, schema_of
+from penstock.protocol.source import Shape
+from tests.walks.every_api import Target, request_of, served
 
 TOPIC = "fuzzed"
+# Nothing is created by chance, and what the others use is not deleted.
+_TARGET = Target(TOPIC, Uuid(bytes(range(16))), "refused/name")
+_LEFT_ALONE = {"DeleteTopics": "missing"}
 _HUGE = (b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\xff\x0f", b"\xff" * 10)
+_WORDS = ("", TOPIC, "missing", "refused/name", "retention.ms", "1", "-1", "é" * 70, "x" * 300)
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_SMALL = (0, 1, 2, 3, 4, -1, -2)
 
 
 def batches() -> list[bytes]:
@@ -21,43 +30,70 @@ def batches() -> list[bytes]:
 
 
 def seeds(chance: random.Random) -> list[bytes]:
-    """Frames (without the size) that a healthy client might send, in every version that is served."""
+    """Frames without their size, in every version that is served: one that makes sense, three that are well formed."""
     found = []
-    for api in APIS.values():
-        if api.name not in SERVED:
-            continue
+    for api in served():
+        target = _TARGET._replace(topic=_LEFT_ALONE.get(api.name, TOPIC))
         for version in range(api.min, api.max + 1):
-            message = api.request()()
-            _fill(api.name, message, version, chance)
-            found.append(encode_request(chance.randrange(1 << 31), "fuzz", message, version)[4:])
+            messages = [request_of(api, version, target)]
+            messages += [odd(api.request(), version, chance) for _ in range(3)]
+            found += [encode_request(chance.randrange(1 << 31), "fuzz", each, version)[4:] for each in messages]
     return found
 
 
-def _fill(name: str, message: object, version: int, chance: random.Random) -> None:
-    made = type(message)
-    if name == "Produce":
-        message.acks, message.timeout_ms = 1, 1_000  # type: ignore[attr-defined]
-        data = made.PartitionProduceData(index=0, records=chance.choice(batches()))  # type: ignore[attr-defined]
-        message.topic_data = [made.TopicProduceData(name=TOPIC, partition_data=[data])]  # type: ignore[attr-defined]
-    elif name == "Fetch":
-        wanted = made.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 16)  # type: ignore[attr-defined]
-        message.topics = [made.FetchTopic(topic=TOPIC, partitions=[wanted])]  # type: ignore[attr-defined]
-    elif name == "ListOffsets":
-        wanted = made.ListOffsetsPartition(partition_index=0, timestamp=-1)  # type: ignore[attr-defined]
-        message.topics = [made.ListOffsetsTopic(name=TOPIC, partitions=[wanted])]  # type: ignore[attr-defined]
-    elif name == "Metadata":
-        message.topics = [made.MetadataRequestTopic(name=TOPIC)]  # type: ignore[attr-defined]
-    elif name == "CreateTopics":
-        message.topics = [made.CreatableTopic(name="refused/name", num_partitions=1, replication_factor=1)]  # type: ignore[attr-defined]
-    elif name == "DescribeConfigs":
-        message.resources = [made.DescribeConfigsResource(resource_type=2, resource_name=TOPIC)]  # type: ignore[attr-defined]
+def odd(made: type[Any], version: int, chance: random.Random) -> Any:
+    """A message that `version` can carry, with values from the edges of what they may be."""
+    return _odd_struct(Shape.of(schema_of(made), version), chance)
+
+
+def _odd_struct(shape: Shape, chance: random.Random) -> Any:
+    fields = (*shape.body, *shape.tagged)
+    return shape.schema.cls(**{field.name: _odd_value(shape, field, chance) for field in fields})
+
+
+def _odd_value(shape: Shape, field: Field, chance: random.Random) -> Any:
+    if shape.nullable(field) and chance.random() < 0.2:
+        return None
+    if field.kind == "array":
+        return [_odd_element(shape, field.of, chance) for _ in range(chance.choice((0, 1, 1, 2, 3)))]
+    if field.kind == "struct":
+        return _odd_struct(shape.inner(field.of), chance)
+    return _odd_plain(field.kind, chance)
+
+
+def _odd_element(shape: Shape, kind: str, chance: random.Random) -> Any:
+    return _odd_plain(kind, chance) if kind in _PLAIN else _odd_struct(shape.inner(kind), chance)
+
+
+def _odd_plain(kind: str, chance: random.Random) -> Any:
+    if kind in _BITS:
+        edge = 1 << _BITS[kind] - 1
+        return chance.choice((*_SMALL, edge - 1, -edge))
+    match kind:
+        case "boolean":
+            return chance.random() < 0.5
+        case "string":
+            return chance.choice(_WORDS)
+        case "uuid":
+            return chance.choice((bytes(16), bytes(15) + b"\1", bytes(range(16))))
+        case "records":
+            return chance.choice((b"", bytes(61), *batches()))
+        case "bytes":
+            return chance.choice((b"", bytes(100)))
+        case "float64":
+            return chance.choice((0.0, -1.0, float("inf")))
+        case _:
+            return 0
+
+
+_PLAIN = frozenset((*_BITS, "boolean", "string", "uuid", "records", "bytes", "float64", "uint16", "uint32"))
 
 
 def mutate(frame: bytes, chance: random.Random) -> bytes:
-    """The frame with its size, broken in one to three ways. The size may lie too."""
+    """The frame with its size, broken in up to three ways. The size may lie too."""
     body = bytearray(frame)
     size: int | None = None
-    for _ in range(chance.randint(1, 3)):
+    for _ in range(chance.randint(0, 3)):
         match chance.randrange(8):
             case 0 if body:
                 body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
