@@ -222,10 +222,10 @@ class ProduceDriver:
         hosted = piece.hosted
         assert hosted is not None
         state = hosted.state
-        if hosted.log is None:
-            piece.refuse(KAFKA_STORAGE_ERROR)
-        elif not state.leading:
+        if not state.leading:
             piece.refuse(NOT_LEADER_OR_FOLLOWER)
+        elif hosted.log is None:
+            piece.refuse(KAFKA_STORAGE_ERROR)
         elif not _settled(piece, acks):
             piece.refuse(REQUEST_TIMED_OUT)
         elif acks == -1 and len(state.isr) < state.effective_min_isr:
