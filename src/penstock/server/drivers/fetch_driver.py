@@ -160,10 +160,9 @@ class FetchDriver:
         ask.future = loop.create_future()
         ask.deadline = loop.time() + max_wait_ms / 1_000
         ask.session.parked = ask
-        if not ask.session.id:
-            # Without a session the interests live as long as this one wait.
-            for interest in ask.session.interests.values():
-                self._partitions.watch(interest)
+        # Without a session the interests live as long as this one wait; with one, the clean ones are watched already.
+        for interest in ask.session.dirty if ask.session.id else ask.session.interests.values():
+            self._partitions.watch(interest)
         ask.future.add_done_callback(lambda future: self._abandoned(ask) if future.cancelled() else None)
         self.waiting += 1
         heapq.heappush(self._heap, (ask.deadline, next(self._order), ask))
@@ -195,6 +194,9 @@ class FetchDriver:
         reply, size, settled = self._collect(ask)
         if settled or size >= ask.min_bytes:
             self._answer(ask, self._finish(ask, reply))
+        else:
+            for interest in ask.session.dirty:
+                self._partitions.watch(interest)
 
     def _complete(self, ask: Ask) -> None:
         if ask.future is not None:
@@ -246,6 +248,8 @@ class FetchDriver:
                 found.append((interest, data))
             elif not interest.unread:
                 del dirty[interest]
+                if waited or ask.session.id:
+                    self._partitions.watch(interest)
         return found, size, settled
 
     @staticmethod
@@ -269,6 +273,8 @@ class FetchDriver:
             interest.sent_high_watermark, interest.sent_log_start = data.high_watermark, data.log_start_offset
             if not data.error_code and not data.records and not interest.unread:
                 session.dirty.pop(interest, None)
+                if session.id:
+                    self._partitions.watch(interest)
             name = interest.topic_id if session.by_id else interest.topic
             topic = by_topic.get(name)
             if topic is None:

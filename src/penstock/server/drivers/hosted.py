@@ -37,7 +37,7 @@ class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
 
     __slots__ = (
-        "_house", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since", "waiting",
+        "_house", "gone", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since", "waiting",
         "waiting_sync", "watchers",
     )  # fmt: skip
 
@@ -56,6 +56,7 @@ class Hosted:
         self.waiting_sync: deque[tuple[int, Waiter]] = deque()
         self.watchers: dict[Interest, None] = {}
         self.unsynced_since: int | None = None
+        self.gone = False  # deleted, or given to other brokers; whoever still has a handle must look it up again
         # While a copy is made in another directory nobody may rewrite what was copied: compaction waits.
         self.moving = False
         # For the moment before the copy takes over: what is synced in the log must be synced in the copy before.
@@ -116,8 +117,11 @@ class Hosted:
         self.moved()
 
     def moved(self) -> None:
-        for interest in self.watchers:
-            self._house.moved(interest)
+        """Tells whoever watches, once: they look before they watch again, so those who are gone cost nothing more."""
+        if self.watchers:
+            watchers, self.watchers = self.watchers, {}
+            for interest in watchers:
+                self._house.moved(interest)
 
     def when_committed(self, end: Offset, waiter: Waiter) -> None:
         """Calls `waiter` once, when everything before `end` is committed or this node stops leading."""

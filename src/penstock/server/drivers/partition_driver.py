@@ -74,6 +74,7 @@ class PartitionDriver:
         # Where replicas that are not here yet are to be made, should they come. Gone with the process, as in Kafka.
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.committed_since_checkpoint = False
+        self.on_taken_up: Callable[[PartitionKey], None] = lambda _key: None
         store.on_failed = self._directory_failed
 
     def __iter__(self) -> Iterator[Hosted]:
@@ -121,8 +122,9 @@ class PartitionDriver:
 
     def of_interest(self, interest: Interest) -> Hosted:
         hosted: Hosted | None = interest.hosted
-        if hosted is not None:
+        if hosted is not None and not hosted.gone:
             return hosted
+        interest.hosted = None
         if interest.session.by_id:
             hosted = self.by_id(interest.topic_id, interest.partition)
         else:
@@ -190,11 +192,9 @@ class PartitionDriver:
 
     def _drop(self, hosted: Hosted) -> None:
         del self._hosted[hosted.key]
+        hosted.gone = True
         hosted.state.leader = NodeId(-1)
         hosted.release()
-        for interest in hosted.watchers:
-            interest.hosted = None
-        hosted.watchers.clear()
         hosted.log = None
         now = self._clock.now_ms()
         self._store.remove(hosted.key, now=now)
@@ -243,6 +243,7 @@ class PartitionDriver:
             # A sealed segment is synced, so that the recovery point follows and a crash costs one segment's scan.
             found.on_sealed = lambda _segment: self._on_unsynced(hosted)
         self._become(hosted, image)
+        self.on_taken_up(key)
 
     def _moved_before(self, key: PartitionKey, image: PartitionImage) -> Log | None:
         """A copy that is all there is of the replica and lies where the metadata has it: only its name is to change."""
