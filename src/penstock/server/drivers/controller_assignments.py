@@ -54,14 +54,14 @@ class DirectoryAssignments:
                 self.check(PartitionKey(topic_id, index))
 
     def check(self, key: PartitionKey) -> None:
-        """Reports the replica unless the controller has it where it is; call it when a replica moved."""
+        """Reports the replica unless the controller has it where it is; call it when one was made or moved."""
         if self._image is None:
             return
         partition = self._image.partition(*key)
         if partition is None or self._node_id not in partition.replicas:
             return
         actual = self._locate(key)
-        if actual is None or actual != partition.directory_of(self._node_id):
+        if actual is not None and actual != partition.directory_of(self._node_id):
             self._pending[key] = None
             if self._reporting is None:
                 self._reporting = asyncio.get_running_loop().create_task(self._report(), name="directory assignments")
@@ -81,8 +81,6 @@ class DirectoryAssignments:
                 if found and not await self._send(found):
                     wait_ms = RETRY_MS
                     self._pending.update(dict.fromkeys(found))
-                elif not found and self._pending:
-                    wait_ms = RETRY_MS  # replicas that are still to be made
         finally:
             self._reporting = None
 
@@ -93,12 +91,11 @@ class DirectoryAssignments:
         for key in list(self._pending):
             partition = self._image.partition(*key)
             actual = self._locate(key)
-            if partition is None or self._node_id not in partition.replicas:
-                del self._pending[key]
-            elif actual is not None:
-                del self._pending[key]
-                if actual != partition.directory_of(self._node_id):
-                    found[key] = actual
+            del self._pending[key]
+            if partition is None or actual is None or self._node_id not in partition.replicas:
+                continue
+            if actual != partition.directory_of(self._node_id):
+                found[key] = actual
             if len(found) == REPLICAS_MAX:
                 break
         return found

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.model.ports import Clock, Offload
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
+    from penstock.storage.flushing import Syncable
     from penstock.storage.log import Log
     from penstock.storage.log_directory import LogDirectory
     from penstock.storage.store import LogStore
@@ -53,12 +54,13 @@ STUMBLES_MAX: Final = 3
 
 
 class Move:
-    """One replica on its way. `trusted` when this life made the copy, or has compared it with its source."""
+    """One replica on its way. `resumed` while nobody has looked at what an earlier life copied."""
 
-    __slots__ = ("future", "held_until", "hosted", "source", "stumbles", "trusted", "unsynced_bytes")
+    __slots__ = ("begun", "future", "held_until", "hosted", "resumed", "source", "stumbles", "unsynced_bytes")
 
-    def __init__(self, hosted: Hosted, source: Log, future: Log, *, trusted: bool) -> None:
-        self.hosted, self.source, self.future, self.trusted = hosted, source, future, trusted
+    def __init__(self, hosted: Hosted, source: Log, future: Log, *, resumed: bool) -> None:
+        self.hosted, self.source, self.future, self.resumed = hosted, source, future, resumed
+        self.begun = resumed
         self.unsynced_bytes = self.stumbles = 0
         # While syncs of the source are held: when to give up holding them.
         self.held_until: float | None = None
@@ -111,7 +113,7 @@ class RelocationDriver:
             return
         if future is None:
             future = self._create_future(hosted, directory)
-        self._begin(hosted, source, future, trusted=True)
+        self._begin(hosted, source, future)
 
     def _directory(self, name: TopicPartition, path: str) -> LogDirectory:
         if len(partition_directory(name, Kind.FUTURE, "0" * 32)) > NAME_BYTES_MAX:
@@ -136,11 +138,11 @@ class RelocationDriver:
         except StorageFailed as failure:
             raise Refused(KAFKA_STORAGE_ERROR, str(failure)) from failure
 
-    def _begin(self, hosted: Hosted, source: Log, future: Log, *, trusted: bool) -> None:
+    def _begin(self, hosted: Hosted, source: Log, future: Log, *, resumed: bool = False) -> None:
         if hosted.key not in self._moves:
             log.info("moving %s from %s to %s", hosted.name, source.directory, future.directory)
             hosted.moving = True
-            self._moves[hosted.key] = Move(hosted, source, future, trusted=trusted)
+            self._moves[hosted.key] = Move(hosted, source, future, resumed=resumed)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="move replicas")
 
@@ -160,13 +162,15 @@ class RelocationDriver:
             if self._store.directory_of(future) is self._store.directory_of(hosted.log):
                 self._cancel(hosted)
             else:
-                self._begin(hosted, hosted.log, future, trusted=False)
+                self._begin(hosted, hosted.log, future, resumed=True)
 
     async def stop(self) -> None:
         """Copies stay where they are, for the next start; what has moved is brought to its end."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        for move in self._moves.values():
+            self._let_sync(move)
         while self._retiring:
             await asyncio.gather(*self._retiring, return_exceptions=True)
 
@@ -224,7 +228,12 @@ class RelocationDriver:
         source, future = move.source, move.future
         future.settings = source.settings
         align(source, future, now=self._clock.now_ms())
-        if not move.trusted:
+        if not move.begun:
+            # A recovery point that the replica had here in an earlier stay must not be taken for the copy's.
+            await self._write(*self._store.recovery_points_to_write())
+            move.begun = True
+            return
+        if move.resumed:
             await self._compare(move)
             return
         read = read_on(source, future, CHUNK_BYTES)
@@ -250,7 +259,7 @@ class RelocationDriver:
         if missing:
             log.warning("the copy of %s lacks %d bytes and begins anew", move.hosted.name, missing)
             begin_anew(move.source, move.future, now=self._clock.now_ms())
-        move.trusted = True
+        move.resumed = False
 
     async def _copy_chunk(self, move: Move, read: Read) -> None:
         await self._pace.take(read.size)
@@ -351,12 +360,15 @@ class RelocationDriver:
             log.error("%s is kept: the directory that %s moved to has failed", old.directory, hosted.name)
             return
         # Without them a start after a crash would scan the whole log, and show again what was deleted from it.
-        for write in (*self._store.recovery_points_to_write(), *self._store.log_starts_to_write()):
+        await self._write(*self._store.recovery_points_to_write(), *self._store.log_starts_to_write())
+        self._store.retire(old, now=self._clock.now_ms())
+
+    async def _write(self, *checkpoints: Syncable) -> None:
+        for checkpoint in checkpoints:
             try:
-                await self._offload.call(write.sync)
+                await self._offload.call(checkpoint.sync)
             except OSError as error:
                 self._partitions.storage_failed(StorageFailed(error.filename or "", f"no checkpoint: {error}"))
-        self._store.retire(old, now=self._clock.now_ms())
 
     async def _synced(self, hosted: Hosted, end: Offset) -> None:
         """Returns when a sync came to `end`, or somebody gave up waiting for one."""
