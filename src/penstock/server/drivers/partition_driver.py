@@ -282,6 +282,8 @@ class PartitionDriver:
         started = hosted.state.become(image, end=end, now=now, log_end=log_end)
         if hosted.log is None:
             return
+        if hosted.unsynced_since is None and hosted.log.flushed < hosted.log.written:
+            hosted.unsynced_since = now  # recovery found it; nobody knows how long the disk has not had it
         if started:
             hosted.log.epochs.assign(hosted.state.epoch, hosted.log.written)
             if end < hosted.log.written:

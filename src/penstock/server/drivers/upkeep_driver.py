@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import StorageFailed
 from penstock.server.drivers.partition_driver import SLICE_MS
+from penstock.storage.flushing import TextWrite
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
@@ -159,5 +160,6 @@ class UpkeepDriver:
             try:
                 await self._offload.call(write.sync)
             except OSError as error:
-                path = error.filename or ""
+                # A write or a sync that fails does not say of which file.
+                path = write.path if isinstance(write, TextWrite) else error.filename or ""
                 self._partitions.storage_failed(StorageFailed(path, f"a checkpoint cannot be written: {error}"))
