@@ -244,6 +244,7 @@ class Node:
         self._assignments = DirectoryAssignments(
             node_id, lambda: self._lifecycle.broker_epoch, self._controller.submit_own, self._partitions.directory_of
         )
+        self._partitions.on_taken_up = self._assignments.check
         self._directories = DirectoryDriver(settings, self._store, self._lifecycle, self._give_up)
         settings.on_change(self._directories.cordons_changed)
         self._relocations = RelocationDriver(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable
+from random import Random
 from typing import NamedTuple
 
 import pytest
 
-from penstock.kernels import read_header
+from penstock.kernels import read_header, scan_batches
 from penstock.server.drivers import relocation_driver
 from penstock.server.drivers.hosted import Hosted
 from penstock.testing.memory_files import MemoryFiles
@@ -31,14 +32,16 @@ class Moment(NamedTuple):
 class Film:
     """Takes a picture before each change to the disk while a move goes on and records keep coming."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
         self.batches: list[bytes] = []
         self.synced = 0
         self.moments: list[Moment] = []
 
     def produce(self, world: Replicas, hosted: Hosted) -> None:
-        data = batch(value=b"%08d" % len(self.batches) * 20, producer=(7, 0, len(self.batches)),
-                     timestamp=world.clock.now_ms())  # fmt: skip
+        number = len(self.batches)
+        value = b"%08d" % number * self.chance.randrange(1, 99)
+        data = batch(value=value, producer=(7, 0, number), timestamp=world.clock.now_ms())
         ticket = hosted.append(data, read_header(data), -1, world.clock.now_ms())
         self.batches.append(bytes(data))
 
@@ -54,21 +57,21 @@ class Film:
         files.before = before
 
 
-def filmed() -> tuple[Film, Replicas]:
-    film = Film()
+def filmed(seed: int) -> tuple[Film, Replicas]:
+    film = Film(seed)
     world = Replicas(flush_messages="1", segment_bytes=SEGMENT_BYTES)
 
     async def steps() -> None:
         hosted = await world.create("orders")
-        for _ in range(40):
+        for _ in range(12):
             film.produce(world, hosted)
         await world.flushes.drain()
         world.relocations.alter("orders", 0, B)
         world.files.before = lambda change, path: film.take(world.files, change, path)
-        for _ in range(200):
-            if len(film.batches) < 60:
-                film.produce(world, hosted)
-            await asyncio.sleep(0)
+        while world.path_of(hosted) == A or world.relocations._retiring:
+            film.produce(world, hosted)
+            for _ in range(film.chance.randrange(4)):
+                await asyncio.sleep(0)
         await world.settle()
         world.files.before = None
         assert world.path_of(hosted) == B
@@ -78,15 +81,21 @@ def filmed() -> tuple[Film, Replicas]:
     return film, world
 
 
-@pytest.fixture(scope="module")
-def film() -> tuple[Film, Replicas]:
+# A seed whose film fails as soon as one of the precautions is left out: the comparison of a copy that is resumed, the
+# held syncs, the late removal of the old log, or the choice of the longer history.
+@pytest.fixture(scope="module", params=[4])
+def film(request: pytest.FixtureRequest) -> tuple[Film, Replicas]:
     patch = pytest.MonkeyPatch()
     patch.setattr(relocation_driver, "CHUNK_BYTES", 2_000)
     patch.setattr(relocation_driver, "TAIL_BYTES", 600)
     try:
-        return filmed()
+        return filmed(request.param)
     finally:
         patch.undo()
+
+
+def batches_of(data: bytes) -> list[bytes]:
+    return [data[position : position + header.size] for position, header in scan_batches(data)]
 
 
 def stop_by_kill(files: MemoryFiles) -> None:
@@ -113,7 +122,7 @@ def stop_by_power_cut_on_one_disk(files: MemoryFiles) -> None:
 )
 def test_a_move_may_stop_anywhere(film: tuple[Film, Replicas], stop: Callable[[MemoryFiles], None]) -> None:
     picture, first = film
-    assert len(picture.moments) > 60, "a test of nothing proves nothing"
+    assert len(picture.moments) > 100, "a test of nothing proves nothing"
     assert any(moment.change.startswith("rename") for moment in picture.moments)
 
     async def look(moment: Moment) -> None:
@@ -125,9 +134,9 @@ def test_a_move_may_stop_anywhere(film: tuple[Film, Replicas], stop: Callable[[M
         hosted = world.partitions.named("orders", 0)
         found = content(hosted.require_log())
         assert found.startswith(b"".join(picture.batches[:promised]))
-        assert b"".join(picture.batches[: moment.written]).startswith(found)
+        assert set(batches_of(found)) <= set(picture.batches[: moment.written])
         (producer,) = hosted.require_log().producers.states()
-        assert producer.last_sequence == hosted.require_log().next - 1
+        assert producer.last_sequence == scan_batches(found)[-1][1].base_offset
         world.relocations.resume()
         await world.settle()
         assert world.path_of(hosted) in (A, B)
