@@ -208,7 +208,7 @@ class LogStore:
     def describe(self) -> list[DirectoryReport]:
         """What DescribeLogDirs tells."""
         return [
-            report_of(directory, self._logs_in(directory), set(self.futures.values()), self.logs)
+            report_of(directory, self._named_in(directory), set(self.futures.values()), self.logs)
             for directory in self.directories
         ]
 

@@ -37,8 +37,8 @@ class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
 
     __slots__ = (
-        "_house", "gone", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since", "waiting",
-        "waiting_sync", "watchers",
+        "_house", "gone", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since",
+        "waiting", "waiting_sync", "watchers",
     )  # fmt: skip
 
     def __init__(

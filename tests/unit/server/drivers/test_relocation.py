@@ -94,8 +94,11 @@ def test_describe_log_dirs_shows_the_copy_and_how_far_it_is_behind() -> None:
         assert copy.future
         assert 0 < copy.offset_lag < 1_000
         assert copy.size_bytes > 0
-        await world.settle()
+        while world.path_of(hosted) == A:
+            await asyncio.sleep(0)
+        assert world.relocations._retiring, "the old directory is still there, but nobody is told of it"
         assert [[each.future for each in report.logs] for report in world.store.describe()] == [[], [False]]
+        await world.settle()
 
     walk(steps)
 
