@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
 from random import Random
@@ -15,7 +16,12 @@ from typing import Any
 
 import pytest
 
-from penstock.model.errors import KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
+from penstock.model.errors import (
+    KAFKA_STORAGE_ERROR,
+    NOT_LEADER_OR_FOLLOWER,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    REQUEST_TIMED_OUT,
+)
 from penstock.transport.dial import LinkError
 from tests.faults.counts import SOAKING, rounds
 from tests.walks.data_plane import Client, Idempotent, Machine
@@ -33,10 +39,28 @@ SETTINGS = {
 }
 
 
+class Retrier:
+    """An idempotent producer that outlives nodes: what was not answered is sent again, in order, as clients do."""
+
+    def __init__(self, acks: int, partition: int) -> None:
+        self.acks, self.partition = acks, partition
+        self._numbers = Idempotent()
+        self.unanswered: deque[tuple[list[bytes], bytes]] = deque()
+
+    def add(self, values: list[bytes]) -> None:
+        self.unanswered.append((values, self._numbers.batch(*values)))
+
+    def start_over(self) -> None:
+        """A node that remembers only the last of several batches cannot tell that the others are there."""
+        self._numbers = Idempotent()
+        self.unanswered.clear()
+
+
 class Books:
     """What clients were promised in all the lives of one machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, chance: Random) -> None:
+        self.producers = [Retrier(acks, chance.randrange(PARTITIONS)) for acks in (1, -1, -1)]
         self.records: dict[tuple[str, int], dict[int, bytes]] = {}
         self.topics: set[str] = set()
         self.deleted: set[str] = set()
@@ -71,7 +95,7 @@ class Life:
     def __init__(self, machine: Machine, books: Books, chance: Random) -> None:
         self.machine, self.books, self.chance = machine, books, chance
         self.acknowledged = self.refused = 0
-        works = (self._make_topics, *(partial(self._produce, acks) for acks in (1, -1, -1)))
+        works = (self._make_topics, *(partial(self._produce, producer) for producer in books.producers))
         self._tasks = [asyncio.create_task(self._unless_cut(work)) for work in works]
 
     async def go_on(self, answers: int) -> None:
@@ -91,26 +115,31 @@ class Life:
         except LinkError:
             return
 
-    async def _produce(self, acks: int) -> None:
-        client, producer = await self.machine.dial(), Idempotent()
-        partition = self.chance.randrange(PARTITIONS)
+    async def _produce(self, producer: Retrier) -> None:
+        client = await self.machine.dial()
         while True:
             # Up to five in flight, as clients do; answers come in order.
-            sent = []
-            for _ in range(self.chance.randint(1, 5)):
-                values = [self.books.value() for _ in range(self.chance.randint(1, 4))]
-                batch = producer.batch(*values)
-                sent.append((values, client.produce("synced", partition=partition, acks=acks, batch=batch)))
-            for values, reply in sent:
-                self._note("synced", partition, values, await reply)
+            for _ in range(self.chance.randint(1, 5) - len(producer.unanswered)):
+                producer.add([self.books.value() for _ in range(self.chance.randint(1, 4))])
+            replies = [
+                client.produce("synced", partition=producer.partition, acks=producer.acks, batch=batch)
+                for _, batch in producer.unanswered
+            ]
+            for reply in replies:
+                answer = await reply
+                if answer.error_code == OUT_OF_ORDER_SEQUENCE_NUMBER.code:
+                    producer.start_over()
+                    break
+                values, _ = producer.unanswered.popleft()
+                self._note("synced", producer.partition, values, answer)
 
     def _note(self, topic: str, partition: int, values: list[bytes], answer: Any) -> None:
         if answer.error_code == 0:
             self.books.note(topic, partition, answer.base_offset, values)
             self.acknowledged += 1
-        else:
-            assert answer.error_code in REFUSALS, answer
-            self.refused += 1
+            return
+        assert answer.error_code in REFUSALS, answer
+        self.refused += 1
 
     async def _make_topics(self) -> None:
         client = await self.machine.dial()
@@ -174,7 +203,7 @@ def mended(machine: Machine) -> None:
 def one_machine(seed: int, lives: int, trouble: Callable[[Machine, Random], None]) -> None:
     """Several lives with a power cut after each, a look at everything after that, and a clean stop at the end."""
     chance = Random(seed)
-    machine, books = Machine(seed=seed, settings=SETTINGS), Books()
+    machine, books = Machine(seed=seed, settings=SETTINGS), Books(chance)
 
     async def first() -> None:
         await machine.start()
