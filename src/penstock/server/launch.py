@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 from collections.abc import Callable, Mapping
 from random import SystemRandom
@@ -52,7 +53,8 @@ def explain_settings(settings: BrokerSettings, *, everything: bool) -> list[Expl
 
     rows = []
     for name in sorted(settings):
-        given = name in settings.properties
+        # node.id and broker.id stand for each other; only one of them is in the file.
+        given = name in settings.properties and name != "broker.id"
         if given or everything:
             rows.append(Explained(name, value_text(settings[name]) or "", "file" if given else "default"))
     return rows
@@ -73,7 +75,7 @@ def dev_properties(data_dir: str, *, port: int, overrides: Mapping[str, str]) ->
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
-        "log.dirs": f"{data_dir.rstrip('/')}/node-{DEV_NODE_ID}",
+        "log.dirs": f"{os.path.abspath(data_dir)}/node-{DEV_NODE_ID}",
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
