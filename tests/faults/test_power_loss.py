@@ -108,6 +108,11 @@ class Life:
                     if task.done():
                         task.result()
 
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     @staticmethod
     async def _unless_cut(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -200,8 +205,11 @@ def mended(machine: Machine) -> None:
     machine.files.before = None
 
 
-def one_machine(seed: int, lives: int, trouble: Callable[[Machine, Random], None]) -> None:
-    """Several lives with a power cut after each, a look at everything after that, and a clean stop at the end."""
+def one_machine(seed: int, lives: int, trouble: Callable[[Machine, Random], None], *, stops: bool = False) -> None:
+    """Several lives with a power cut after each, a look at everything after that, and a clean stop at the end.
+
+    With `stops` each life is stopped as it should be first, as far as its disk still lets it.
+    """
     chance = Random(seed)
     machine, books = Machine(seed=seed, settings=SETTINGS), Books(chance)
 
@@ -219,7 +227,13 @@ def one_machine(seed: int, lives: int, trouble: Callable[[Machine, Random], None
         await life.go_on(chance.randrange(40))
         trouble(machine, chance)
         await life.go_on(chance.randrange(40))
-        await machine.cut_power(survivors(chance), keep_names=chance.random() < 0.5)
+        if stops:
+            async with asyncio.timeout(15):
+                await machine.stop()
+            await life.end()
+            machine.files.crash(survivors(chance), keep_names=chance.random() < 0.5)
+        else:
+            await machine.cut_power(survivors(chance), keep_names=chance.random() < 0.5)
         mended(machine)
 
     async def last() -> None:
@@ -241,3 +255,10 @@ def test_a_power_cut_loses_nothing_that_was_acknowledged_as_synced(
 ) -> None:
     for number in rounds(fast=10 if trouble is harmless else 5, full=200):
         one_machine(seed=number, lives=3, trouble=trouble)
+
+
+@pytest.mark.timeout(3_600 if SOAKING else 120)
+@pytest.mark.parametrize("trouble", [harmless, broken, full, unsyncable])
+def test_a_node_stops_in_time_whatever_its_disk_does(trouble: Callable[[Machine, Random], None]) -> None:
+    for number in rounds(fast=2, full=50):
+        one_machine(seed=1_000 + number, lives=2, trouble=trouble, stops=True)

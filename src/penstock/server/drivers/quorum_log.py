@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.kernels import scan_batches
 from penstock.metadata.records import VersionedRecord, unframe_record
-from penstock.model.errors import Corrupt, StorageFailed
+from penstock.model.errors import Corrupt, Refused, StorageFailed
 from penstock.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Epoch, Millis, Offset, TopicPartition
 from penstock.protocol.batch import read_records
 from penstock.protocol.control import control_batch, read_control
@@ -232,7 +232,10 @@ class QuorumLog:
             await asyncio.shield(self._flushing)
         if self._log is not None:
             opened, self._log = self._log, None
-            opened.close(clean=True)
+            try:
+                opened.close(clean=True)
+            except (StorageFailed, Refused) as failure:
+                log.error("the metadata log is not closed cleanly, the next start reads it again: %s", failure)
 
 
 def _decoded(batch: memoryview, end: Offset, control: bool) -> tuple[LogBatch, list[ControlEntry]]:
