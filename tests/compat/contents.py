@@ -21,7 +21,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -179,7 +179,8 @@ def _consumer(bootstrap: str) -> Iterator[Consumer]:
 def read_contents(bootstrap: str) -> Contents:
     """Reads all topics but the internal ones."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    listing = admin.list_topics(timeout=30)
+    # After a kill a lone broker first waits for its own old session to end, and leads nothing until then.
+    listing = wait_for("a leader of every partition", lambda: _led(admin), timeout_s=60)
     contents = Contents(cluster_id=str(listing.cluster_id))
     names = sorted(name for name in listing.topics if not name.startswith("__"))
     contents.topic_ids = _topic_ids(admin, names)
@@ -192,6 +193,12 @@ def read_contents(bootstrap: str) -> Contents:
         }
         contents.records = _read_to_the_end(consumer, places)
     return contents
+
+
+def _led(admin: AdminClient) -> ClusterMetadata | None:
+    listing = admin.list_topics(timeout=30)
+    partitions = [partition for topic in listing.topics.values() for partition in topic.partitions.values()]
+    return listing if all(partition.leader >= 0 for partition in partitions) else None
 
 
 def _topic_ids(admin: AdminClient, names: list[str]) -> dict[str, str]:
