@@ -128,6 +128,7 @@ class Log(LogUpkeep):
         active.close_time_index()
         active.trim()
         active.make_indexes()
+        self._names_dirty = True  # of the snapshot and the indexes; after a clean stop nobody looks for what is missing
         self.flush()
         if active.size:
             # These need no sync in life, because recovery makes them again; after a clean stop nobody will.
