@@ -52,6 +52,7 @@ class Log(LogUpkeep):
         recovery_point: int = 0,
         log_start: int = 0,
         high_watermark: int = 0,
+        gapless: bool = False,
         producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
     ) -> Log:
         """Opens an existing directory; see `recovery` for what happens when it was not closed cleanly."""
@@ -65,6 +66,7 @@ class Log(LogUpkeep):
                 clean=clean,
                 recovery_point=recovery_point,
                 log_start=log_start,
+                gapless=gapless,
             )
         except OSError as error:
             raise StorageFailed(directory, str(error)) from error

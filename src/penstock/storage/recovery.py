@@ -63,13 +63,18 @@ def load(
     clean: bool,
     recovery_point: int,
     log_start: int,
+    gapless: bool = False,
 ) -> Loaded:
-    """Everything a log needs from its directory. `clean` says that the log was closed properly last time."""
+    """Everything a log needs from its directory. `clean` says that the log was closed properly last time.
+
+    `gapless` says that no offset was ever left out: then a segment that does not begin where the one before it ends
+    shows that the end of that one is lost, and what follows must go too, or producers' order would be lost with it.
+    """
     found = [parsed for name in files.listdir(directory) if (parsed := parse_segment_file(name))]
     if any(file.mark for file in found):
         finish_interrupted(files, directory, found)
         found = [parsed for name in files.listdir(directory) if (parsed := parse_segment_file(name))]
-    loader = _Loader(files, directory, settings, producers, now, found)
+    loader = _Loader(files, directory, settings, producers, now, found, gapless)
     return loader.load(clean, recovery_point, log_start)
 
 
@@ -144,7 +149,9 @@ class _Loader:
         producers: Producers,
         now: Millis,
         found: list[SegmentFile],
+        gapless: bool,
     ) -> None:
+        self.gapless = gapless
         self.files = files
         self.directory = directory
         self.settings = settings
@@ -254,8 +261,9 @@ class _Loader:
             replay(self.producers, self.segments, unflushed[0].base)
         end = 0
         for index, segment in enumerate(unflushed):
-            if segment.base < end:
-                # A truncation had removed it, and the crash undid that: its offsets were given out again since.
+            if segment.base < end or (self.gapless and index and segment.base > end):
+                # A truncation had removed it, and the crash undid that: its offsets were given out again since. Or
+                # the crash took the end of the one before it.
                 self._drop(unflushed[index:])
                 return
             self.producers.end = max(self.producers.end, Offset(segment.base))

@@ -130,17 +130,20 @@ class LogStore:
             return None
         # A future log has a recovery point here; where it starts and what is committed is the current log's to say.
         future = kind is Kind.FUTURE
+        settings = self.settings_for(name)
+        compacted = settings.compacts or name in directory.cleaner_offsets
         log = Log.open(
             self.files,
             path,
             name,
             topic_id,
-            self.settings_for(name),
+            settings,
             now=now,
             clean=directory.clean,
             recovery_point=directory.recovery_points.get(name, 0),
             log_start=0 if future else directory.log_starts.get(name, 0),
             high_watermark=0 if future else directory.high_watermarks.get(name, 0),
+            gapless=not compacted and not future,
             producer_expiration_ms=self._producer_expiration_ms,
         )
         return self._take_in(PartitionKey(topic_id, name.partition), log, directory, future)

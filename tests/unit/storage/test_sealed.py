@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.model.ids import Millis
+from penstock.model.ids import Millis, Offset
 from penstock.storage.log import Log
 from penstock.testing.memory_files import MemoryFiles
 
@@ -69,3 +69,33 @@ def test_a_sealed_segment_that_was_deleted_is_not_waited_for_for_ever() -> None:
     log.retain(Millis(NOW + 1))
     log.flush()
     assert log.recovery_checkpoint == log.segments[-1].base
+
+
+def torn_in_the_middle(files: MemoryFiles) -> None:
+    """A power cut that leaves all names and the last segment, and takes a batch from the one before it."""
+    log = rolled(files, batches=3)
+    log.truncate(Offset(2))
+    log.flush()
+    for timestamp in (7_000, 8_000):
+        append(log, sized(3_000, timestamp=timestamp))
+    assert [segment.base for segment in log.segments] == [0, 3]
+
+    def keep(path: str, unsynced: int) -> int:
+        return 0 if path.endswith(f"{0:020}.log") else unsynced
+
+    files.crash(keep, keep_names=True)
+
+
+def test_what_follows_a_hole_goes_where_offsets_have_none() -> None:
+    """Or the retry of what was in the hole would come after what its producer sent next."""
+    files = MemoryFiles()
+    torn_in_the_middle(files)
+    log = reopen(files, clean=False, gapless=True)
+    assert ([segment.base for segment in log.segments], log.next) == ([0], 2)
+
+
+def test_a_hole_is_kept_where_compaction_may_have_made_it() -> None:
+    files = MemoryFiles()
+    torn_in_the_middle(files)
+    log = reopen(files, clean=False)
+    assert ([segment.base for segment in log.segments], log.next) == ([0, 3], 4)
