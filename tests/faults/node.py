@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.compat.processes import free_ports, wait_for
 
 START_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 20.0
 
 
 class NodeProcess:
@@ -160,10 +162,13 @@ def read_all(address: str, topic: str, partitions: Sequence[int]) -> dict[tuple[
         for partition in partitions:
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
             consumer.assign([TopicPartition(topic, partition, low)])
-            position = low
+            position, deadline = low, time.monotonic() + READ_TIMEOUT_S
             while position < high:
-                records = consumer.consume(min(5_000, high - position), timeout=10)
-                assert records, f"{topic}-{partition} gave nothing at {position} although it ends at {high}"
+                # Waits for as many as it is asked for, also behind an error; so it is asked for little time.
+                records = consumer.consume(min(5_000, high - position), timeout=0.5)
+                if records:
+                    deadline = time.monotonic() + READ_TIMEOUT_S
+                assert time.monotonic() < deadline, f"{topic}-{partition} gave nothing at {position}, it ends at {high}"
                 for record in records:
                     if record.error():
                         raise KafkaException(record.error())
