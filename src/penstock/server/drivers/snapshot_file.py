@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.kernels import HEADER_BYTES, BadBatch, Record, crc_holds, scan_batches
+from penstock.kernels import HEADER_BYTES, BadBatch, BadBytes, Record, crc_holds, scan_batches
 from penstock.metadata.records import VersionedRecord, frame_record, unframe_record
 from penstock.model.errors import Corrupt
 from penstock.model.ids import Epoch, Millis, Offset
@@ -33,6 +33,7 @@ from penstock.protocol.disk.raft_records import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
+from penstock.protocol.wire import Malformed
 
 if TYPE_CHECKING:
     from penstock.metadata.records import Record as MetadataRecord
@@ -151,16 +152,20 @@ def read_timestamp(files: Files, path: str) -> Millis:
         head = file.pread(_HEADER_READ_BYTES, 0)
     finally:
         file.close()
-    for _, batch, _ in batches_of(path, _first_batch(head)):
-        for record in read_records(batch):
-            kind, value = read_control(record)
-            if kind == SNAPSHOT_HEADER:
-                return Millis(decode(SnapshotHeaderRecord, 0, value)[0].last_contained_log_timestamp)
+    try:
+        for _, batch, _ in batches_of(path, _first_batch(head)):
+            for record in read_records(batch):
+                kind, value = read_control(record)
+                if kind == SNAPSHOT_HEADER:
+                    return Millis(decode(SnapshotHeaderRecord, 0, value)[0].last_contained_log_timestamp)
+    except (BadBytes, Corrupt, Malformed):
+        return Millis(0)
     return Millis(0)
 
 
 def _first_batch(head: bytes) -> bytes:
-    return head[: scan_batches(memoryview(head))[0][1].size] if len(head) >= HEADER_BYTES else b""
+    found = scan_batches(memoryview(head)) if len(head) >= HEADER_BYTES else []
+    return head[: found[0][1].size] if found else b""
 
 
 def batches_of(path: str, data: bytes) -> Iterator[tuple[int, memoryview, bool]]:

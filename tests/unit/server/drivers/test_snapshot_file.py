@@ -6,7 +6,14 @@ from penstock.kernels import scan_batches
 from penstock.model.errors import Corrupt
 from penstock.model.ids import Epoch, Millis, Offset
 from penstock.protocol.disk.metadata_features import FeatureLevelRecord
-from penstock.server.drivers.snapshot_file import CheckpointWriter, SnapshotId, parse_file_name, read_checkpoint
+from penstock.server.drivers.snapshot_file import (
+    CheckpointWriter,
+    SnapshotId,
+    parse_file_name,
+    read_checkpoint,
+    read_timestamp,
+)
+from penstock.testing.memory_files import MemoryFiles
 
 RECORDS = [(FeatureLevelRecord(name=f"feature-{number}", feature_level=number), 0) for number in range(5)]
 
@@ -48,3 +55,12 @@ def test_a_flipped_bit_does_not_count() -> None:
             with pytest.raises(Corrupt):
                 read_checkpoint("x", bytes(data))
             data[position] ^= 1
+
+
+def test_the_time_of_a_checkpoint_that_cannot_be_read_is_0() -> None:
+    files = MemoryFiles()
+    files.makedirs("/log")
+    data = checkpoint()
+    for damaged, expected in ((data, 999), (data[:70], 0), (data[:10], 0), (b"", 0), (bytes(len(data)), 0)):
+        files.write_atomic("/log/x", damaged)
+        assert read_timestamp(files, "/log/x") == expected
