@@ -12,7 +12,7 @@ from socket import SO_LINGER, SOL_SOCKET
 from typing import Any, TypeVar
 from unittest import mock
 
-from penstock.kernels import Record, scan_batches
+from penstock.kernels import Record, check_batch, scan_batches
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import ZERO_UUID, Uuid
 from penstock.protocol.batch import build_batch, read_records
@@ -363,8 +363,13 @@ def data_of(reply: FetchResponse) -> FetchResponse.PartitionData:
 
 
 def records_in(data: FetchResponse.PartitionData) -> list[Record]:
+    """As a client reads them: checksums first, BadBytes when one does not hold."""
     raw = bytes(data.records or b"")
-    return [record for start, header in scan_batches(raw) for record in read_records(raw[start : start + header.size])]
+    found: list[Record] = []
+    for start, header in scan_batches(raw):
+        check_batch(raw, start)
+        found += read_records(raw[start : start + header.size])
+    return found
 
 
 def sizes(reply: FetchResponse) -> dict[tuple[str, int], int]:
