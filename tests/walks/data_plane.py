@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from random import Random
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any, TypeVar
-from unittest import mock
 
 from penstock.kernels import Record, check_batch, scan_batches
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import ZERO_UUID, Uuid
+from penstock.model.ports import Ports
 from penstock.protocol.batch import build_batch, read_records
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -96,18 +96,15 @@ class Machine:
 
     async def start(self) -> Node:
         properties = dev_properties("/data", port=0, overrides=self.settings)
+        net = AsyncioNet(asyncio.get_running_loop())
         node = Node(
             BrokerSettings.load(properties),
-            clock=SystemClock(),
-            files=self.files,
+            Ports(SystemClock(), self.files, net, self.offload),
             random=self.chance,
             formats_itself=True,
+            authorizer=self.authorizer,
         )
-        with (
-            mock.patch("penstock.server.node.ThreadOffload", return_value=self.offload),
-            mock.patch("penstock.server.node.AllowAll", return_value=self.authorizer),
-        ):
-            await node.start()
+        await node.start()
         self._running = node
         return node
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from penstock.model.ids import Millis
@@ -87,6 +88,9 @@ class Offload(Protocol):
     def run(self, task: str, arguments: dict[str, Any]) -> Awaitable[dict[str, Any]]:
         """Runs a named task of `penstock.server.worker` in a helper process started by exec."""
 
+    def close(self) -> None:
+        """Ends what still runs; nothing is taken any more."""
+
 
 class Connection(Protocol):
     """A byte stream to a peer, as the transport makes it."""
@@ -102,3 +106,15 @@ class Net(Protocol):
         """Binds an address; without `serving` nobody is accepted until `serve` of what it gives is called."""
 
     def dial(self, host: str, port: int, timeout_ms: int) -> Awaitable[Any]: ...
+    def host_name(self) -> str:
+        """What others may call this machine; stands in where a listener is on all interfaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """All four, as a node is given them."""
+
+    clock: Clock
+    files: Files
+    net: Net
+    offload: Offload

@@ -7,12 +7,14 @@ import gc
 import logging
 import os
 import signal
+import socket
 from collections.abc import Callable, Mapping
 from random import SystemRandom
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.model.config import BrokerSettings
 from penstock.model.errors import PenstockError
+from penstock.model.ports import Ports
 
 if TYPE_CHECKING:
     from penstock.server.formatting import Formatted
@@ -25,6 +27,7 @@ CONTROLLER_PORT_STEP = 10_000
 ADMIN_PORT_STEP = 552  # 9092 goes with 9644
 PORT_MAX = 65_535
 OPEN_FILES_MIN = 64
+SYSTEM_BUFFER = -1
 
 
 class Explained(NamedTuple):
@@ -107,16 +110,28 @@ def configured_node(settings: BrokerSettings) -> Node:
 
 def _node(settings: BrokerSettings, *, formats_itself: bool) -> Node:
     from penstock.server.node import Node
-    from penstock.server.ports import SystemClock
-    from penstock.storage.files import DiskFiles
 
-    return Node(
-        settings,
-        clock=SystemClock(),
-        files=DiskFiles(max_open=_open_files_max()),
-        random=SystemRandom(),
-        formats_itself=formats_itself,
+    return Node(settings, system_ports(settings), random=SystemRandom(), formats_itself=formats_itself)
+
+
+def system_ports(settings: BrokerSettings) -> Ports:
+    """The real world. Called on the event loop that the node will run on."""
+    from penstock.server.ports import SystemClock, ThreadOffload
+    from penstock.storage.files import DiskFiles
+    from penstock.transport.net import AsyncioNet
+
+    net = AsyncioNet(
+        asyncio.get_running_loop(),
+        backlog=settings.number("socket.listen.backlog.size"),
+        send_buffer_bytes=_buffer_bytes(settings, "socket.send.buffer.bytes"),
+        receive_buffer_bytes=_buffer_bytes(settings, "socket.receive.buffer.bytes"),
     )
+    return Ports(SystemClock(), DiskFiles(max_open=_open_files_max()), net, ThreadOffload())
+
+
+def _buffer_bytes(settings: BrokerSettings, name: str) -> int:
+    """What the file says, or the system's choice: Kafka's default of 100 KB makes large produces twice as dear."""
+    return settings.number(name) if name in settings.properties else SYSTEM_BUFFER
 
 
 def format_node(settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool) -> Formatted:
@@ -130,6 +145,7 @@ def format_node(settings: BrokerSettings, cluster_id: str | None, *, ignore_form
         files=DiskFiles(max_open=OPEN_FILES_MIN),
         clock=SystemClock(),
         random=SystemRandom(),
+        own_host=socket.gethostname(),
         cluster_id=cluster_id,
         ignore_formatted=ignore_formatted,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from typing import TYPE_CHECKING
 
 from penstock.controller.decision import ControllerSettings
@@ -48,25 +47,23 @@ from penstock.server.live_settings import LiveSettings
 from penstock.server.loop_watch import LoopWatch
 from penstock.server.metrics import Metrics, connection_samples, loop_samples, request_samples
 from penstock.server.node_metrics import partition_samples, traffic_samples, upkeep_samples
-from penstock.server.ports import ThreadOffload
 from penstock.server.reception import Reception
 from penstock.storage.meta_properties import read_meta_properties
 from penstock.storage.store import LogStore
-from penstock.transport.net import AsyncioNet
 
 if TYPE_CHECKING:
     from random import Random
 
     from penstock.metadata.records import Record
     from penstock.model.config import TopicSettings
-    from penstock.model.ports import Clock, Files
+    from penstock.model.ports import Clock, Files, Ports
+    from penstock.server.context import Authorizer
     from penstock.server.formatting import Formatted
 
 log = logging.getLogger("penstock.node")
 
 DRAIN_MS = 2_000.0
 RELOCATION_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-SYSTEM_BUFFER = -1
 NOT_FORMATTED = "has no meta.properties; run `penstock server format --config FILE` first"
 
 
@@ -76,6 +73,7 @@ def format_for(
     files: Files,
     clock: Clock,
     random: Random,
+    own_host: str,
     cluster_id: str | None = None,
     ignore_formatted: bool = True,
 ) -> Formatted:
@@ -88,15 +86,10 @@ def format_for(
         settings.node_id,
         settings,
         random,
-        own_host=socket.gethostname(),
+        own_host=own_host,
         now=clock.now_ms(),
         ignore_formatted=ignore_formatted,
     )
-
-
-def _buffer_bytes(settings: BrokerSettings, name: str) -> int:
-    """What the file says, or the system's choice: Kafka's default of 100 KB makes large produces twice as dear."""
-    return settings.number(name) if name in settings.properties else SYSTEM_BUFFER
 
 
 def _bootstrap_records(files: Files, directory: str) -> list[Record]:
@@ -118,10 +111,18 @@ class Node:
     """One broker and controller in one process. `start` once, `stop` once."""
 
     def __init__(
-        self, settings: BrokerSettings, *, clock: Clock, files: Files, random: Random, formats_itself: bool
+        self,
+        settings: BrokerSettings,
+        ports: Ports,
+        *,
+        random: Random,
+        formats_itself: bool,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.settings = LiveSettings(settings)
-        self._clock, self._files, self._random, self._formats_itself = clock, files, random, formats_itself
+        self._clock, self._files, self._net, self._offload = ports.clock, ports.files, ports.net, ports.offload
+        self._random, self._formats_itself = random, formats_itself
+        self._authorizer = authorizer or AllowAll()
         self._listeners = Listeners(settings)
         self._stopping = False
         self._failure: str | None = None
@@ -131,7 +132,7 @@ class Node:
     @property
     def port(self) -> int:
         """The port of the first listener for clients."""
-        return self._listeners.advertised(socket.gethostname())[0].port
+        return self._listeners.advertised(self._net.host_name())[0].port
 
     @property
     def admin_port(self) -> int:
@@ -140,20 +141,12 @@ class Node:
 
     @property
     def addresses(self) -> list[str]:
-        return [f"{each.host}:{each.port}" for each in self._listeners.advertised(socket.gethostname())]
+        return [f"{each.host}:{each.port}" for each in self._listeners.advertised(self._net.host_name())]
 
     # -- coming up
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        settings = self.settings
-        self._offload = ThreadOffload()
-        self._net = AsyncioNet(
-            loop,
-            backlog=settings.number("socket.listen.backlog.size"),
-            send_buffer_bytes=_buffer_bytes(settings, "socket.send.buffer.bytes"),
-            receive_buffer_bytes=_buffer_bytes(settings, "socket.receive.buffer.bytes"),
-        )
         await self._listeners.open(self._net)
         try:
             cluster_id, directory_id = self._identity()
@@ -172,7 +165,13 @@ class Node:
     def _identity(self) -> tuple[str, Uuid]:
         """(cluster id, id of the metadata directory), from the disk."""
         if self._formats_itself:
-            format_for(self._bound_settings(), files=self._files, clock=self._clock, random=self._random)
+            format_for(
+                self._bound_settings(),
+                files=self._files,
+                clock=self._clock,
+                random=self._random,
+                own_host=self._net.host_name(),
+            )
         directory = self.settings.metadata_log_dir
         found = read_meta_properties(self._files, directory)
         if found is None:
@@ -196,7 +195,7 @@ class Node:
         controllers = self._bound_settings().advertised_controller_listeners
         me = Voter(
             ReplicaKey(node_id, directory_id),
-            tuple(VoterEndpoint(each.name, each.host or socket.gethostname(), each.port) for each in controllers),
+            tuple(VoterEndpoint(each.name, each.host or self._net.host_name(), each.port) for each in controllers),
         )
         self._quorum = QuorumDriver(
             files, self._offload, clock, random, f"{settings.metadata_log_dir}/{METADATA_DIRECTORY}", me, settings,
@@ -256,7 +255,8 @@ class Node:
         producer_ids = ProducerIds(node_id, lambda: self._lifecycle.broker_epoch, self._controller.submit_own)
         self._dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self._services = Services(
-            settings=settings, clock=clock, authorizer=AllowAll(), metadata=self._metadata, controller=self._controller,
+            settings=settings, clock=clock, authorizer=self._authorizer, metadata=self._metadata,
+            controller=self._controller,
             partitions=self._partitions, produces=self._produces, fetches=self._fetches, logs=self._store,
             producer_ids=producer_ids, quorum=self._quorum, apis=self._dispatch,
             features=Features(self._metadata, lambda: self._quorum.kraft_version), relocations=self._relocations,
@@ -298,7 +298,7 @@ class Node:
 
     async def _join(self) -> None:
         """Registers this node, lets its partitions take their roles, and asks to be let loose on clients."""
-        own_host = socket.gethostname()
+        own_host = self._net.host_name()
         await self._lifecycle.register_controller(self._bound_settings().advertised_controller_listeners, own_host)
         await self._lifecycle.register(
             self._listeners.advertised(own_host),

@@ -99,14 +99,18 @@ class EmbeddedBroker:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             loop = runner.get_loop()
             try:
-                node = self._make_node()
-                runner.run(node.start())
+                node = runner.run(self._bring_up())
             except BaseException as broken:
                 started.fail(broken)
                 return
             self._loop, self._node, self._port = loop, node, node.port
             started.succeed()
             loop.run_forever()
+
+    async def _bring_up(self) -> Node:
+        node = self._make_node()
+        await node.start()
+        return node
 
     def _make_node(self) -> Node:
         from penstock.server.launch import dev_node

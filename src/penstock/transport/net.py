@@ -86,6 +86,9 @@ class AsyncioNet:
             raise Unreachable(host, port, cause.strerror or str(cause)) from cause
         return link
 
+    def host_name(self) -> str:
+        return socket.gethostname()
+
     async def _bind(self, host: str, port: int) -> socket.socket:
         try:
             if host in WILDCARDS and host != "0.0.0.0" and socket.has_dualstack_ipv6():
