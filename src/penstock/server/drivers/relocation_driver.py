@@ -85,7 +85,8 @@ class RelocationDriver:
         self._pace = Pace(clock, bytes_per_second)
         self._moves: dict[PartitionKey, Move] = {}
         self._task: asyncio.Task[None] | None = None
-        self._retiring: set[asyncio.Task[None]] = set()
+        # Partitions whose former directory is still on its way out; the way back there is not free before it is gone.
+        self._retiring: dict[PartitionKey, asyncio.Task[None]] = {}
         self.moved = self.bytes_copied = 0
 
     # -- asking
@@ -172,7 +173,7 @@ class RelocationDriver:
         for move in self._moves.values():
             self._let_sync(move)
         while self._retiring:
-            await asyncio.gather(*self._retiring, return_exceptions=True)
+            await asyncio.gather(*self._retiring.values(), return_exceptions=True)
 
     # -- copying
 
@@ -240,6 +241,8 @@ class RelocationDriver:
         is_tail = read.size <= TAIL_BYTES and (read.end >= source.written or not read.spans)
         if not is_tail:
             await self._copy_chunk(move, read)
+        elif move.hosted.key in self._retiring:
+            await asyncio.sleep(WAIT_MS / 1_000)
         elif move.held_until is None:
             await self._sync_before_take_over(move, read)
         else:
@@ -345,8 +348,8 @@ class RelocationDriver:
         log.info("%s serves from %s", hosted.name, successor.directory)
         self._on_moved(hosted.key)
         task = asyncio.get_running_loop().create_task(self._retire(hosted, successor, old), name="retire a log")
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
+        self._retiring[hosted.key] = task
+        task.add_done_callback(lambda _done: self._retiring.pop(hosted.key, None))
 
     async def _retire(self, hosted: Hosted, successor: Log, old: Log) -> None:
         """Removes the old directory when the new one would survive a power cut."""
