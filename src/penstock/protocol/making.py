@@ -162,6 +162,7 @@ def shared_default(cls: type[Any]) -> Any:
         for name in cls.__slots__:
             if isinstance(getattr(instance, name), list):
                 setattr(instance, name, _FixedList())
+        # The class was made here for nothing but to refuse this.
         frozen.__setattr__ = _read_only  # type: ignore[assignment,method-assign]
         schema.shared_default = instance
     return schema.shared_default

@@ -56,4 +56,4 @@ class Schema:
 
 def schema_of(cls: type) -> Schema:
     """The declaration of a message or struct class."""
-    return cast(Schema, cls.__schema__)  # type: ignore[attr-defined]
+    return cast(Schema, cls.__schema__)  # type: ignore[attr-defined]  # put there by @message

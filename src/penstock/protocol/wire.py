@@ -206,8 +206,8 @@ def message(*, kind: str, versions: str, flexible: str, key: int = -1) -> Callab
 
 def unknown_tags(message: object) -> tuple[tuple[int, bytes], ...]:
     """The tagged fields that came with `message` and that its declaration does not name. They are written back."""
-    return cast("tuple[tuple[int, bytes], ...]", message.unknown_tags)  # type: ignore[attr-defined]
+    return cast("tuple[tuple[int, bytes], ...]", message.unknown_tags)  # type: ignore[attr-defined]  # every message has it
 
 
 def set_unknown_tags(message: object, tags: tuple[tuple[int, bytes], ...]) -> None:
-    message.unknown_tags = tags  # type: ignore[attr-defined]
+    message.unknown_tags = tags  # type: ignore[attr-defined]  # every message has it
