@@ -188,3 +188,9 @@ BY_CODE: dict[int, ErrorCode] = {e.code: e for e in list(globals().values()) if 
 def error_of(code: int) -> ErrorCode:
     """The error behind a code, also for codes that are newer than this table."""
     return BY_CODE.get(code) or ErrorCode(code, f"UNKNOWN_ERROR_{code}")
+
+
+def error_named(name: str) -> ErrorCode | None:
+    """The error of that name, however its letters are cased."""
+    wanted = name.upper()
+    return next((error for error in BY_CODE.values() if error.name == wanted), None)

@@ -17,6 +17,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.ports import Ports
 
 if TYPE_CHECKING:
+    from penstock.model.ports import Clock, Offload
     from penstock.server.formatting import Formatted
     from penstock.server.node import Node
 
@@ -98,23 +99,31 @@ def _port_beside(port: int, step: int) -> int:
     return port + step if port + step <= PORT_MAX else port - step
 
 
-def dev_node(data_dir: str, *, port: int, overrides: Mapping[str, str]) -> Node:
-    """A node that formats its directory itself when it is new."""
-    return _node(BrokerSettings.load(dev_properties(data_dir, port=port, overrides=overrides)), formats_itself=True)
+def dev_node(
+    data_dir: str,
+    *,
+    port: int,
+    overrides: Mapping[str, str],
+    clock: Clock | None = None,
+    offload: Offload | None = None,
+) -> Node:
+    """A node that formats its directory itself when it is new. Tests give it a clock and an offload of their own."""
+    settings = BrokerSettings.load(dev_properties(data_dir, port=port, overrides=overrides))
+    return _node(settings, system_ports(settings, clock=clock, offload=offload), formats_itself=True)
 
 
 def configured_node(settings: BrokerSettings) -> Node:
     """A node whose directories were formatted before."""
-    return _node(settings, formats_itself=False)
+    return _node(settings, system_ports(settings), formats_itself=False)
 
 
-def _node(settings: BrokerSettings, *, formats_itself: bool) -> Node:
+def _node(settings: BrokerSettings, ports: Ports, *, formats_itself: bool) -> Node:
     from penstock.server.node import Node
 
-    return Node(settings, system_ports(settings), random=SystemRandom(), formats_itself=formats_itself)
+    return Node(settings, ports, random=SystemRandom(), formats_itself=formats_itself)
 
 
-def system_ports(settings: BrokerSettings) -> Ports:
+def system_ports(settings: BrokerSettings, *, clock: Clock | None = None, offload: Offload | None = None) -> Ports:
     """The real world. Called on the event loop that the node will run on."""
     from penstock.server.ports import SystemClock, ThreadOffload
     from penstock.storage.files import DiskFiles
@@ -126,7 +135,8 @@ def system_ports(settings: BrokerSettings) -> Ports:
         send_buffer_bytes=_buffer_bytes(settings, "socket.send.buffer.bytes"),
         receive_buffer_bytes=_buffer_bytes(settings, "socket.receive.buffer.bytes"),
     )
-    return Ports(SystemClock(), DiskFiles(max_open=_open_files_max()), net, ThreadOffload())
+    files = DiskFiles(max_open=_open_files_max())
+    return Ports(clock or SystemClock(), files, net, offload or ThreadOffload())
 
 
 def _buffer_bytes(settings: BrokerSettings, name: str) -> int:

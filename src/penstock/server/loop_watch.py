@@ -58,6 +58,10 @@ class LoopWatch:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             self._alarmed = False
 
+    def time_moved(self, ms: float) -> None:
+        """Somebody moved the clock; that was no stall."""
+        self._due += ms / 1000
+
     def _wind(self) -> None:
         self._due = self._loop.time() + TICK_S
         self._timer = self._loop.call_at(self._due, self._tick)

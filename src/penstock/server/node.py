@@ -52,12 +52,13 @@ from penstock.storage.meta_properties import read_meta_properties
 from penstock.storage.store import LogStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from penstock.metadata.records import Record
     from penstock.model.config import TopicSettings
     from penstock.model.ports import Clock, Files, Ports
-    from penstock.server.context import Authorizer
+    from penstock.server.context import Authorizer, Handler
     from penstock.server.formatting import Formatted
 
 log = logging.getLogger("penstock.node")
@@ -379,6 +380,16 @@ class Node:
         self._failure = self._failure or why
         self.ready = False
         self._failed.set()
+
+    # -- being tested
+
+    def override(self, api: str, wrap: Callable[[Handler], Handler]) -> None:
+        """Puts something around the handler of an API."""
+        self._dispatch.override(api, wrap)
+
+    def time_moved(self, ms: float) -> None:
+        """The clock was moved by hand."""
+        self._watch.time_moved(ms)
 
     # -- being watched
 
