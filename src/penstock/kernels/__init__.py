@@ -28,12 +28,17 @@ from penstock.kernels.shapes import (
 
 if TYPE_CHECKING or os.environ.get("PENSTOCK_PURE") == "1":
     from penstock.kernels import _pure as _chosen
+    from penstock.kernels import _pure_client as _chosen_client
 else:
+    # Built without a compiler, the twins in plain Python serve.
     try:
         from penstock.kernels import _compiled as _chosen
     except ImportError:
-        # Built without a compiler.
         from penstock.kernels import _pure as _chosen
+    try:
+        from penstock.kernels import _compiled_client as _chosen_client
+    except ImportError:
+        from penstock.kernels import _pure_client as _chosen_client
 
 IMPLEMENTATION: str = _chosen.IMPLEMENTATION
 
@@ -51,6 +56,18 @@ splice_records = _chosen.splice_records
 stamp = _chosen.stamp
 walk_records = _chosen.walk_records
 
+Columns = _chosen_client.Columns
+ColumnSink = _chosen_client.ColumnSink
+ConsumerRecord = _chosen_client.ConsumerRecord
+RecordsBuilder = _chosen_client.RecordsBuilder
+decode_consumer_records = _chosen_client.decode_consumer_records
+group_rows = _chosen_client.group_rows
+murmur2 = _chosen_client.murmur2
+partition_keys = _chosen_client.partition_keys
+partition_of = _chosen_client.partition_of
+partition_rows = _chosen_client.partition_rows
+write_header = _chosen_client.write_header
+
 __all__ = [
     "HEADER_BYTES",
     "IMPLEMENTATION",
@@ -59,20 +76,31 @@ __all__ = [
     "BadCrc",
     "BadRecord",
     "BatchHeader",
+    "ColumnSink",
+    "Columns",
+    "ConsumerRecord",
     "OffsetTable",
     "Record",
     "RecordFacts",
     "RecordSpan",
+    "RecordsBuilder",
     "check_batch",
     "crc32c",
     "crc_holds",
+    "decode_consumer_records",
     "decode_records",
     "encode_records",
+    "group_rows",
     "index_records",
+    "murmur2",
+    "partition_keys",
+    "partition_of",
+    "partition_rows",
     "read_header",
     "retime",
     "scan_batches",
     "splice_records",
     "stamp",
     "walk_records",
+    "write_header",
 ]

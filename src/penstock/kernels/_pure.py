@@ -47,7 +47,7 @@ _CRC_AT: Final = 17
 _BODY_AT: Final = 21
 _MAX_AT: Final = 35
 _I31: Final = 1 << 31
-_I63: Final = 1 << 63
+I63: Final = 1 << 63
 _U64: Final = (1 << 64) - 1
 
 
@@ -125,7 +125,7 @@ def _varlong(data: bytes, at: int, end: int) -> tuple[int, int]:
     return 0, -1
 
 
-class _Walker:
+class RecordWalker:
     """Goes over the records of one payload; `next` leaves the parts of one record in its fields."""
 
     __slots__ = (
@@ -213,7 +213,7 @@ class _Walker:
 
 def walk_records(payload: Buffer, count: int) -> RecordFacts:
     """Checks `count` uncompressed records that must fill `payload` exactly; BadRecord says what is wrong."""
-    walker = _Walker(payload, count)
+    walker = RecordWalker(payload, count)
     smallest = largest = null_keys = 0
     largest_at, dense = -1, True
     for index in range(count):
@@ -232,23 +232,23 @@ def walk_records(payload: Buffer, count: int) -> RecordFacts:
     return RecordFacts(smallest, largest, largest_at, null_keys, dense)
 
 
-def _wrapped(value: int) -> int:
+def wrapped(value: int) -> int:
     """As 64-bit arithmetic has it: a hostile delta must not make a number that no field can hold."""
-    return ((value + _I63) & _U64) - _I63
+    return ((value + I63) & _U64) - I63
 
 
 def decode_records(
     payload: Buffer, count: int, base_offset: int, base_timestamp: int, append_time: int | None = None
 ) -> list[Record]:
     """The records of an uncompressed payload. `append_time` replaces every timestamp (LogAppendTime batches)."""
-    walker = _Walker(payload, count)
+    walker = RecordWalker(payload, count)
     found = []
     for _ in range(count):
         walker.next()
-        timestamp = _wrapped(base_timestamp + walker.timestamp_delta) if append_time is None else append_time
+        timestamp = wrapped(base_timestamp + walker.timestamp_delta) if append_time is None else append_time
         found.append(
             Record(
-                _wrapped(base_offset + walker.offset_delta),
+                wrapped(base_offset + walker.offset_delta),
                 timestamp,
                 walker.taken(walker.key),
                 walker.taken(walker.value),
@@ -261,7 +261,7 @@ def decode_records(
 
 def index_records(payload: Buffer, count: int) -> list[RecordSpan]:
     """Where each record lies, with its key: enough to drop, keep or renumber records without decoding them."""
-    walker = _Walker(payload, count)
+    walker = RecordWalker(payload, count)
     found = []
     for _ in range(count):
         walker.next()
@@ -279,7 +279,7 @@ def index_records(payload: Buffer, count: int) -> list[RecordSpan]:
     return found
 
 
-def _put(out: bytearray, value: int) -> None:
+def put_varint(out: bytearray, value: int) -> None:
     raw = (value << 1) ^ (value >> 63)
     while raw > 0x7F:
         out.append((raw & 0x7F) | 0x80)
@@ -287,21 +287,21 @@ def _put(out: bytearray, value: int) -> None:
     out.append(raw)
 
 
-def _put_head(out: bytearray, timestamp_delta: int, offset_delta: int) -> None:
-    if not -_I63 <= timestamp_delta < _I63:
+def put_head(out: bytearray, timestamp_delta: int, offset_delta: int) -> None:
+    if not -I63 <= timestamp_delta < I63:
         raise ValueError("a timestamp delta needs more than 64 bits")
     if not -_I31 <= offset_delta < _I31:
         raise ValueError("an offset delta needs more than 32 bits")
     out.append(0)
-    _put(out, timestamp_delta)
-    _put(out, offset_delta)
+    put_varint(out, timestamp_delta)
+    put_varint(out, offset_delta)
 
 
-def _put_bytes(out: bytearray, data: Buffer | None) -> None:
+def put_bytes(out: bytearray, data: Buffer | None) -> None:
     if data is None:
         out.append(1)
     else:
-        _put(out, len(data))
+        put_varint(out, len(data))
         out += data
 
 
@@ -310,14 +310,14 @@ def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: 
     out = bytearray()
     for offset, timestamp, key, value, headers in records:
         body = bytearray()
-        _put_head(body, timestamp - base_timestamp, offset - base_offset)
-        _put_bytes(body, key)
-        _put_bytes(body, value)
-        _put(body, len(headers))
+        put_head(body, timestamp - base_timestamp, offset - base_offset)
+        put_bytes(body, key)
+        put_bytes(body, value)
+        put_varint(body, len(headers))
         for name, header_value in headers:
-            _put_bytes(body, name.encode("utf-8", "surrogateescape"))
-            _put_bytes(body, header_value)
-        _put(out, len(body))
+            put_bytes(body, name.encode("utf-8", "surrogateescape"))
+            put_bytes(body, header_value)
+        put_varint(out, len(body))
         out += body
     return out
 
@@ -330,8 +330,8 @@ def splice_records(payload: Buffer, pieces: Iterable[tuple[int, int, int, int]])
             if not 0 <= rest <= end <= len(data):
                 raise ValueError("a piece lies outside the payload")
             head = bytearray()
-            _put_head(head, timestamp_delta, offset_delta)
-            _put(out, len(head) + end - rest)
+            put_head(head, timestamp_delta, offset_delta)
+            put_varint(out, len(head) + end - rest)
             out += head
             out += data[rest:end]
     return out

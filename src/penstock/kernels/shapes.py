@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from penstock.model.errors import PenstockError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+
+Payload: TypeAlias = bytes | bytearray | memoryview | str
+"""What a user may give as key or value; text is written as UTF-8."""
+
+HeaderPairs: TypeAlias = Sequence[tuple[str, Payload | None]]
 
 HEADER_BYTES: Final = 61
 """A batch of format 2 begins with this many bytes; its records, or their compressed blob, follow."""
@@ -61,6 +68,11 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def restored_record(*fields: Any) -> Any:
+    """A pickled consumer record, in whichever twin serves where it is unpickled."""
+    return import_module("penstock.kernels").ConsumerRecord(*fields)
 
 
 class RecordSpan(NamedTuple):

@@ -6,11 +6,19 @@ payload of encoded records and the fields of a header become a batch with a good
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.kernels import HEADER_BYTES, BatchHeader, Record, crc32c, decode_records, encode_records, read_header
+from penstock.kernels import (
+    HEADER_BYTES,
+    BatchHeader,
+    Record,
+    RecordsBuilder,
+    decode_records,
+    encode_records,
+    read_header,
+    write_header,
+)
 from penstock.protocol.compression import CODEC_NAMES, CODECS, NONE, compress, decompress
 from penstock.protocol.wire import Buffer
 
@@ -25,6 +33,8 @@ __all__ = [
     "payload_of",
     "read_records",
     "rebuild_batch",
+    "resequence",
+    "seal",
 ]
 
 CODEC_MASK: Final = 0x07
@@ -39,9 +49,6 @@ NO_SEQUENCE: Final = -1
 
 PAYLOAD_BYTES_MAX: Final = 1 << 30
 """How far a batch may decompress when its reader names no limit of its own."""
-
-_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_CRC: Final = struct.Struct(">I")
 
 
 def codec_of(attributes: int) -> int:
@@ -85,14 +92,10 @@ def assemble(
     body = payload if codec == NONE else compress(codec, payload, level)
     batch = bytearray(HEADER_BYTES)
     batch += body
-    _HEADER.pack_into(
+    write_header(
         batch,
-        0,
         base_offset,
-        len(batch) - 12,
         leader_epoch,
-        2,
-        0,
         attributes,
         last_offset_delta,
         base_timestamp,
@@ -102,9 +105,62 @@ def assemble(
         base_sequence,
         record_count,
     )
-    with memoryview(batch) as view:
-        _CRC.pack_into(batch, 17, crc32c(view[21:]))
     return batch
+
+
+def seal(
+    builder: RecordsBuilder,
+    *,
+    codec: int = NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+) -> bytearray:
+    """The batch of a builder, which takes no more records; without a codec it is the builder's own memory.
+
+    Sealing again writes another header, into the same memory when there is no codec.
+    """
+    assert builder.count, "a batch holds at least one record"
+    batch = builder.frame()
+    if codec != NONE:
+        packed = compress(codec, memoryview(batch)[HEADER_BYTES:], level)
+        batch = bytearray(HEADER_BYTES)
+        batch += packed
+    write_header(
+        batch,
+        0,
+        -1,
+        codec | TRANSACTIONAL if transactional else codec,
+        builder.count - 1,
+        builder.base_timestamp,
+        builder.max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        builder.count,
+    )
+    return batch
+
+
+def resequence(batch: bytearray, *, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+    """Gives a sealed batch another producer and sequence, in place; its records stay packed as they are."""
+    header = read_header(batch)
+    assert header.size == len(batch), "exactly one batch"
+    write_header(
+        batch,
+        header.base_offset,
+        header.leader_epoch,
+        header.attributes,
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        header.record_count,
+    )
 
 
 def build_batch(

@@ -1,0 +1,21 @@
+"""The kernels of clients in plain Python, gathered: the twin of `_compiled_client`."""
+
+from penstock.kernels._pure import IMPLEMENTATION
+from penstock.kernels._pure_builder import RecordsBuilder, write_header
+from penstock.kernels._pure_columns import Columns, group_rows, murmur2, partition_keys, partition_of, partition_rows
+from penstock.kernels._pure_consumer import ColumnSink, ConsumerRecord, decode_consumer_records
+
+__all__ = [
+    "IMPLEMENTATION",
+    "ColumnSink",
+    "Columns",
+    "ConsumerRecord",
+    "RecordsBuilder",
+    "decode_consumer_records",
+    "group_rows",
+    "murmur2",
+    "partition_keys",
+    "partition_of",
+    "partition_rows",
+    "write_header",
+]
