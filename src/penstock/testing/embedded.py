@@ -6,17 +6,35 @@ an environment that has Penstock, also by those that never start one.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import asyncio
-
+    from penstock.model.errors import ErrorCode
     from penstock.server.node import Node
+    from penstock.testing.faults import Faults
+    from penstock.testing.moving_time import MovingClock, MovingLoop
+    from penstock.testing.offload import CountingOffload
 
 READY_TIMEOUT_S = 30.0
+SETTLE_TIMEOUT_S = 30.0
+QUIET_ROUNDS = 8
+
+# The node's own liveness must outlast any leap of its clock: its heartbeats are as late as everything else then.
+_ENDLESS_SESSION = {"broker.session.timeout.ms": str((1 << 31) - 1)}
+
+
+class Snapshot:
+    """The data of a broker at one moment, kept in a directory until it is dropped."""
+
+    def __init__(self, directory: str, ahead_ms: int) -> None:
+        self.directory, self.ahead_ms = directory, ahead_ms
+
+    def drop(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class EmbeddedBroker:
@@ -28,9 +46,15 @@ class EmbeddedBroker:
     def __init__(self, data_dir: str, settings: Mapping[str, object]) -> None:
         self._data_dir = data_dir
         self._settings = {name: _property(value) for name, value in settings.items()}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: MovingLoop | None = None
         self._thread: threading.Thread | None = None
         self._node: Node | None = None
+        self._clock: MovingClock | None = None
+        self._offload: CountingOffload | None = None
+        self._faults: Faults | None = None
+        self._faulty: set[str] = set()  # APIs whose handlers somebody stands in front of
+        self._paused: threading.Event | None = None
+        self._snapshots: list[Snapshot] = []
         self._port = 0
 
     @property
@@ -41,8 +65,7 @@ class EmbeddedBroker:
     @property
     def admin_url(self) -> str:
         """Where `/metrics`, `/healthz` and `/readyz` are."""
-        assert self._node is not None, "the broker runs"
-        return f"http://127.0.0.1:{self._node.admin_port}"
+        return f"http://127.0.0.1:{self._running().admin_port}"
 
     @property
     def data_dir(self) -> str:
@@ -51,6 +74,17 @@ class EmbeddedBroker:
     @property
     def running(self) -> bool:
         return self._node is not None
+
+    @property
+    def clock(self) -> MovingClock:
+        """The broker's clock. Penstock's own clients take it as `clock=`, and then their timeouts follow it."""
+        if self._clock is None:
+            from penstock.testing.moving_time import MovingClock
+
+            self._clock = MovingClock()
+        return self._clock
+
+    # -- coming and going
 
     def start(self) -> None:
         """Returns when clients are served; whatever keeps the broker from starting is raised here."""
@@ -71,9 +105,10 @@ class EmbeddedBroker:
         loop, thread, node = self._loop, self._thread, self._node
         if loop is None or thread is None or node is None:
             return
+        self.resume()
         self._node = None
         try:
-            self._call(loop, node.stop())
+            self._call(node.stop())
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(READY_TIMEOUT_S)
@@ -84,36 +119,194 @@ class EmbeddedBroker:
         self.stop()
         self.start()
 
-    @staticmethod
-    def _call(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
+    def close(self) -> None:
+        """Stops for good and drops the snapshots."""
+        self.stop()
+        for snapshot in self._snapshots:
+            snapshot.drop()
+        self._snapshots.clear()
+
+    # -- time
+
+    def advance(
+        self, *, ms: int = 0, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0
+    ) -> None:
+        """Lets that much time pass for the broker, at once; returns when what fell due has been done.
+
+        Retention, sessions of group members, rebalance and request timeouts: all of it follows. Clients keep the
+        time of this process; to them the broker is one whose clock was set.
+        """
+        total_ms = round(ms + seconds * 1e3 + minutes * 6e4 + hours * 3.6e6 + days * 8.64e7)
+        if total_ms < 0:
+            raise ValueError(f"time does not go back: {total_ms} ms")
+        self._running()
+        self._call(self._advance(total_ms), SETTLE_TIMEOUT_S)
+
+    async def _advance(self, ms: int) -> None:
         import asyncio
 
-        return asyncio.run_coroutine_threadsafe(work, loop).result(READY_TIMEOUT_S)
+        assert self._loop is not None, "it runs"
+        assert self._node is not None, "it runs"
+        assert self._offload is not None, "it runs"
+        self.clock.move(ms)
+        self._loop.move(ms)
+        self._node.time_moved(ms)
+        quiet = 0
+        while quiet < QUIET_ROUNDS:
+            await asyncio.sleep(0 if not self._offload.busy else 0.001)
+            quiet = 0 if self._offload.busy or self._loop.overdue else quiet + 1
+
+    # -- faults
+
+    def fail(self, *, api: str, code: int | str | ErrorCode, times: int = 1) -> None:
+        """Refuses the next `times` requests of `api` (`"Produce"`, `"JoinGroup"`, …) with `code`, an error's name
+        or number. They take no effect."""
+        from penstock.testing.faults import code_of
+
+        self._order(api, code_of(code), times, served=False)
+
+    def disconnect(self, *, api: str, times: int = 1, served: bool = False) -> None:
+        """Closes the connection instead of answering the next `times` requests of `api`.
+
+        With `served` they take effect first and only the reply is lost, which is the harder case for a client.
+        """
+        self._order(api, None, times, served=served)
+
+    def faults_left(self, api: str) -> int:
+        """How many ordered faults of `api` have not happened yet."""
+        from penstock.testing.faults import api_named
+
+        return 0 if self._faults is None else self._faults.left(api_named(api).name)
+
+    def clear_faults(self) -> None:
+        """Takes back what was ordered with `fail` and `disconnect`."""
+        if self._faults is not None:
+            self._faults.clear()
+
+    def _order(self, api: str, code: int | None, times: int, *, served: bool) -> None:
+        from penstock.server.dispatch import SERVED
+        from penstock.testing.faults import Faults, api_named
+
+        if times < 1:
+            raise ValueError(f"a fault happens at least once, not {times} times")
+        wanted = api_named(api)
+        if wanted.name not in SERVED:
+            raise ValueError(f"this broker does not serve {wanted.name}")
+        node, faults = self._running(), self._faults or Faults()
+        self._faults = faults
+        faults.order(wanted.name, code, times, served=served)
+
+        async def stand_in_front() -> None:
+            if wanted.name not in self._faulty:
+                self._faulty.add(wanted.name)
+                node.override(wanted.name, faults.around(wanted))
+
+        self._call(stand_in_front())
+
+    def pause(self) -> None:
+        """Freezes the broker as SIGSTOP would: connections stay open, nothing is read, no timer runs."""
+        if self._paused is not None:
+            return
+        self._running()
+        assert self._loop is not None, "it runs"
+        frozen, go_on = threading.Event(), threading.Event()
+
+        def freeze() -> None:
+            frozen.set()
+            go_on.wait()
+
+        self._paused = go_on
+        self._loop.call_soon_threadsafe(freeze)
+        if not frozen.wait(READY_TIMEOUT_S):
+            raise TimeoutError(f"the broker did not come to rest within {READY_TIMEOUT_S:.0f} s")
+
+    def resume(self) -> None:
+        """Ends `pause`."""
+        if self._paused is not None:
+            self._paused.set()
+            self._paused = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """`with b.paused(): ...` is `pause` and `resume`."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    # -- going back
+
+    def snapshot(self) -> Snapshot:
+        """Keeps what the broker holds now. Clients notice nothing but a moment's silence."""
+        import tempfile
+
+        directory = tempfile.mkdtemp(prefix="penstock-snapshot-")
+        was_paused = self._paused is not None
+        if self.running:
+            self.pause()
+        try:
+            shutil.copytree(self._data_dir, directory, dirs_exist_ok=True)
+        finally:
+            if not was_paused:
+                self.resume()
+        taken = Snapshot(directory, self.clock.ahead_ms)
+        self._snapshots.append(taken)
+        return taken
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Goes back to a snapshot: its data, its time, no faults. The port stays, connections are closed."""
+        self.stop()
+        shutil.rmtree(self._data_dir)
+        shutil.copytree(snapshot.directory, self._data_dir)
+        self.clock.ahead_ms = snapshot.ahead_ms
+        self.clear_faults()
+        self.start()
+
+    # -- the thread
+
+    def _running(self) -> Node:
+        if self._node is None:
+            raise RuntimeError("the broker does not run; start() it first")
+        return self._node
+
+    def _call(self, work: Coroutine[Any, Any, Any], timeout_s: float = READY_TIMEOUT_S) -> Any:
+        import asyncio
+
+        assert self._loop is not None, "it runs"
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
 
     def _run(self, started: _Outcome) -> None:
         """The thread: brings a node up, runs its loop until `stop`, and leaves nothing behind."""
         import asyncio
 
-        import uvloop
+        from penstock.testing.moving_time import MovingLoop
 
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=MovingLoop) as runner:
             loop = runner.get_loop()
             try:
                 node = runner.run(self._bring_up())
             except BaseException as broken:
                 started.fail(broken)
                 return
+            assert isinstance(loop, MovingLoop)
             self._loop, self._node, self._port = loop, node, node.port
             started.succeed()
             loop.run_forever()
 
     async def _bring_up(self) -> Node:
+        from penstock.testing.faults import api_named
+
         node = self._make_node()
         await node.start()
+        for name in self._faulty:  # what was ordered before a restart
+            assert self._faults is not None, "somebody ordered a fault"
+            node.override(name, self._faults.around(api_named(name)))
         return node
 
     def _make_node(self) -> Node:
         from penstock.server.launch import dev_node
+        from penstock.testing.offload import CountingOffload
 
         # Only the clients' port has to stay the same; the others are free ones, so that brokers never meet.
         ports = {
@@ -121,7 +314,14 @@ class EmbeddedBroker:
             "controller.quorum.bootstrap.servers": "127.0.0.1:0",
             "penstock.admin.listener": "127.0.0.1:0",
         }
-        return dev_node(self._data_dir, port=self._port, overrides={**ports, **self._settings})
+        self._offload = CountingOffload()
+        return dev_node(
+            self._data_dir,
+            port=self._port,
+            overrides={**_ENDLESS_SESSION, **ports, **self._settings},
+            clock=self.clock,
+            offload=self._offload,
+        )
 
 
 class _Outcome:
@@ -162,4 +362,4 @@ def broker(settings: Mapping[str, object] | None = None, *, data_dir: str | None
         try:
             yield running
         finally:
-            running.stop()
+            running.close()
