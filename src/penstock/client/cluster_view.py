@@ -1,28 +1,57 @@
-"""Who is in the cluster and how to reach them: one link per broker, made when first needed."""
+"""Who is in the cluster and how to reach them: links, metadata, coordinators. One view per client.
+
+Metadata is asked for when it is needed, when somebody found it wrong (`mark_stale`), and when it is old. Whoever
+waits for a refresh at the same time shares one request. Links are shared; `dedicated_link` makes one that carries a
+single kind of traffic, so that a slow answer holds up nobody else.
+
+`ask` and `ask_any` raise what the link raises (`transport.dial.LinkError`); everything else raises `ClientError`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import getpass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import penstock
-from penstock.model.errors import PenstockError
+from penstock.client.clock import SYSTEM_CLOCK
+from penstock.client.errors import (
+    ClientError,
+    Closed,
+    NotReachable,
+    TimedOutWaiting,
+    UnknownTopic,
+    link_failure,
+    refusal,
+)
+from penstock.client.retry import Backoff
+from penstock.client.topology import PartitionView, TopicView, Topology
+from penstock.model.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, PenstockError
+from penstock.model.ports import Clock
+from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from penstock.protocol.registry import API_VERSIONS
 from penstock.protocol.wire import schema_of
 from penstock.transport.dial import Link, LinkError
 from penstock.transport.net import AsyncioNet
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = ["ClusterView", "PartitionView", "TopicView", "default_client_id", "parse_bootstrap"]
 
 DEFAULT_PORT = 9092
+DIAL_TIMEOUT_MS = 10_000
+"""A host that swallows packets must not hold up the others for a whole request's time."""
+
+GROUP = 0
+_FOR_GOOD = (INVALID_TOPIC_EXCEPTION.code, TOPIC_AUTHORIZATION_FAILED.code)
 
 
-def parse_bootstrap(text: str) -> list[tuple[str, int]]:
+def parse_bootstrap(text: str | Sequence[str]) -> list[tuple[str, int]]:
     """`a:9092,b` becomes [("a", 9092), ("b", 9092)]; ValueError says which part is wrong."""
     found = []
-    for part in (piece.strip() for piece in text.split(",")):
+    pieces = text.split(",") if isinstance(text, str) else text
+    for part in (piece.strip() for piece in pieces):
         if not part:
             continue
         host, colon, port = part.rpartition(":")
@@ -37,13 +66,38 @@ def parse_bootstrap(text: str) -> list[tuple[str, int]]:
 
 
 class ClusterView:
-    """Links to the brokers of one cluster. Close it, or use it as an async context manager."""
+    """Links to the brokers of one cluster and what they said about it. Close it, or use it with `async with`."""
 
-    def __init__(self, bootstrap: str, *, timeout_ms: int = 30_000, client_id: str = "penstock") -> None:
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        timeout_ms: int = 30_000,
+        client_id: str = "penstock",
+        metadata_max_age_ms: int = 300_000,
+        backoff_ms: int = 100,
+        backoff_max_ms: int = 1_000,
+        clock: Clock | None = None,
+    ) -> None:
         self._bootstrap, self._timeout_ms, self._client_id = parse_bootstrap(bootstrap), timeout_ms, client_id
+        self._max_age_ms = metadata_max_age_ms
+        self._clock = clock or SYSTEM_CLOCK
+        self._backoff = Backoff(backoff_ms, backoff_max_ms)
         self._net: AsyncioNet | None = None
         self._links: dict[tuple[str, int], Link] = {}
-        self._addresses: dict[int, tuple[str, int]] = {}
+        self._dialling: dict[tuple[str, int], asyncio.Task[Link]] = {}
+        self._topology = Topology()
+        self._coordinators: dict[str, int] = {}
+        self._listeners: list[Callable[[], None]] = []
+        # Refreshing: topics that are kept fresh, the one request under way, and what it asks for.
+        self._followed: dict[str, None] = {}
+        self._to_create: set[str] = set()
+        self._all_topics = False
+        self._refresh: asyncio.Task[None] | None = None
+        self._refresh_covers: frozenset[str] = frozenset()
+        self._asked_at_ms = float("-inf")
+        self._age_timer: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def __aenter__(self) -> ClusterView:
         return self
@@ -52,13 +106,25 @@ class ClusterView:
         self.close()
 
     def close(self) -> None:
+        """Closes all shared links. Dedicated ones belong to whoever asked for them."""
+        self._closed = True
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+            self._age_timer = None
+        for task in (self._refresh, *self._dialling.values()):
+            if task is not None:
+                task.cancel()
         for link in self._links.values():
             link.close()
         self._links.clear()
+        self._listeners.clear()
+
+    # Asking.
 
     async def ask_any(self, message: object) -> Any:
-        """The reply of whichever broker answers first, bootstrap addresses in their order."""
-        addresses = [*self._links, *self._bootstrap, *self._addresses.values()]
+        """The reply of whichever broker answers first: those linked already, then all that are known."""
+        standing = [address for address, link in self._links.items() if link.up]
+        addresses = [*standing, *self._bootstrap, *self._topology.addresses.values()]
         failure: LinkError | None = None
         for address in dict.fromkeys(addresses):
             try:
@@ -70,38 +136,294 @@ class ClusterView:
 
     async def ask(self, node_id: int, message: object) -> Any:
         """The reply of one broker, known from metadata."""
-        if node_id not in self._addresses:
-            await self.metadata([])
-        address = self._addresses.get(node_id)
-        if address is None:
-            raise PenstockError(f"broker {node_id} is not in the cluster's metadata")
-        return await self._ask(address, message)
+        return await self._ask(await self._address(node_id), message)
 
     async def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
         """Metadata of the named topics, of all for None; never creates one."""
         wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         reply: MetadataResponse = await self.ask_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        self._addresses.update({broker.node_id: (broker.host, broker.port) for broker in reply.brokers})
+        self._absorb(reply)
         return reply
 
+    # Links.
+
+    async def link(self, node_id: int) -> Link:
+        """The shared, negotiated link to a broker; NotReachable."""
+        return await self._linked(node_id, self._shared)
+
+    async def dedicated_link(self, node_id: int) -> Link:
+        """A connection of the caller's own, who closes it."""
+        return await self._linked(node_id, self._dial)
+
+    async def _linked(self, node_id: int, dial: Callable[[tuple[str, int]], Any]) -> Link:
+        try:
+            found: Link = await dial(await self._address(node_id))
+        except LinkError as broken:
+            raise link_failure(broken) from broken
+        except ClientError:
+            raise
+        except PenstockError as unknown:
+            raise NotReachable(str(unknown), retriable=True) from unknown
+        return found
+
+    # Topics.
+
+    async def topic(self, name: str, *, create: bool = False, timeout_ms: float | None = None) -> TopicView:
+        """A topic that has leaders. Waits for it up to `timeout_ms` (the view's own if None), then UnknownTopic.
+
+        With `create` brokers are asked to make it. Names that can never be, or that access rules hide, raise at once.
+        """
+        found = self._topology.topics.get(name)
+        if found is not None and found.led and name not in self._topology.stale:
+            return found
+        limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        deadline_ms = self._clock.monotonic_ms() + limit_ms
+        if create:
+            self._to_create.add(name)
+        failures = 0
+        failure: ClientError | None = None
+        try:
+            while True:
+                try:
+                    await self._refreshed((name,), deadline_ms)
+                    failure = None
+                except ClientError as broken:
+                    failure = broken
+                found = self._topology.topics.get(name)
+                if failure is None and found is not None and found.led:
+                    return found
+                code = self._topology.refusals.get(name, 0)
+                if failure is None and code in _FOR_GOOD:
+                    raise refusal(code, None, f"topic {name!r}")
+                if isinstance(failure, Closed):
+                    raise failure
+                failures += 1
+                delay_ms = self._backoff.delay_ms(failures)
+                if self._clock.monotonic_ms() + delay_ms >= deadline_ms:
+                    raise failure or _never_came(name, found, limit_ms)
+                await asyncio.sleep(delay_ms / 1000)
+        finally:
+            self._to_create.discard(name)
+            if name not in self._topology.topics:
+                self._followed.pop(name, None)
+
+    async def topics(self, names: Sequence[str] | None) -> dict[str, TopicView]:
+        """What brokers say now of the named topics, of all for None; those that do not exist are left out."""
+        try:
+            reply = await self.metadata(names)
+        except LinkError as broken:
+            raise link_failure(broken) from broken
+        wanted = [topic.name for topic in reply.topics if topic.name is not None]
+        return {name: found for name in wanted if (found := self._topology.topics.get(name)) is not None}
+
+    def cached(self, name: str) -> TopicView | None:
+        return self._topology.topics.get(name)
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return self._topology.names.get(topic_id)
+
+    def leader_of(self, topic: str, partition: int) -> int | None:
+        """The leader as far as is known; None for none."""
+        return self._topology.leader_of(topic, partition)
+
+    @property
+    def generation(self) -> int:
+        """Rises with every change seen."""
+        return self._topology.generation
+
+    @property
+    def nodes(self) -> list[int]:
+        """The brokers that are known."""
+        return sorted(self._topology.addresses)
+
+    def rack_of(self, node_id: int) -> str | None:
+        return self._topology.racks.get(node_id)
+
+    def follow(self, *names: str) -> None:
+        """Keeps these topics fresh from now on."""
+        self._followed.update(dict.fromkeys(names))
+
+    def follow_all(self, wanted: bool = True) -> None:
+        """Refreshes ask for every topic, for those who subscribe by pattern."""
+        self._all_topics = wanted
+
+    def unfollow(self, *names: str) -> None:
+        for name in names:
+            self._followed.pop(name, None)
+
+    def when_changed(self, callback: Callable[[], None]) -> None:
+        """Calls back after every change of the topology."""
+        self._listeners.append(callback)
+
+    def mark_stale(self, topic: str | None = None) -> None:
+        """Somebody was told that what is known of a topic (of all for None) is wrong; asks nobody by itself."""
+        self._topology.mark_stale(topic)
+
+    def learned(
+        self, topic: str, partition: int, leader: int, epoch: int, endpoint: tuple[str, int] | None = None
+    ) -> bool:
+        """A broker's hint at who leads now; True when it was news. Older epochs than the known one are ignored."""
+        if not self._topology.learn(topic, partition, leader, epoch, endpoint):
+            return False
+        self._tell()
+        return True
+
+    async def refreshed(self) -> None:
+        """Fresh metadata of everything that is followed; one request for all who wait. ClientError when none came."""
+        await self._refreshed((), self._clock.monotonic_ms() + self._timeout_ms)
+
+    async def _refreshed(self, names: tuple[str, ...], deadline_ms: float) -> None:
+        self.follow(*names)
+        while True:
+            if self._closed:
+                raise Closed("the client is closed")
+            task, covered = self._refresh, self._refresh_covers.issuperset(names)
+            if task is None:
+                task, covered = self._start_refresh(), True
+            left_s = max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
+            try:
+                # The one who started it may give up; the others still want the answer.
+                await asyncio.wait_for(asyncio.shield(task), left_s)
+            except TimeoutError:
+                raise TimedOutWaiting("no broker answered a metadata request in time", retriable=True) from None
+            except ClientError:
+                if covered:
+                    raise
+            if covered:
+                return
+
+    def _start_refresh(self) -> asyncio.Task[None]:
+        self._refresh_covers = frozenset(self._followed)
+        self._refresh = task = asyncio.get_running_loop().create_task(self._do_refresh())
+        task.add_done_callback(self._refresh_done)
+        return task
+
+    def _refresh_done(self, task: asyncio.Task[None]) -> None:
+        self._refresh = None
+        if not task.cancelled():
+            task.exception()  # whoever waits has it too; nobody may be left
+
+    async def _do_refresh(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._refresh_covers <= self._topology.topics.keys():
+            # Nothing new is asked for: a crowd of complaints must not become a crowd of requests.
+            await asyncio.sleep(max(self._asked_at_ms + self._backoff.first_ms - now_ms, 0) / 1000)
+        self._asked_at_ms = self._clock.monotonic_ms()
+        names = sorted(self._refresh_covers)
+        topics = None if self._all_topics else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=bool(self._to_create))
+        try:
+            self._absorb(await self.ask_any(request))
+        except LinkError as broken:
+            raise link_failure(broken) from broken
+        self._set_age_timer()
+
+    def _set_age_timer(self) -> None:
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+        if self._followed and not self._closed:
+            loop = asyncio.get_running_loop()
+            self._age_timer = loop.call_later(self._max_age_ms / 1000, self._too_old)
+
+    def _too_old(self) -> None:
+        self._age_timer = None
+        if self._closed:
+            return
+        if self._refresh is None:
+            self._start_refresh().add_done_callback(lambda _: self._set_age_timer())
+
+    def _absorb(self, reply: MetadataResponse) -> None:
+        gone = self._topology.absorb(reply)
+        for name in gone:
+            self._followed.pop(name, None)
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners):
+            listener()
+
+    # Coordinators.
+
+    async def coordinator(self, group_id: str) -> int:
+        """The broker that coordinates a group; asks once and remembers. Raises what the broker refuses."""
+        known = self._coordinators.get(group_id)
+        if known is not None:
+            return known
+        request = FindCoordinatorRequest(key=group_id, key_type=GROUP, coordinator_keys=[group_id])
+        try:
+            reply = await self.ask_any(request)
+        except LinkError as broken:
+            raise link_failure(broken) from broken
+        found = reply.coordinators[0] if reply.coordinators else reply
+        if found.error_code:
+            raise refusal(found.error_code, found.error_message, f"group {group_id!r}")
+        self._topology.addresses[found.node_id] = (found.host, found.port)
+        self._coordinators[group_id] = found.node_id
+        return int(found.node_id)
+
+    def forget_coordinator(self, group_id: str) -> None:
+        self._coordinators.pop(group_id, None)
+
+    # Underneath.
+
+    async def _address(self, node_id: int) -> tuple[str, int]:
+        if node_id not in self._topology.addresses:
+            await self.metadata([])
+        address = self._topology.addresses.get(node_id)
+        if address is None:
+            raise PenstockError(f"broker {node_id} is not in the cluster's metadata")
+        return address
+
     async def _ask(self, address: tuple[str, int], message: object) -> Any:
+        link = await self._shared(address)
+        return await link.request(message, _version(link, message), self._timeout_ms)
+
+    async def _shared(self, address: tuple[str, int]) -> Link:
+        """The standing link, or the one that somebody is dialling already: two would leave one behind."""
         link = self._links.get(address)
-        if link is None or not link.up:
-            link = self._links[address] = await self._dial(address)
-        return await link.request(message, link.newest(schema_of(type(message)).key), self._timeout_ms)
+        if link is not None and link.up:
+            return link
+        task = self._dialling.get(address)
+        if task is None:
+            task = self._dialling[address] = asyncio.get_running_loop().create_task(self._dial(address))
+            task.add_done_callback(lambda done: self._dialled(address, done))
+        return await asyncio.shield(task)
+
+    def _dialled(self, address: tuple[str, int], task: asyncio.Task[Link]) -> None:
+        self._dialling.pop(address, None)
+        if not task.cancelled() and task.exception() is None:
+            if self._closed:
+                task.result().close()
+            else:
+                self._links[address] = task.result()
 
     async def _dial(self, address: tuple[str, int]) -> Link:
         if self._net is None:
             self._net = AsyncioNet(asyncio.get_running_loop())
-        link: Link = await self._net.dial(*address, self._timeout_ms)
+        link: Link = await self._net.dial(*address, min(self._timeout_ms, DIAL_TIMEOUT_MS))
         link.client_id = self._client_id
-        await link.negotiate("penstock", penstock.__version__, self._timeout_ms)
+        try:
+            await link.negotiate("penstock", penstock.__version__, self._timeout_ms)
+        except BaseException:
+            link.abort()
+            raise
         return link
+
+
+def _version(link: Link, message: object) -> int:
+    key = schema_of(type(message)).key
+    return link.newest(key) if key != API_VERSIONS else 0
+
+
+def _never_came(name: str, found: TopicView | None, limit_ms: float) -> ClientError:
+    where = f"topic {name!r}"
+    if found is None:
+        return UnknownTopic(f"it does not exist (asked for {limit_ms:.0f} ms)", where=where)
+    return TimedOutWaiting(f"none of its partitions has a leader after {limit_ms:.0f} ms", where=where, retriable=True)
 
 
 def default_client_id() -> str:
     """Names the person behind a command, so that broker logs can tell them apart."""
-    try:
+    with contextlib.suppress(KeyError, OSError):
         return f"penstock-cli-{getpass.getuser()}"
-    except (KeyError, OSError):
-        return "penstock-cli"
+    return "penstock-cli"
