@@ -20,8 +20,10 @@ TEXT, SIZES, NUMBERS = "tkv", "TKVH", "poei"
 _ESCAPES = {"t": b"\t", "n": b"\n", "r": b"\r", "\\": b"\\"}
 _CLOSE = {"[": "]", "{": "}", "#": "#"}
 _MODIFIER = re.compile(r"[a-z0-9;-]*")
-_ELSEWHERE = {"x": "the producer's id", "y": "the producer's epoch", "[": "the log start", "|": "the last stable offset",
-              "]": "the high watermark"}  # fmt: skip
+_ELSEWHERE = {
+    "x": "the producer's id", "y": "the producer's epoch", "[": "the log start", "|": "the last stable offset",
+    "]": "the high watermark",
+}  # fmt: skip
 
 
 class BadFormat(ValueError):

@@ -188,7 +188,7 @@ def _steps(layout: Layout) -> list[Step]:
 
 
 def _literal(data: bytes) -> Step:
-    def step(source: Input, state: _State) -> None:
+    def step(source: Input, _state: _State) -> None:
         if data == b"\n" and source.ended():
             return
         found = source.take(len(data))
@@ -202,7 +202,7 @@ def _size(part: Field) -> Step:
     verb = part.verb.lower()
     if part.style.isdigit():
         size = int(part.style)
-        return lambda source, state: state.sizes.__setitem__(verb, size)
+        return lambda _source, state: state.sizes.__setitem__(verb, size)
     read = _number(part.style or "ascii")
     return lambda source, state: state.sizes.__setitem__(verb, read(source))
 
@@ -246,15 +246,15 @@ def _text(part: Field, sized: bool, following: Literal | Field | None) -> tuple[
             pattern = re.compile(part.argument.encode())
         except re.error as wrong:
             raise BadFormat(f"{part.argument!r} is no regular expression: {wrong}") from None
-        read = lambda source, state: source.match(pattern)  # noqa: E731
+        read = lambda source, _state: source.match(pattern)  # noqa: E731
     elif part.style == "json":
-        read = lambda source, state: source.json()  # noqa: E731
+        read = lambda source, _state: source.json()  # noqa: E731
     elif following is None:
-        read = lambda source, state: source.rest()  # noqa: E731
+        read = lambda source, _state: source.rest()  # noqa: E731
     elif isinstance(following, Literal):
         delimiter = following.data
         takes_literal = True
-        read = lambda source, state: source.until(delimiter)  # noqa: E731
+        read = lambda source, _state: source.until(delimiter)  # noqa: E731
     else:
         raise BadFormat(f"nothing says where {part} ends: put a character or its length between it and {following}")
 

@@ -48,16 +48,16 @@ def compile_writer(layout: Layout) -> Piece:
 def _piece(part: Literal | Field) -> Piece:
     if isinstance(part, Literal):
         data = part.data
-        return lambda record, count: data
+        return lambda _record, _count: data
     match part.verb:
         case "h":
             return _headers(part)
         case "t" | "k" | "v":
             render, text = _text(part), _TEXTS[part.verb]
-            return lambda record, count: render(text(record))
+            return lambda record, _count: render(text(record))
         case "d" if part.style in ("go", "strftime"):
             write, layout = (go_time if part.style == "go" else strftime), part.argument
-            return lambda record, count: write(record.timestamp, layout).encode()
+            return lambda record, _count: write(record.timestamp, layout).encode()
         case _:
             style = (part.style.partition(";")[2] if part.verb == "a" else part.style) or "ascii"
             if style.isdigit():
@@ -70,7 +70,7 @@ def _headers(part: Field) -> Piece:
     """A header is printed as if it were a record with nothing but a key and a value."""
     pieces: list[Callable[[bytes, bytes], bytes]] = [_header_piece(inner) for inner in part.inner]
 
-    def write(record: Printable, count: int) -> bytes:
+    def write(record: Printable, _count: int) -> bytes:
         return b"".join([piece(name.encode(), value or b"") for name, value in record.headers for piece in pieces])
 
     return write
@@ -79,7 +79,7 @@ def _headers(part: Field) -> Piece:
 def _header_piece(part: Literal | Field) -> Callable[[bytes, bytes], bytes]:
     if isinstance(part, Literal):
         data = part.data
-        return lambda key, value: data
+        return lambda _key, _value: data
     of_key = part.verb in "kK"
     if part.verb in "KV":
         style = part.style or "ascii"
@@ -116,14 +116,14 @@ _TEXTS: dict[str, Callable[[Printable], bytes]] = {
     "v": lambda record: record.value or b"",
 }
 _NUMBERS: dict[str, Callable[[Printable, int], int]] = {
-    "T": lambda record, count: len(record.topic.encode()),
-    "K": lambda record, count: len(record.key or b""),
-    "V": lambda record, count: len(record.value or b""),
-    "H": lambda record, count: len(record.headers),
-    "p": lambda record, count: record.partition,
-    "o": lambda record, count: record.offset,
-    "e": lambda record, count: record.leader_epoch,
-    "d": lambda record, count: record.timestamp,
-    "a": lambda record, count: record.timestamp_type,
-    "i": lambda record, count: count,
+    "T": lambda record, _count: len(record.topic.encode()),
+    "K": lambda record, _count: len(record.key or b""),
+    "V": lambda record, _count: len(record.value or b""),
+    "H": lambda record, _count: len(record.headers),
+    "p": lambda record, _count: record.partition,
+    "o": lambda record, _count: record.offset,
+    "e": lambda record, _count: record.leader_epoch,
+    "d": lambda record, _count: record.timestamp,
+    "a": lambda record, _count: record.timestamp_type,
+    "i": lambda _record, count: count,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,10 +112,8 @@ def test_relative_points_never_leave_the_log(start: int, length: int, plus: int,
 
 @given(st.text(alphabet="0123456789:-+@hmsTZ.end", max_size=12))
 def test_no_text_does_worse_than_be_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(BadOffset):
         parse_range(text, NOW_MS)
-    except BadOffset as refused:
-        assert str(refused)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("3ms", 3), ("10s", 10_000), ("1m3ms", 60_003), ("2d", 2 * DAY_MS)])
