@@ -40,8 +40,8 @@ class ResolvedRegex(NamedTuple):
 class ConsumerGroup:
     """One group. The lower half changes it and is for `replay` and for groups that are not in the table yet.
 
-    `metadata_stale` (volatile): the next heartbeat looks whether subscribed topics have changed. `regexes_stale`
-    (volatile): topics were created since the patterns were looked up.
+    Volatile: `metadata_stale` makes the next heartbeat look whether subscribed topics have changed, `topics_made_at`
+    is the image (by offset) in which topics were last created.
     """
 
     __slots__ = (
@@ -57,7 +57,6 @@ class ConsumerGroup:
         "name_counts",
         "owners",
         "regex_counts",
-        "regexes_stale",
         "resolved",
         "static",
         "table",
@@ -65,6 +64,7 @@ class ConsumerGroup:
         "target_timestamp",
         "targets",
         "topic_hashes",
+        "topics_made_at",
     )
 
     def __init__(self, group_id: str, table: GroupTable) -> None:
@@ -88,7 +88,7 @@ class ConsumerGroup:
         self.classic_protocols: dict[str, int] = {}
         # Volatile.
         self.metadata_stale = True
-        self.regexes_stale = True
+        self.topics_made_at: int = table.image.offset
         self.topic_hashes: dict[str, int] = {}
 
     @property

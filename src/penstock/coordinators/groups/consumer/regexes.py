@@ -93,7 +93,7 @@ def refresh_due(table: GroupTable, group: ConsumerGroup, counts: dict[str, int],
     if now.wall <= last + REFRESH_INTERVAL_MIN_MS:
         return False
     return (
-        group.regexes_stale
+        max(found.version for found in group.resolved.values()) < group.topics_made_at
         or counts.keys() != group.resolved.keys()
         or now.wall > last + regex_refresh_interval_ms(table.settings)
     )

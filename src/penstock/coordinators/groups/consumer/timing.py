@@ -59,6 +59,6 @@ def _note_topics(group: ConsumerGroup, names: set[str], *, created: bool) -> Non
     for name in names & group.topic_hashes.keys():
         del group.topic_hashes[name]
     if created:
-        group.regexes_stale = True
+        group.topics_made_at = group.table.image.offset
     if not group.metadata_stale:
         group.metadata_stale = any(group.subscribes_to(name) for name in names)

@@ -64,7 +64,6 @@ def note_change(
             topics_found |= found.topics != (resolved[regex].topics if regex in resolved else frozenset())
             resolved[regex] = found
             out.append(records.regex_record(group.id, regex, found))
-        group.regexes_stale = False
     change = Change(before, after, resolved, None if replaces == after.id else replaces)
     bump = not group.epoch or names_changed or topics_found or regex_change == regexes.CHANGED_AND_KNOWN
     epoch = group.epoch
