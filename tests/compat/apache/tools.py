@@ -15,15 +15,18 @@ MAINS = {
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-storage": "kafka.tools.StorageTool",
+    "log-compaction-tester": "org.apache.kafka.tools.LogCompactionTester",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
 }
 
