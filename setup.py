@@ -4,24 +4,42 @@ from setuptools import Extension, setup
 
 KERNELS = "src/penstock/kernels"
 
+PARTS = {
+    "_compiled": ("_walk.pxi", "crc32c.h", "siphash.h"),
+    "_compiled_client": (
+        "_walk.pxi",
+        "_columns.pxi",
+        "_builder.pxi",
+        "_consumer_records.pxi",
+        "_sink.pxi",
+        "crc32c.h",
+    ),
+}
+"""Each extension module with what it includes."""
+
+
+def extension(name: str, parts: tuple[str, ...]) -> Extension:
+    return Extension(
+        f"penstock.kernels.{name}",
+        [f"{KERNELS}/{name}.pyx"],
+        include_dirs=[KERNELS],
+        depends=[f"{KERNELS}/{part}" for part in parts],
+        extra_compile_args=["-O3"],
+    )
+
 
 def compiled_kernels() -> list[Extension]:
-    """The extension, or nothing where Cython is missing."""
+    """The extensions, or nothing where Cython is missing."""
     try:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    kernels = Extension(
-        "penstock.kernels._compiled",
-        [f"{KERNELS}/_compiled.pyx"],
-        include_dirs=[KERNELS],
-        depends=[f"{KERNELS}/{name}" for name in ("_walk.pxi", "crc32c.h", "siphash.h")],
-        extra_compile_args=["-O3"],
+    built: list[Extension] = cythonize(
+        [extension(name, parts) for name, parts in PARTS.items()], build_dir="build/cython"
     )
-    built: list[Extension] = cythonize([kernels], build_dir="build/cython")
-    for extension in built:
+    for module in built:
         # A failed compilation is a warning, not an end. Set here, because cythonize does not pass it on.
-        extension.optional = True
+        module.optional = True
     return built
 
 

@@ -23,7 +23,10 @@ def payload_bytes(data: Payload) -> Buffer:
         return data
     if isinstance(data, str):
         return data.encode()
-    return memoryview(data).tobytes()
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise BufferError("a key or value in memory with gaps")
+    return view.tobytes()
 
 
 def murmur2(key: Payload) -> int:
@@ -159,15 +162,13 @@ class _Numbers:
         parts = column if isinstance(column, tuple) else (None, column)
         self.first = _first_row(parts, 2, rows, what)
         self.valid = _Bits(parts[0], self.first, rows, what)
-        self.values = memoryview(parts[1]).cast("B")
-        if len(self.values) // 8 < self.first + rows:
+        raw = memoryview(parts[1]).cast("B")
+        self.values = raw[: len(raw) & ~7].cast("q")
+        if len(self.values) < self.first + rows:
             raise ValueError(f"{what}: its values end before its rows do")
 
     def at(self, row: int) -> int | None:
-        if not self.valid[row]:
-            return None
-        at = 8 * (self.first + row)
-        return int.from_bytes(self.values[at : at + 8], "little", signed=True)
+        return self.values[self.first + row] if self.valid[row] else None
 
 
 class _Headers:
