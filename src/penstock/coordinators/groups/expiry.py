@@ -1,0 +1,67 @@
+"""Offsets that nobody has used for long enough, and groups of which nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.coordinators.decision import Decision, Moment
+from penstock.coordinators.groups.records import offset_tombstone
+from penstock.coordinators.groups.table import Group, GroupTable
+from penstock.metadata.delta import Delta
+from penstock.model.errors import NONE
+from penstock.model.ids import ZERO_UUID
+
+GROUPS_PER_STEP: Final = 200
+"""How many groups are looked at before the driver may turn to something else."""
+
+
+def expire_offsets(table: GroupTable, now: Moment) -> Iterator[Decision]:
+    """One decision for each group that loses something, and an empty one every few groups for the driver to rest at.
+
+    Groups may come and go while the driver rests.
+    """
+    retention_ms = table.settings.offsets_retention_ms
+    for seen, group_id in enumerate(list(table.groups), start=1):
+        group = table.groups.get(group_id)
+        if group is not None:
+            decision = _expire_group(table, group, retention_ms, now)
+            if decision.records:
+                yield decision
+                continue
+        if seen % GROUPS_PER_STEP == 0:
+            yield Decision()
+
+
+def _expire_group(table: GroupTable, group: Group, retention_ms: int, now: Moment) -> Decision:
+    out = Decision()
+    kept = False
+    for (topic, partition), committed in table.offsets.get(group.id, {}).items():
+        base = group.expiry_base(committed)
+        if base is None:
+            return out
+        if committed.expire_timestamp != -1:
+            expired = now.wall >= committed.expire_timestamp
+        else:
+            expired = now.wall - base >= retention_ms
+        if expired and not group.subscribes_to(topic):
+            out.records.append(offset_tombstone(group.id, topic, partition))
+        else:
+            kept = True
+    if not kept and group.check_delete() is NONE:
+        out.records.extend(group.tombstones())
+    return out
+
+
+def topics_deleted(table: GroupTable, delta: Delta) -> Iterator[Decision]:
+    """Offsets of topics that are gone go too, one decision for each group. A later topic of the same name keeps its."""
+    for topic in delta.deleted.values():
+        for group_id in list(table.offset_topics.get(topic.name, ())):
+            held = table.offsets.get(group_id, {})
+            records = [
+                offset_tombstone(group_id, name, partition)
+                for (name, partition), committed in held.items()
+                if name == topic.name and committed.topic_id in (ZERO_UUID, topic.id)
+            ]
+            if records:
+                yield Decision(records)

@@ -1,0 +1,296 @@
+"""All groups whose id hashes to one partition of `__consumer_offsets`: requests, records, time and the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock.coordinators.decision import Answer, Caller, Decision, Moment, StateRecord
+from penstock.coordinators.groups import expiry, offsets
+from penstock.coordinators.groups.classic import describe, heartbeat, join, leave, replay, sync, timing
+from penstock.coordinators.groups.classic.group import ClassicGroup
+from penstock.coordinators.groups.consumer import classic_members
+from penstock.coordinators.groups.consumer import describe as consumer_describe
+from penstock.coordinators.groups.consumer import heartbeat as consumer_heartbeat
+from penstock.coordinators.groups.consumer import replay as consumer_replay
+from penstock.coordinators.groups.consumer import timing as consumer_timing
+from penstock.coordinators.groups.consumer.group import ConsumerGroup
+from penstock.coordinators.groups.records import committed_offset
+from penstock.coordinators.groups.settings import GroupSettings
+from penstock.coordinators.groups.table import GroupTable, TimerKey
+from penstock.metadata.delta import Delta
+from penstock.metadata.image import ClusterImage
+from penstock.model.errors import (
+    GROUP_ID_NOT_FOUND,
+    INCONSISTENT_GROUP_PROTOCOL,
+    INVALID_GROUP_ID,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+)
+from penstock.model.ids import Millis
+from penstock.protocol.disk.classic_group_records import LegacyOffsetCommitValue, OffsetCommitValue
+from penstock.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
+from penstock.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from penstock.protocol.messages.delete_groups import DeleteGroupsResponse
+from penstock.protocol.messages.describe_groups import DescribeGroupsResponse
+from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from penstock.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from penstock.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from penstock.protocol.messages.list_groups import ListGroupsResponse
+from penstock.protocol.messages.offset_commit import OffsetCommitRequest
+from penstock.protocol.messages.offset_delete import OffsetDeleteRequest
+from penstock.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from penstock.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+class GroupShard:
+    """The coordinator of some groups, driven from outside.
+
+    Decisions are carried out one at a time and in order: written, then applied, before the shard is asked for the next
+    one. That holds for every step of the generators `expire`, `loaded` and `image_changed` too; between two of their
+    steps the shard may be asked other things. A decision of theirs may be empty: it is a place to rest.
+    """
+
+    def __init__(self, settings: GroupSettings, image: ClusterImage, *, new_id: Callable[[], str]) -> None:
+        self.table = GroupTable(settings, image, new_id)
+        self._next_check: int | None = None
+
+    # Requests
+
+    def decide(self, request: Any, caller: Caller, now: Moment) -> Decision:
+        """What to write and to answer. Errors are in the reply; no reply means that the request is held back."""
+        decision = _DECIDE[request.__class__](self, request, caller, now)
+        _answer_caller(decision, caller)
+        return decision
+
+    def _heartbeat(self, request: HeartbeatRequest, caller: Caller, now: Moment) -> Decision:
+        group = self.table.groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return heartbeat.decide_heartbeat(group, request, now)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.decide_heartbeat(self.table, group, request, caller, now)
+        error = UNKNOWN_MEMBER_ID if request.group_id else INVALID_GROUP_ID
+        return Decision(reply=HeartbeatResponse(error_code=error.code))
+
+    def _join(self, request: JoinGroupRequest, caller: Caller, now: Moment) -> Decision:
+        error = join.check_join(self.table, request)
+        if error is NONE and request.group_id in self.table.other_kinds:
+            error = INCONSISTENT_GROUP_PROTOCOL
+        if error is not NONE:
+            return Decision(reply=JoinGroupResponse(error_code=error.code, member_id=request.member_id))
+        group = self.table.groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            assert group is None or isinstance(group, ClassicGroup), "there are two kinds of groups"
+            return join.decide_join(self.table, group, request, caller, now)
+        if group.check_delete() is not NONE:
+            return classic_members.decide_join(self.table, group, request, caller, now)
+        return self._join_instead(group, request, caller, now)
+
+    def _join_instead(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: Moment) -> Decision:
+        """An empty consumer group makes room for a classic one of the same name; its offsets stay."""
+        decision = join.decide_join(self.table, None, request, caller, now)
+        if decision.records:
+            decision.records[:0] = group.tombstones()
+        return decision
+
+    def _sync(self, request: SyncGroupRequest, caller: Caller, now: Moment) -> Decision:
+        error = sync.check_sync(request, caller.api_version)
+        group = self.table.groups.get(request.group_id)
+        if error is NONE and (group is None or group.check_delete() is NONE):
+            error = UNKNOWN_MEMBER_ID
+        if error is not NONE:
+            return Decision(reply=SyncGroupResponse(error_code=error.code))
+        if isinstance(group, ClassicGroup):
+            return sync.decide_sync(group, request, caller, now)
+        assert isinstance(group, ConsumerGroup), "there are two kinds of groups"
+        return classic_members.decide_sync(self.table, group, request, caller, now)
+
+    def _leave(self, request: LeaveGroupRequest, caller: Caller, now: Moment) -> Decision:
+        if not request.group_id:
+            return Decision(reply=LeaveGroupResponse(error_code=INVALID_GROUP_ID.code))
+        group = self.table.groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return leave.decide_leave(self.table, group, request, caller.api_version, now)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.decide_leave(self.table, group, request, caller, now)
+        members = leave.leaving_members(request, caller.api_version)
+        return Decision(reply=leave.left_reply(members, [UNKNOWN_MEMBER_ID] * len(members), caller.api_version))
+
+    def _consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Moment) -> Decision:
+        return consumer_heartbeat.decide_heartbeat(self.table, request, caller, now)
+
+    def _commit(self, request: OffsetCommitRequest, caller: Caller, now: Moment) -> Decision:
+        return offsets.decide_commit(self.table, request, caller, now)
+
+    def _offset_delete(self, request: OffsetDeleteRequest, _caller: Caller, _now: Moment) -> Decision:
+        return offsets.decide_offset_delete(self.table, request)
+
+    def decide_delete(self, group_id: str, now: Moment) -> Decision:
+        """Removes an empty group with its offsets. The reply is one result of DeleteGroups."""
+        group = self.table.groups.get(group_id)
+        error = GROUP_ID_NOT_FOUND if group is None else group.check_delete()
+        reply = DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error.code)
+        if group is None or error is not NONE:
+            return Decision(reply=reply)
+        return Decision([*offsets.all_tombstones(self.table, group_id), *group.tombstones()], reply)
+
+    # Reads
+
+    def fetch_offsets(
+        self, group: OffsetFetchRequest.OffsetFetchRequestGroup, caller: Caller, now: Moment
+    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+        """Committed offsets; `topics` None asks for all. Topics are named; an id that comes along is compared."""
+        return offsets.fetch_offsets(self.table, group)
+
+    def listed(self, now: Moment) -> list[ListGroupsResponse.ListedGroup]:
+        """Every group, for ListGroups to filter."""
+        return [
+            ListGroupsResponse.ListedGroup(
+                group_id=group.id,
+                protocol_type=group.protocol_type,
+                group_state=group.state_name(),
+                group_type=group.kind,
+            )
+            for group in self.table.groups.values()
+        ]
+
+    def described(self, group_id: str, api_version: int) -> DescribeGroupsResponse.DescribedGroup:
+        """A classic group for DescribeGroups."""
+        group = self.table.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return describe.described(group)
+        why = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
+        return describe.described_missing(group_id, why, api_version)
+
+    def described_consumer(self, group_id: str) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        """A consumer group for ConsumerGroupDescribe."""
+        group = self.table.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return consumer_describe.described(group, self.table.image)
+        why = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+        return consumer_describe.described_missing(group_id, why)
+
+    # The log
+
+    def apply(self, record: StateRecord) -> None:
+        """Takes in one record, just decided or replayed."""
+        take = _APPLY.get(record.key.__class__.__name__)
+        if take is not None:
+            take(self, record)
+        elif not self._apply_consumer(record):
+            self._note_other_kind(record)
+
+    def _apply_group(self, record: StateRecord) -> None:
+        replay.apply(self.table, record.key, record.value)
+
+    def _apply_offset(self, record: StateRecord) -> None:
+        key, value = record.key, record.value
+        if value is None:
+            self.table.drop_offset(key.group, key.topic, key.partition)
+            return
+        if isinstance(value, LegacyOffsetCommitValue):
+            value = OffsetCommitValue(
+                offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+            )
+        if key.group not in self.table.groups:
+            # Offsets without members: a group in name only.
+            self.table.groups[key.group] = ClassicGroup(
+                key.group, self.table.timers, state_timestamp=value.commit_timestamp
+            )
+        self.table.put_offset(key.group, key.topic, key.partition, committed_offset(value))
+
+    def _apply_consumer(self, record: StateRecord) -> bool:
+        if not record.key.__class__.__name__.startswith("ConsumerGroup"):
+            return False
+        return bool(consumer_replay.apply(self.table, record.key, record.value))
+
+    def _note_other_kind(self, record: StateRecord) -> None:
+        """Share and streams groups are not ours to touch, but their names are taken."""
+        if record.key.__class__.__name__ in _OTHER_KINDS:
+            if record.value is None:
+                self.table.other_kinds.discard(record.key.group_id)
+            else:
+                self.table.other_kinds.add(record.key.group_id)
+
+    def loaded(self, now: Moment) -> Iterator[Decision]:
+        """After the replay: members have a session from now on."""
+        self._next_check = now.tick + self.table.settings.offsets_check_interval_ms
+        for seen, group in enumerate(list(self.table.groups.values()), start=1):
+            if isinstance(group, ClassicGroup):
+                yield from _if_any(timing.loaded(self.table, group, now))
+            elif isinstance(group, ConsumerGroup):
+                yield from consumer_timing.loaded(self.table, group, now)
+            if seen % expiry.GROUPS_PER_STEP == 0:
+                yield Decision()
+
+    # Time and world
+
+    def next_deadline(self) -> Millis | None:
+        """The tick at which to call `expire`; no later than the first deadline."""
+        first, check = self.table.timers.next(), self._next_check
+        if first is None or check is None:
+            return first if check is None else Millis(check)
+        return Millis(min(first, check))
+
+    def expire(self, now: Moment) -> Iterator[Decision]:
+        """Everything that is due."""
+        for key in self.table.timers.due(now.tick):
+            decision = self._expire(key, now)
+            if decision is not None:
+                yield from _if_any(decision)
+        if self._next_check is not None and now.tick >= self._next_check:
+            self._next_check = now.tick + self.table.settings.offsets_check_interval_ms
+            yield from expiry.expire_offsets(self.table, now)
+
+    def _expire(self, key: TimerKey, now: Moment) -> Decision | None:
+        if not key[0].startswith("classic-"):
+            return consumer_timing.expire(self.table, key, now)
+        group = self.table.groups.get(key[1])
+        return timing.expire(self.table, group, key, now) if isinstance(group, ClassicGroup) else None
+
+    def image_changed(self, image: ClusterImage, delta: Delta, now: Moment) -> Iterator[Decision]:
+        """The cluster is as `image` says: offsets of deleted topics go, consumer groups may have to reassign."""
+        self.table.image = image
+        yield from expiry.topics_deleted(self.table, delta)
+        yield from consumer_timing.image_changed(self.table, delta, now)
+
+    def unload(self) -> list[Answer]:
+        """The shard is dropped: whoever waits is sent to look for the coordinator again."""
+        return [
+            answer
+            for group in self.table.groups.values()
+            if isinstance(group, ClassicGroup)
+            for answer in timing.unload(group)
+        ]
+
+
+def _answer_caller(decision: Decision, caller: Caller) -> None:
+    """A request that was held back and answered in one go gets a plain reply."""
+    for position, answer in enumerate(decision.answers):
+        if answer.token is caller.token:
+            assert decision.reply is None, "one answer a request"
+            decision.reply = answer.reply
+            del decision.answers[position]
+            return
+
+
+def _if_any(decision: Decision) -> Iterator[Decision]:
+    if decision.records or decision.answers:
+        yield decision
+
+
+_DECIDE: dict[type, Callable[[GroupShard, Any, Caller, Moment], Decision]] = {
+    HeartbeatRequest: GroupShard._heartbeat,
+    JoinGroupRequest: GroupShard._join,
+    SyncGroupRequest: GroupShard._sync,
+    LeaveGroupRequest: GroupShard._leave,
+    OffsetCommitRequest: GroupShard._commit,
+    OffsetDeleteRequest: GroupShard._offset_delete,
+    ConsumerGroupHeartbeatRequest: GroupShard._consumer_heartbeat,
+}
+_APPLY: dict[str, Callable[[GroupShard, StateRecord], None]] = {
+    "OffsetCommitKey": GroupShard._apply_offset,
+    "LegacyOffsetCommitKey": GroupShard._apply_offset,
+    "GroupMetadataKey": GroupShard._apply_group,
+}
+_OTHER_KINDS = ("ShareGroupMetadataKey", "StreamsGroupMetadataKey")
