@@ -109,11 +109,16 @@ class ClassicMember(Membership):
     # Metadata, for the leader.
 
     def topics_learned(self, topics: GroupTopics, now: float) -> list[Effect]:
-        """What exists of the watched topics, asked for or seen changed."""
+        """What exists of the watched topics, as it was asked for."""
         if not self._over and self.phase is Phase.LEARNING:
             self._assign_all(topics, now)
-        elif self._snapshot is not None and self._picture(topics) != self._snapshot:
-            self._rejoin("cached metadata has changed")
+        return self._flush(now)
+
+    def topics_seen(self, topics: GroupTopics, now: float) -> list[Effect]:
+        """What exists of the watched topics by now; another picture than was assigned calls for another round."""
+        if self._over or self._snapshot is None or self._picture(topics) == self._snapshot:
+            return []
+        self._rejoin("cached metadata has changed")
         return self._flush(now)
 
     def topics_missing(self, error: ClientError, now: float) -> list[Effect]:
