@@ -265,6 +265,8 @@ class Services:
     quorum: QuorumDoor
     features: FeaturesDoor
     apis: ApisDoor
+    groups: Any = None
+    """The coordinator driver: groups whose shards live here."""
     relocations: Any = None
     """The relocation driver: moves replicas between log directories."""
 

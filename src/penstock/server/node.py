@@ -28,6 +28,8 @@ from penstock.server.drivers.controller_assignments import DirectoryAssignments
 from penstock.server.drivers.controller_driver import ControllerDriver, ControllerTimes
 from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
 from penstock.server.drivers.controller_producer_ids import ProducerIds
+from penstock.server.drivers.coordinator_driver import CoordinatorDriver
+from penstock.server.drivers.coordinator_topic import TopicMaker
 from penstock.server.drivers.directory_driver import DirectoryDriver
 from penstock.server.drivers.fetch_driver import FetchDriver
 from penstock.server.drivers.flush_driver import FlushDriver
@@ -253,6 +255,10 @@ class Node:
             cleaning=lambda: self._compaction.cleaning,
             on_moved=self._assignments.check,
         )  # fmt: skip
+        self._groups = CoordinatorDriver(
+            node_id, self._partitions, settings, clock, random,
+            make_topic=TopicMaker(settings, self._controller.submit_own).make,
+        )  # fmt: skip
         producer_ids = ProducerIds(node_id, lambda: self._lifecycle.broker_epoch, self._controller.submit_own)
         self._dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self._services = Services(
@@ -260,7 +266,8 @@ class Node:
             controller=self._controller,
             partitions=self._partitions, produces=self._produces, fetches=self._fetches, logs=self._store,
             producer_ids=producer_ids, quorum=self._quorum, apis=self._dispatch,
-            features=Features(self._metadata, lambda: self._quorum.kraft_version), relocations=self._relocations,
+            features=Features(self._metadata, lambda: self._quorum.kraft_version), groups=self._groups,
+            relocations=self._relocations,
         )  # fmt: skip
         self._reception = Reception(loop, self._services, self._dispatch)
         self._watch = LoopWatch(loop)
@@ -310,6 +317,7 @@ class Node:
         )
         self._set_strays_aside()
         self._metadata.on_publish(self._partitions.publish)
+        self._metadata.on_publish(self._groups.follow)
         self._metadata.on_publish(self._assignments.follow)
         await self._partitions.taken_up()
         await self._lifecycle.serve()
@@ -351,6 +359,7 @@ class Node:
         self._watch.stop()
         self._listeners.stop_accepting()
         self._fetches.close()
+        self._groups.close()
         await self._reception.close(DRAIN_MS)
         self._admin.close()
         await self._assignments.close()

@@ -1,29 +1,33 @@
 """FindCoordinator (10), versions 0-6. Which broker looks after a group, a transactional id or a share partition.
 
-Behaviour: no coordinator runs on this node yet, so every key that may be asked for gets COORDINATOR_NOT_AVAILABLE,
-which clients retry. librdkafka compresses with lz4 only when it sees that this API is served.
-Notes: v0-3 one key, v4+ several; v1 key types (0 group, 1 transactional id); v6 share partitions (type 2).
+Behaviour: groups are looked after by the leader of their partition of the offsets topic, which is created for the first
+who asks; the reply waits for that. No coordinator of transactions or share partitions runs yet: those keys get
+COORDINATOR_NOT_AVAILABLE, which clients retry.
+Notes: v0-3 one key, v4+ several; v1 key types (0 group, 1 transactional id); v6 share partitions (type 2). librdkafka
+compresses with lz4 only when it sees that this API is served.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_NOT_AVAILABLE,
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
+    NONE,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode,
 )
-from penstock.model.ids import NO_NODE, uuid_parse
+from penstock.model.ids import NO_NODE, OFFSETS_TOPIC, uuid_parse
 from penstock.protocol.messages.find_coordinator import FindCoordinatorResponse
+from penstock.server.cluster_view import addresses
 from penstock.server.context import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
-    from penstock.server.context import Context
+    from penstock.server.context import Context, Outcome
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
@@ -33,39 +37,89 @@ _SHARE_SINCE: Final = 6
 _NO_PORT: Final = -1
 
 
-def handle(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+class _Found(NamedTuple):
+    """Where a key is looked after, or why that cannot be said."""
+
+    error: ErrorCode
+    why: str = ""
+    node_id: int = NO_NODE
+    host: str = ""
+    port: int = _NO_PORT
+
+
+def handle(ctx: Context, request: FindCoordinatorRequest) -> Outcome:
+    keys = [request.key] if ctx.api_version < _BATCHED_SINCE else request.coordinator_keys
+    refusals = [_refusal(ctx, request.key_type, key) for key in keys]
+    if request.key_type == _GROUP and None in refusals and ctx.node.metadata.image.topic(OFFSETS_TOPIC) is None:
+        return _after_creation(ctx, request, keys, refusals)
+    return _reply(ctx, request, keys, refusals)
+
+
+async def _after_creation(
+    ctx: Context, request: FindCoordinatorRequest, keys: list[str], refusals: list[_Found | None]
+) -> FindCoordinatorResponse:
+    """The first group of a cluster brings the topic that groups live in."""
+    await ctx.node.groups.topic_made()
+    return _reply(ctx, request, keys, refusals)
+
+
+def _reply(
+    ctx: Context, request: FindCoordinatorRequest, keys: list[str], refusals: list[_Found | None]
+) -> FindCoordinatorResponse:
+    found = [refusal or _coordinator(ctx, request.key_type, key) for key, refusal in zip(keys, refusals, strict=True)]
     if ctx.api_version < _BATCHED_SINCE:
-        error, why = _look_up(ctx, request.key_type, request.key)
+        (one,) = found
         return FindCoordinatorResponse(
-            error_code=error.code, error_message=why, node_id=NO_NODE, host="", port=_NO_PORT
+            error_code=one.error.code,
+            error_message=one.why or one.error.name,
+            node_id=one.node_id,
+            host=one.host,
+            port=one.port,
         )
     return FindCoordinatorResponse(
-        coordinators=[_coordinator(ctx, request.key_type, key) for key in request.coordinator_keys]
+        coordinators=[
+            FindCoordinatorResponse.Coordinator(
+                key=key,
+                node_id=each.node_id,
+                host=each.host,
+                port=each.port,
+                error_code=each.error.code,
+                error_message=each.why,
+            )
+            for key, each in zip(keys, found, strict=True)
+        ]
     )
 
 
-def _coordinator(ctx: Context, key_type: int, key: str) -> FindCoordinatorResponse.Coordinator:
-    error, why = _look_up(ctx, key_type, key)
-    return FindCoordinatorResponse.Coordinator(
-        key=key, node_id=NO_NODE, host="", port=_NO_PORT, error_code=error.code, error_message=why
-    )
-
-
-def _look_up(ctx: Context, key_type: int, key: str) -> tuple[ErrorCode, str]:
+def _refusal(ctx: Context, key_type: int, key: str) -> _Found | None:
+    """Why this client may not ask for that key."""
     if key_type == _GROUP:
         if not ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, key):
-            return GROUP_AUTHORIZATION_FAILED, "Group authorization failed."
+            return _Found(GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
     elif key_type == _TRANSACTION:
         if not ctx.allow(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
-            return TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional id authorization failed."
+            return _Found(TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional id authorization failed.")
     elif key_type == _SHARE and ctx.api_version >= _SHARE_SINCE:
         if not ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-            return CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
+            return _Found(CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
         if not _share_key(key):
-            return INVALID_REQUEST, f"{key!r} is not of the form group:topic id:partition."
+            return _Found(INVALID_REQUEST, f"{key!r} is not of the form group:topic id:partition.")
     else:
-        return INVALID_REQUEST, f"Coordinator keys of type {key_type} are unknown in version {ctx.api_version}."
-    return COORDINATOR_NOT_AVAILABLE, "This cluster runs no coordinator for that key yet; try again later."
+        return _Found(INVALID_REQUEST, f"Coordinator keys of type {key_type} are unknown in version {ctx.api_version}.")
+    return None
+
+
+def _coordinator(ctx: Context, key_type: int, key: str) -> _Found:
+    if key_type != _GROUP:
+        why = "This cluster runs no coordinator for that key yet; try again later."
+        return _Found(COORDINATOR_NOT_AVAILABLE, why)
+    topic = ctx.node.metadata.image.topic(OFFSETS_TOPIC)
+    partition = None if topic is None else topic.get(ctx.node.groups.home_of(key))
+    if partition is not None:
+        for address in addresses(ctx):
+            if address.broker.id == partition.leader:
+                return _Found(NONE, "", partition.leader, address.host, address.port)
+    return _Found(COORDINATOR_NOT_AVAILABLE, "The coordinator is not available; try again.")
 
 
 def _share_key(key: str) -> bool:

@@ -24,12 +24,13 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     Refused,
 )
-from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ZERO_UUID, Uuid
+from penstock.model.ids import ZERO_UUID, Uuid
 from penstock.protocol.codec import fragment
 from penstock.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from penstock.protocol.messages.metadata import MetadataResponse
 from penstock.server.cluster_view import INTERNAL_TOPICS, PartitionViewer, addresses, any_controller, topic_name_problem
 from penstock.server.context import OPERATIONS_NOT_ASKED, Operation, ResourceType
+from penstock.server.internal_topics import internal_topic, plain_topic
 
 if TYPE_CHECKING:
     from penstock.metadata.entities import TopicImage
@@ -226,40 +227,4 @@ async def _create_then_reply(
 
 def _new_topic(ctx: Context, name: str) -> CreateTopicsRequest.CreatableTopic:
     """With the broker's defaults; topics that coordinators live in have settings of their own."""
-    settings = ctx.node.settings
-    if name == OFFSETS_TOPIC:
-        return _topic(
-            name,
-            settings.number("offsets.topic.num.partitions"),
-            settings.number("offsets.topic.replication.factor"),
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": settings["offsets.topic.segment.bytes"],
-            },
-        )
-    if name == TRANSACTIONS_TOPIC:
-        return _topic(
-            name,
-            settings.number("transaction.state.log.num.partitions"),
-            settings.number("transaction.state.log.replication.factor"),
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": settings["transaction.state.log.min.isr"],
-                "segment.bytes": settings["transaction.state.log.segment.bytes"],
-                "unclean.leader.election.enable": "false",
-            },
-        )
-    return _topic(name, -1, -1, {})
-
-
-def _topic(name: str, partitions: int, replicas: int, configs: dict[str, object]) -> CreateTopicsRequest.CreatableTopic:
-    return CreateTopicsRequest.CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=replicas,
-        configs=[
-            CreateTopicsRequest.CreatableTopicConfig(name=key, value=str(value)) for key, value in configs.items()
-        ],
-    )
+    return internal_topic(ctx.node.settings, name) or plain_topic(name)

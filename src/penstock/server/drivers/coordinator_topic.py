@@ -1,0 +1,50 @@
+"""Makes the topics that coordinators live in when somebody needs them first."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.model.errors import NONE, TOPIC_ALREADY_EXISTS, Refused, error_of
+from penstock.protocol.messages.create_topics import CreateTopicsRequest
+from penstock.server.internal_topics import internal_topic
+
+if TYPE_CHECKING:
+    from penstock.model.config import BrokerSettings
+    from penstock.protocol.messages.create_topics import CreateTopicsResponse
+
+log = logging.getLogger("penstock.groups")
+
+_CREATE_TOPICS_VERSION: Final = 7
+
+
+class TopicMaker:
+    """Asks the controller for an internal topic; many who need it at once wait for one answer."""
+
+    def __init__(self, settings: BrokerSettings, submit: Callable[[Any, int], Awaitable[Any]]) -> None:
+        self._settings, self._submit = settings, submit
+        self._making: dict[str, asyncio.Task[None]] = {}
+
+    async def make(self, name: str) -> None:
+        """Returns when the topic shows in the published image, or cannot be made now; why is in the log."""
+        making = self._making.get(name)
+        if making is None:
+            making = asyncio.get_running_loop().create_task(self._make(name), name=f"create {name}")
+            self._making[name] = making
+            making.add_done_callback(lambda _done: self._making.pop(name, None))
+        await asyncio.shield(making)
+
+    async def _make(self, name: str) -> None:
+        wanted = internal_topic(self._settings, name)
+        assert wanted is not None, "coordinators live in topics with settings of their own"
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=self._settings.number("request.timeout.ms"))
+        try:
+            reply: CreateTopicsResponse = await self._submit(request, _CREATE_TOPICS_VERSION)
+        except Refused as refusal:
+            log.warning("%s is not created: %s", name, refusal)
+            return
+        (result,) = reply.topics
+        if result.error_code not in (NONE.code, TOPIC_ALREADY_EXISTS.code):
+            log.warning("%s is not created: %s: %s", name, error_of(result.error_code).name, result.error_message)

@@ -1,0 +1,36 @@
+"""DeleteGroups (42), versions 0-2. Removes empty groups with all their offsets.
+
+Behaviour: each group has its own result; NON_EMPTY_GROUP while it has members.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.model.errors import GROUP_AUTHORIZATION_FAILED, ErrorCode
+from penstock.protocol.messages.delete_groups import DeleteGroupsResponse
+from penstock.server.context import Operation, ResourceType
+from penstock.server.group_requests import gathered
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.delete_groups import DeleteGroupsRequest
+    from penstock.server.context import Context, Outcome
+
+Result = DeleteGroupsResponse.DeletableGroupResult
+
+
+def handle(ctx: Context, request: DeleteGroupsRequest) -> Outcome:
+    names = list(dict.fromkeys(request.groups_names))
+    allowed = [name for name in names if ctx.allow(Operation.DELETE, ResourceType.GROUP, name)]
+    refused = [_refused(name, GROUP_AUTHORIZATION_FAILED) for name in names if name not in allowed]
+    return gathered(
+        [_deleted(ctx, name) for name in allowed], lambda results: DeleteGroupsResponse(results=results + refused)
+    )
+
+
+def _deleted(ctx: Context, name: str) -> Any:
+    return ctx.node.groups.delete(name, lambda error: _refused(name, error))
+
+
+def _refused(name: str, error: ErrorCode) -> Result:
+    return Result(group_id=name, error_code=error.code)

@@ -1,0 +1,27 @@
+"""SyncGroup (14), versions 0-5. The leader of a classic group brings the assignment, the others come for theirs.
+
+Behaviour: held back until the leader has spoken and the assignment is committed; only this connection waits.
+Notes: v3 static members; v5 protocol type and name, which must be the generation's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.errors import GROUP_AUTHORIZATION_FAILED, ErrorCode
+from penstock.protocol.messages.sync_group import SyncGroupResponse
+from penstock.server.context import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.sync_group import SyncGroupRequest
+    from penstock.server.context import Context, Outcome
+
+
+def handle(ctx: Context, request: SyncGroupRequest) -> Outcome:
+    if not ctx.allow(Operation.READ, ResourceType.GROUP, request.group_id):
+        return _refused(GROUP_AUTHORIZATION_FAILED)
+    return ctx.node.groups.ask(request, ctx, _refused)
+
+
+def _refused(error: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error.code)
