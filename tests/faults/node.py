@@ -20,6 +20,12 @@ START_TIMEOUT_S = 30.0
 READ_TIMEOUT_S = 20.0
 
 
+def let_pass(seconds: float) -> None:
+    """The instant of the kill is what is being varied, so time itself is the condition here."""
+    until = time.monotonic() + seconds
+    wait_for("a random instant", lambda: time.monotonic() >= until, timeout_s=5, pause_s=0.001)
+
+
 class NodeProcess:
     """`penstock dev` on a fixed port with its data in `directory`, started and stopped as often as a test likes."""
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.compat.processes import wait_for
 from tests.faults.counts import SOAKING, rounds
-from tests.faults.node import Ledger, NodeProcess, read_all
+from tests.faults.node import Ledger, NodeProcess, let_pass, read_all
 
 PARTITIONS = 3
-
-
-def let_pass(seconds: float) -> None:
-    """The instant of the kill is what is being varied, so time itself is the condition here."""
-    until = time.monotonic() + seconds
-    wait_for("a random instant", lambda: time.monotonic() >= until, timeout_s=5, pause_s=0.001)
 
 
 @pytest.mark.timeout(3_600 if SOAKING else 180)

@@ -1,0 +1,1 @@
+"""A coffee shop whose counter is a topic."""
