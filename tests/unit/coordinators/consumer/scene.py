@@ -108,7 +108,7 @@ class Scene:
         return decision
 
     def ask(self, request: Any, version: int, *, client: str = "c", token: object = None) -> Decision:
-        caller = Caller(client, "/127.0.0.1", version, token)
+        caller = Caller(client, "/127.0.0.1", version, object() if token is None else token)
         if isinstance(request, ConsumerGroupHeartbeatRequest):
             return self.apply(heartbeat.decide_heartbeat(self.shard.table, request, caller, self.now))
         return self.apply(self.shard.decide(request, caller, self.now))

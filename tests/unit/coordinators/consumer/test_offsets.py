@@ -32,33 +32,33 @@ def commit(member: str, epoch: int, *partitions: int, by_id: bool = False) -> Of
 
 @pytest.fixture
 def scene() -> Scene:
-    """a had t-0 and t-1 since epoch 1 and is at epoch 2 with t-0."""
+    """a had t-0 and t-1 since epoch 2 and is at epoch 3 with t-0."""
     scene = Scene({"t": 2})
     scene.join("a", "t")
     scene.join("b", "t")
-    scene.beat("a", 1, owned={"t": [0, 1]})
-    scene.beat("a", 1, owned={"t": [0]})
-    scene.beat("b", 2)
+    scene.beat("a", 2, owned={"t": [0, 1]})
+    scene.beat("a", 2, owned={"t": [0]})
+    scene.beat("b", 3)
     return scene
 
 
 def test_a_commit_at_the_members_epoch_is_fine(scene: Scene) -> None:
-    assert scene.group.check_commit(commit("a", 2, 0, 1), 9) is NONE
+    assert scene.group.check_commit(commit("a", 3, 0, 1), 9) is NONE
 
 
 @pytest.mark.parametrize("by_id", [False, True])
 def test_a_late_commit_is_fine_for_what_the_member_still_has(scene: Scene, by_id: bool) -> None:
-    assert scene.group.check_commit(commit("a", 1, 0, by_id=by_id), 10 if by_id else 9) is NONE
-    assert scene.group.check_commit(commit("a", 1, 1, by_id=by_id), 10 if by_id else 9) is STALE_MEMBER_EPOCH
-    assert scene.group.check_commit(commit("b", 1, 1, by_id=by_id), 10 if by_id else 9) is STALE_MEMBER_EPOCH
+    assert scene.group.check_commit(commit("a", 2, 0, by_id=by_id), 10 if by_id else 9) is NONE
+    assert scene.group.check_commit(commit("a", 2, 1, by_id=by_id), 10 if by_id else 9) is STALE_MEMBER_EPOCH
+    assert scene.group.check_commit(commit("b", 2, 1, by_id=by_id), 10 if by_id else 9) is STALE_MEMBER_EPOCH
 
 
 def test_commits_from_nowhere_or_the_future_are_refused(scene: Scene) -> None:
     group = scene.group
-    assert group.check_commit(commit("x", 2, 0), 9) is UNKNOWN_MEMBER_ID
+    assert group.check_commit(commit("x", 3, 0), 9) is UNKNOWN_MEMBER_ID
     assert group.check_commit(commit("", -1, 0), 9) is UNKNOWN_MEMBER_ID
-    assert group.check_commit(commit("a", 3, 0), 9) is STALE_MEMBER_EPOCH
-    assert group.check_commit(commit("a", 2, 0), 8) is UNSUPPORTED_VERSION
+    assert group.check_commit(commit("a", 4, 0), 9) is STALE_MEMBER_EPOCH
+    assert group.check_commit(commit("a", 3, 0), 8) is UNSUPPORTED_VERSION
 
 
 def test_anybody_may_commit_for_an_empty_group(scene: Scene) -> None:
@@ -70,9 +70,9 @@ def test_anybody_may_commit_for_an_empty_group(scene: Scene) -> None:
 def test_a_fetch_that_names_a_member_must_know_its_epoch(scene: Scene) -> None:
     group = scene.group
     assert group.check_fetch(None, -1) is NONE
-    assert group.check_fetch("a", 2) is NONE
-    assert group.check_fetch("a", 1) is STALE_MEMBER_EPOCH
-    assert group.check_fetch("x", 2) is UNKNOWN_MEMBER_ID
+    assert group.check_fetch("a", 3) is NONE
+    assert group.check_fetch("a", 2) is STALE_MEMBER_EPOCH
+    assert group.check_fetch("x", 3) is UNKNOWN_MEMBER_ID
 
 
 def test_only_an_empty_group_may_be_deleted_and_then_nothing_is_left(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.coordinators.decision import Caller, Decision, Moment
+from penstock.coordinators.groups.classic.answers import refused_join
 from penstock.coordinators.groups.consumer import checks, limits, migration, sessions, update
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
 from penstock.coordinators.groups.consumer.leave import decide_leave
@@ -21,6 +22,7 @@ from penstock.coordinators.groups.consumer.subscription import (
     version_of,
     write_assignment,
 )
+from penstock.coordinators.groups.consumer.target import hash_without, may_assign
 from penstock.coordinators.groups.table import CONSUMER_PROTOCOL_TYPE
 from penstock.model.errors import (
     ILLEGAL_GENERATION,
@@ -54,7 +56,7 @@ def decide_join(
     try:
         return _join(table, group, request, caller, now)
     except Refused as refused:
-        return Decision(reply=JoinGroupResponse(error_code=refused.error.code, member_id=request.member_id))
+        return Decision(reply=refused_join(request.member_id, refused.error, caller.api_version))
 
 
 def _join(table: GroupTable, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: Moment) -> Decision:
@@ -65,7 +67,7 @@ def _join(table: GroupTable, group: ConsumerGroup, request: JoinGroupRequest, ca
     _check_protocols(group, request)
     needs_id = not request.member_id and request.group_instance_id is None
     if needs_id and caller.api_version >= _MEMBER_ID_REQUIRED_SINCE:
-        return Decision(reply=JoinGroupResponse(error_code=MEMBER_ID_REQUIRED.code, member_id=member_id))
+        return Decision(reply=refused_join(member_id, MEMBER_ID_REQUIRED, caller.api_version))
     said = _subscription(request)
     decision = Decision()
     out = decision.records
@@ -151,7 +153,7 @@ def decide_sync(
         type_differs = request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE)
         if type_differs or request.protocol_name not in (None, name):
             raise Refused(INCONSISTENT_GROUP_PROTOCOL, f"the group's protocol is {name}")
-        if group.epoch > member.epoch and member.state != UNREVOKED:
+        if group.target_epoch > member.epoch and member.state != UNREVOKED:
             sessions.arm_join(table, group.id, member, now)
             raise Refused(REBALANCE_IN_PROGRESS)
     except Refused as refused:
@@ -176,13 +178,27 @@ def decide_heartbeat(
     sessions.arm_session(table, group.id, member.id, said.session_timeout_ms, now)
     error = NONE
     if (
-        member.epoch < group.epoch
+        member.epoch < group.target_epoch
         or member.state == UNREVOKED
         or (member.state == UNRELEASED and not group.waits_for_release(member))
+        or _nobody_else_assigns(group, limits.limits_of(table.settings, group.id).assignment_interval_ms, now)
     ):
         error = REBALANCE_IN_PROGRESS
         sessions.arm_join(table, group.id, member, now)
     return Decision(reply=HeartbeatResponse(error_code=error.code))
+
+
+def _nobody_else_assigns(group: ConsumerGroup, interval_ms: int, now: Moment) -> bool:
+    """Whether a new target is due that only a join can bring about.
+
+    Members of the new protocol compute it in passing. Where there are none and the group may not become a classic one,
+    somebody has to be asked to join.
+    """
+    if group.classic_members < len(group.members):
+        return False
+    if group.metadata_stale:
+        group.metadata_stale = hash_without(group, ())[0] != group.metadata_hash
+    return (group.metadata_stale or group.epoch > group.target_epoch) and may_assign(group, interval_ms, now)
 
 
 def _sender(group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest) -> tuple[Member, ClassicMetadata]:

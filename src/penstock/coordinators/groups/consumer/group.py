@@ -70,9 +70,10 @@ class ConsumerGroup:
     def __init__(self, group_id: str, table: GroupTable) -> None:
         self.id = group_id
         self.table = table
-        self.epoch = 0
+        # As in Kafka a group begins at epoch 1 with nothing assigned, and its first change makes it 2.
+        self.epoch = 1
         self.metadata_hash = 0
-        self.target_epoch = 0
+        self.target_epoch = 1
         self.target_timestamp = 0
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Target] = {}

@@ -165,8 +165,8 @@ def downgrade_replacing(
     table: GroupTable, group: ConsumerGroup, replaced: Member, successor: Member, now: Moment, *, rebalance: bool
 ) -> list[StateRecord]:
     """The same when `successor` has taken the place of a static member; its records are there already."""
-    members = [successor if member.id == replaced.id else member for member in group.members.values()]
-    ids = [member.id for member in members]
+    members = [*(member for member in group.members.values() if member.id != replaced.id), successor]
+    ids = [successor.id if member_id == replaced.id else member_id for member_id in group.members]
     return _downgraded(table, group, ids, members, {successor.id: replaced.id}, now, rebalance=rebalance)
 
 

@@ -65,7 +65,7 @@ def note_change(
             resolved[regex] = found
             out.append(records.regex_record(group.id, regex, found))
     change = Change(before, after, resolved, None if replaces == after.id else replaces)
-    bump = not group.epoch or names_changed or topics_found or regex_change == regexes.CHANGED_AND_KNOWN
+    bump = names_changed or topics_found or regex_change == regexes.CHANGED_AND_KNOWN
     epoch = group.epoch
     if bump or group.metadata_stale:
         metadata_hash = hash_after(group, change, counts)
