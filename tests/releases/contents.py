@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from typing import Any
 
-from penstock.client.admin import TopicAdmin
+from penstock.client.admin import Admin
 from penstock.client.cluster_view import ClusterView
 from penstock.kernels import Record
 from penstock.model.ids import uuid_parse
@@ -30,9 +30,8 @@ def records(codec: int) -> list[Record]:
 
 
 async def write(bootstrap: str) -> None:
-    async with ClusterView(bootstrap) as view:
-        admin = TopicAdmin(view)
-        topic_id = uuid_parse(await admin.create(TOPIC, 2, 1, CONFIGS))
+    async with ClusterView(bootstrap) as view, Admin(bootstrap_servers=bootstrap) as admin:
+        topic_id = uuid_parse(await admin.create_topic(TOPIC, 2, 1, CONFIGS))
         sequence = 0
         for codec in CODECS:
             batch = build_batch(records(codec), codec=codec, producer_id=77, producer_epoch=1, base_sequence=sequence)
@@ -41,14 +40,14 @@ async def write(bootstrap: str) -> None:
             topic = ProduceRequest.TopicProduceData(topic_id=topic_id, partition_data=[data])
             reply = await view.ask(1, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[topic]))
             assert reply.responses[0].partition_responses[0].error_code == 0
-        await admin.trim(TOPIC, {0: TRIMMED_BEFORE})
-        await admin.create("emptied", 1, 1, {"cleanup.policy": "compact"})
+        await admin.trim_topic(TOPIC, {0: TRIMMED_BEFORE})
+        await admin.create_topic("emptied", 1, 1, {"cleanup.policy": "compact"})
 
 
 async def read(bootstrap: str) -> dict[str, Any]:
     """Everything that must be the same wherever the directory is opened."""
-    async with ClusterView(bootstrap) as view:
-        topics = await TopicAdmin(view).describe([TOPIC, "emptied"])
+    async with ClusterView(bootstrap) as view, Admin(bootstrap_servers=bootstrap) as admin:
+        topics = list((await admin.describe_topics([TOPIC, "emptied"])).checked().values())
         asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=START_MS + 2)
         by_time = ListOffsetsRequest.ListOffsetsTopic(name=TOPIC, partitions=[asked])
         found = await view.ask(1, ListOffsetsRequest(replica_id=-1, topics=[by_time]))

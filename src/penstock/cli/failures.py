@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
     RESOURCE_NOT_FOUND,
     TOPIC_AUTHORIZATION_FAILED,
     TOPIC_DELETION_DISABLED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode,
     PenstockError,
     Refused,
 )
 
 if TYPE_CHECKING:
+    from penstock.client.errors import ClientError
     from penstock.transport.dial import Unreachable
 
 OK, FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, UNREACHABLE, UNHEALTHY = 0, 1, 2, 3, 4, 5, 10
@@ -29,7 +32,7 @@ INTERRUPTED = 130
 TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
 
 _PLAIN = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
-_NOT_FOUND = {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, RESOURCE_NOT_FOUND}
+_NOT_FOUND = {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, RESOURCE_NOT_FOUND, GROUP_ID_NOT_FOUND}
 _NOT_ALLOWED = {
     TOPIC_AUTHORIZATION_FAILED,
     CLUSTER_AUTHORIZATION_FAILED,
@@ -43,12 +46,19 @@ def explain(failure: Exception) -> tuple[int, str]:
     if isinstance(failure, Refused):
         return _refusal_code(failure), _refusal(failure)
     # The transport is imported only when something failed: it is there already if a broker was asked.
+    from penstock.client.errors import ClientError
     from penstock.transport.dial import LinkError, Unreachable, Unsupported
 
+    if isinstance(failure, ClientError):
+        return _client(failure)
     if isinstance(failure, Unreachable):
         return UNREACHABLE, _unreachable(failure)
     if isinstance(failure, LinkError):
         return FAILED if isinstance(failure, Unsupported) else UNREACHABLE, str(failure)
+    from penstock.cli.profiles import NoSuchProfile
+
+    if isinstance(failure, NoSuchProfile):
+        return NOT_FOUND, str(failure)
     if isinstance(failure, PenstockError):
         return FAILED, "\n  ".join(str(failure).splitlines())
     if isinstance(failure, OSError):
@@ -57,10 +67,30 @@ def explain(failure: Exception) -> tuple[int, str]:
     return FAILED, f"this is a bug in penstock: {bug}\nRun it again with {TRACEBACK_VARIABLE}=1 to see where."
 
 
+def _client(failure: ClientError) -> tuple[int, str]:
+    """What the client library raised: by what a broker said if one said something, else by what kept us from it."""
+    from penstock.client.errors import BadSetting, NotReachable, TimedOutWaiting, UnknownTopic
+    from penstock.transport.dial import Unreachable
+
+    if isinstance(failure.__cause__, Unreachable):
+        return UNREACHABLE, _unreachable(failure.__cause__)
+    if isinstance(failure, BadSetting):
+        return USAGE, str(failure)
+    if isinstance(failure, UnknownTopic):
+        return NOT_FOUND, str(failure)
+    if failure.error in _NOT_FOUND | _NOT_ALLOWED:
+        return _code(failure.error), str(failure)
+    return UNREACHABLE if isinstance(failure, (NotReachable, TimedOutWaiting)) else FAILED, str(failure)
+
+
 def _refusal_code(refusal: Refused) -> int:
-    if refusal.error in _NOT_FOUND:
+    return _code(refusal.error)
+
+
+def _code(error: ErrorCode | None) -> int:
+    if error in _NOT_FOUND:
         return NOT_FOUND
-    return NOT_ALLOWED if refusal.error in _NOT_ALLOWED else FAILED
+    return NOT_ALLOWED if error in _NOT_ALLOWED else FAILED
 
 
 def _refusal(refusal: Refused) -> str:

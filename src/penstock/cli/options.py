@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,18 +13,55 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 format_option = click.option(
     "--format", "style", type=click.Choice(["text", "json", "yaml"]), default="text", help="How to print the result."
 )
-bootstrap_option = click.option(
-    "-b",
-    "--bootstrap",
-    default="localhost:9092",
-    envvar="PENSTOCK_BOOTSTRAP",
-    show_envvar=True,
-    show_default=True,
-    help="Brokers to ask first, as host:port, several separated by commas.",
-)
 log_format_option = click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How log lines look."
 )
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+_CONNECTION_OPTIONS = [
+    click.option(
+        "-b",
+        "--bootstrap",
+        envvar="PENSTOCK_BOOTSTRAP",
+        show_envvar=True,
+        metavar="HOST:PORT",
+        help="Brokers to ask first, several separated by commas; else the profile's, else localhost:9092.",
+    ),
+    click.option(
+        "--profile",
+        envvar="PENSTOCK_PROFILE",
+        show_envvar=True,
+        metavar="NAME",
+        help="The profile to use in place of the current one.",
+    ),
+    click.option(
+        "-X", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the client library; repeatable."
+    ),
+    click.option("-v", "--verbose", count=True, help="Say on standard error what goes on; twice for more."),
+]
+
+
+def connection_options(command: Command) -> Command:
+    """Adds -b, --profile, -X and -v; the command is given what they come to as `connection`."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *arguments: Any,
+        bootstrap: str | None,
+        profile: str | None,
+        settings: tuple[str, ...],
+        verbose: int,
+        **rest: Any,
+    ) -> Any:
+        from penstock.cli.connection import connect
+
+        return command(*arguments, connection=connect(bootstrap, profile, pairs(settings, "-X"), verbose), **rest)
+
+    decorated: Any = wrapped
+    for option in reversed(_CONNECTION_OPTIONS):
+        decorated = option(decorated)
+    result: Command = decorated
+    return result
 
 
 def log_level_option(default: str) -> Callable[[Command], Command]:
@@ -36,12 +74,23 @@ def log_level_option(default: str) -> Callable[[Command], Command]:
     )
 
 
-def pairs(given: tuple[str, ...]) -> dict[str, str]:
+def examples(*commands: str) -> str:
+    """The end of a command's help: commands that work as they stand. Tests run them."""
+    lines = "\n".join(f"  $ {command}" for command in commands)
+    return f"\b\n{'Example' if len(commands) == 1 else 'Examples'}:\n{lines}"
+
+
+def examples_of(command: click.Command) -> list[str]:
+    lines = (command.epilog or "").splitlines()
+    return [line.removeprefix("  $ ") for line in lines if line.startswith("  $ ")]
+
+
+def pairs(given: tuple[str, ...], hint: str = "-c") -> dict[str, str]:
     """Repeated `-c KEY=VALUE` options as a mapping."""
     configs = {}
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise click.BadParameter(f"{pair!r} is not key=value", param_hint="-c")
+            raise click.BadParameter(f"{pair!r} is not key=value", param_hint=hint)
         configs[name.strip()] = value.strip()
     return configs

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import bootstrap_option, format_option, pairs
+from penstock.cli.options import connection_options, examples, format_option, pairs, yes_option
 from penstock.cli.output import show, table
 
 if TYPE_CHECKING:
-    from penstock.client.admin import TopicAdmin, TopicInfo
-
-T = TypeVar("T")
+    from penstock.cli.connection import Connection
+    from penstock.client.admin import Admin, TopicInfo
 
 EVERYTHING = -1
 """Trimming to here moves the log start to the high watermark."""
@@ -25,31 +23,15 @@ def topic() -> None:
     """List, create, describe, change and delete topics."""
 
 
-def _run(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:
-    import asyncio
-
-    from penstock.client.admin import TopicAdmin
-    from penstock.client.cluster_view import ClusterView, default_client_id
-
-    try:
-        view = ClusterView(bootstrap, client_id=default_client_id())
-    except ValueError as wrong:
-        raise click.BadParameter(str(wrong), param_hint="--bootstrap") from None
-
-    async def main() -> T:
-        async with view:
-            return await work(TopicAdmin(view))
-
-    return asyncio.run(main())
-
-
-@topic.command("list")
+@topic.command("list", epilog=examples("penstock topic list", "penstock topic list --format json"))
 @click.option("--internal", is_flag=True, help="Show topics of the platform itself too.")
 @format_option
-@bootstrap_option
-def list_topics(internal: bool, style: str, bootstrap: str) -> None:
+@connection_options
+def list_topics(internal: bool, style: str, connection: Connection) -> None:
     """List topics with their partitions and replicas."""
-    topics = _run(bootstrap, lambda admin: admin.topics(internal=internal))
+    from penstock.cli.connection import administer
+
+    topics = administer(connection, lambda admin: admin.topics(internal=internal))
     data = [{"name": t.name, "partitions": len(t.partitions), "replication": t.replication, "id": t.id} for t in topics]
     rows = [(t.name, len(t.partitions), t.replication) for t in topics]
     show(data, style, table(("NAME", "PARTITIONS", "REPLICAS"), rows) if rows else "")
@@ -57,7 +39,7 @@ def list_topics(internal: bool, style: str, bootstrap: str) -> None:
         click.echo("no topics yet; `penstock topic create NAME` makes one", err=True)
 
 
-@topic.command()
+@topic.command(epilog=examples("penstock topic create payments -p 6 -c retention.ms=86400000"))
 @click.argument("name")
 @click.option(
     "-p", "--partitions", type=click.IntRange(min=1), help="Number of partitions; the broker's default if not given."
@@ -69,7 +51,7 @@ def list_topics(internal: bool, style: str, bootstrap: str) -> None:
 @click.option("--if-not-exists", is_flag=True, help="Succeed when the topic is there already.")
 @click.option("--dry-run", is_flag=True, help="Check everything, create nothing.")
 @format_option
-@bootstrap_option
+@connection_options
 def create(
     name: str,
     partitions: int | None,
@@ -78,24 +60,26 @@ def create(
     if_not_exists: bool,
     dry_run: bool,
     style: str,
-    bootstrap: str,
+    connection: Connection,
 ) -> None:
     """Create the topic NAME."""
-    from penstock.model.errors import TOPIC_ALREADY_EXISTS, Refused
+    from penstock.cli.connection import administer
+    from penstock.client.errors import ClientError
+    from penstock.model.errors import TOPIC_ALREADY_EXISTS
 
     settings = pairs(configs)
 
-    async def work(admin: TopicAdmin) -> tuple[str, bool]:
+    async def work(admin: Admin) -> tuple[str, bool]:
         """(id of the topic, whether it is new)"""
         try:
-            return await admin.create(name, partitions, replicas, settings, validate_only=dry_run), True
-        except Refused as refusal:
+            return await admin.create_topic(name, partitions, replicas, settings, validate_only=dry_run), True
+        except ClientError as refusal:
             if refusal.error is not TOPIC_ALREADY_EXISTS or not if_not_exists:
                 raise
-            (found,) = await admin.describe([name], offsets=False)
+            found = await admin.describe_topic(name, offsets=False, configs=False)
             return found.id, False
 
-    topic_id, new = _run(bootstrap, work)
+    topic_id, new = administer(connection, work)
     created = new and not dry_run
     show({"name": name, "id": topic_id if created or not new else None, "created": created}, style, "")
     if not new:
@@ -104,13 +88,18 @@ def create(
         click.echo(f"created {name}" if created else f"{name} could be created", err=True)
 
 
-@topic.command()
+@topic.command(epilog=examples("penstock topic describe clicks"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @format_option
-@bootstrap_option
-def describe(names: tuple[str, ...], style: str, bootstrap: str) -> None:
+@connection_options
+def describe(names: tuple[str, ...], style: str, connection: Connection) -> None:
     """Show partitions, leaders, in-sync replicas, offsets and changed configs."""
-    topics = _run(bootstrap, lambda admin: admin.describe(names))
+    from penstock.cli.connection import administer
+
+    async def work(admin: Admin) -> list[TopicInfo]:
+        return list((await admin.describe_topics(names)).checked().values())
+
+    topics = administer(connection, work)
     show([asdict(found) for found in topics], style, "\n\n".join(map(_description, topics)))
 
 
@@ -128,50 +117,56 @@ def _nodes(nodes: list[int]) -> str:
     return ",".join(map(str, nodes))
 
 
-@topic.command()
+@topic.command(epilog=examples("penstock topic alter clicks -c retention.ms=3600000"))
 @click.argument("name")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a config; repeatable.")
 @click.option("-d", "--delete-config", "deleted", multiple=True, metavar="KEY", help="Back to the default; repeatable.")
-@bootstrap_option
-def alter(name: str, configs: tuple[str, ...], deleted: tuple[str, ...], bootstrap: str) -> None:
+@connection_options
+def alter(name: str, configs: tuple[str, ...], deleted: tuple[str, ...], connection: Connection) -> None:
     """Change the configs of NAME."""
+    from penstock.cli.connection import administer
+
     changes: dict[str, str | None] = {**pairs(configs), **dict.fromkeys(deleted)}
     if not changes:
         raise click.UsageError("nothing to change: give -c KEY=VALUE or -d KEY")
-    _run(bootstrap, lambda admin: admin.configure(name, changes))
+    administer(connection, lambda admin: admin.configure_topic(name, changes))
     click.echo(f"changed {', '.join(sorted(changes))} of {name}", err=True)
 
 
-@topic.command()
+@topic.command(epilog=examples("penstock topic delete payments --yes"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@bootstrap_option
-def delete(names: tuple[str, ...], yes: bool, bootstrap: str) -> None:
+@yes_option
+@connection_options
+def delete(names: tuple[str, ...], yes: bool, connection: Connection) -> None:
     """Delete topics with all their records."""
+    from penstock.cli.connection import administer
+
     if not yes:
         click.confirm(f"Delete {', '.join(names)} and every record in it?", abort=True, err=True)
 
-    async def work(admin: TopicAdmin) -> None:
+    async def work(admin: Admin) -> None:
         for name in names:
-            await admin.delete(name)
+            await admin.delete_topic(name)
             click.echo(f"deleted {name}", err=True)
 
-    _run(bootstrap, work)
+    administer(connection, work)
 
 
-@topic.command("add-partitions")
+@topic.command("add-partitions", epilog=examples("penstock topic add-partitions clicks -p 12"))
 @click.argument("name")
 @click.option(
     "-p", "--partitions", "total", type=click.IntRange(min=1), required=True, help="The new total number of partitions."
 )
-@bootstrap_option
-def add_partitions(name: str, total: int, bootstrap: str) -> None:
+@connection_options
+def add_partitions(name: str, total: int, connection: Connection) -> None:
     """Raise the number of partitions of NAME. Keys may then map to other partitions than before."""
-    _run(bootstrap, lambda admin: admin.grow(name, total))
+    from penstock.cli.connection import administer
+
+    administer(connection, lambda admin: admin.grow_topic(name, total))
     click.echo(f"{name} has {total} partitions now", err=True)
 
 
-@topic.command()
+@topic.command(epilog=examples("penstock topic trim clicks --partition 0 --before 10 --yes"))
 @click.argument("name")
 @click.option(
     "-o", "--before", type=click.IntRange(min=0), help="Delete records before this offset; all records if not given."
@@ -179,22 +174,24 @@ def add_partitions(name: str, total: int, bootstrap: str) -> None:
 @click.option(
     "-p", "--partition", "chosen", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeatable."
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @format_option
-@bootstrap_option
-def trim(name: str, before: int | None, chosen: tuple[int, ...], yes: bool, style: str, bootstrap: str) -> None:
+@connection_options
+def trim(name: str, before: int | None, chosen: tuple[int, ...], yes: bool, style: str, connection: Connection) -> None:
     """Delete the oldest records of NAME by moving its log start."""
+    from penstock.cli.connection import administer
+
     if not yes:
         what = "every record" if before is None else f"the records before offset {before}"
         click.confirm(f"Delete {what} of {name}?", abort=True, err=True)
 
-    async def work(admin: TopicAdmin) -> dict[int, int]:
+    async def work(admin: Admin) -> dict[int, int]:
         partitions = chosen
         if not partitions:
-            (found,) = await admin.describe([name], offsets=False)
+            found = await admin.describe_topic(name, offsets=False, configs=False)
             partitions = tuple(p.partition for p in found.partitions)
-        return await admin.trim(name, dict.fromkeys(partitions, EVERYTHING if before is None else before))
+        return await admin.trim_topic(name, dict.fromkeys(partitions, EVERYTHING if before is None else before))
 
-    starts = _run(bootstrap, work)
+    starts = administer(connection, work)
     data = [{"partition": index, "start": start} for index, start in sorted(starts.items())]
     show(data, style, table(("PARTITION", "START"), sorted(starts.items())))

@@ -8,7 +8,16 @@ import pytest
 
 from penstock.cli.failures import explain
 from penstock.cli.main import main
+from penstock.client.errors import (
+    BadSetting,
+    BrokerRefused,
+    NotAllowed,
+    NotReachable,
+    TimedOutWaiting,
+    UnknownTopic,
+)
 from penstock.model.errors import (
+    GROUP_ID_NOT_FOUND,
     INVALID_CONFIG,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -27,6 +36,17 @@ from penstock.transport.dial import Severed, TimedOut, Unreachable, Unsupported
         (Severed("a", 1, "the broker closed the connection"), 5, "a:1: the broker closed the connection"),
         (TimedOut("a", 1, "no reply"), 5, "a:1: no reply"),
         (Unsupported("a", 1, "too old"), 1, "a:1: too old"),
+        (
+            UnknownTopic("topic 't' does not exist", error=UNKNOWN_TOPIC_OR_PARTITION),
+            3,
+            "topic 't' does not exist (UNKNOWN_TOPIC_OR_PARTITION)",
+        ),
+        (BrokerRefused("no such group", error=GROUP_ID_NOT_FOUND), 3, "no such group (GROUP_ID_NOT_FOUND)"),
+        (BrokerRefused("x is bad", error=INVALID_CONFIG), 1, "x is bad (INVALID_CONFIG)"),
+        (NotAllowed("not yours", error=TOPIC_AUTHORIZATION_FAILED), 4, "not yours (TOPIC_AUTHORIZATION_FAILED)"),
+        (NotReachable("it went away", where="a:1"), 5, "a:1: it went away"),
+        (TimedOutWaiting("no answer", where="a:1"), 5, "a:1: no answer"),
+        (BadSetting("no such setting"), 2, "no such setting"),
         (PenstockError("two\nthings"), 1, "two\n  things"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "f"), 1, "f: No such file or directory"),
         (
@@ -58,7 +78,7 @@ def test_our_own_bug_is_called_one_and_says_how_to_see_more() -> None:
 
 def test_the_traceback_is_there_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_TRACEBACK", "1")
-    with pytest.raises(Unreachable):
+    with pytest.raises(NotReachable):
         main(["topic", "list", "-b", "127.0.0.1:1"])
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from penstock.client.admin import TopicAdmin
+from penstock.client.admin import Admin
 from penstock.client.cluster_view import ClusterView
-from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION, PenstockError, Refused
+from penstock.client.errors import NotReachable, UnknownTopic
+from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION, PenstockError
 from penstock.testing import EmbeddedBroker, broker
-from penstock.transport.dial import Unreachable
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +21,18 @@ def node() -> Iterator[EmbeddedBroker]:
         yield running
 
 
-def administer(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[Any]]) -> Any:
+def administer(bootstrap: str, work: Callable[[Admin], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        async with ClusterView(bootstrap) as view:
-            return await work(TopicAdmin(view))
+        async with Admin(bootstrap_servers=bootstrap) as admin:
+            return await work(admin)
 
     return asyncio.run(main())
 
 
 def test_what_is_created_is_described(node: EmbeddedBroker) -> None:
-    async def work(admin: TopicAdmin) -> Any:
-        topic_id = await admin.create("t", 3, configs={"retention.ms": "5"})
-        (found,) = await admin.describe(["t"])
+    async def work(admin: Admin) -> Any:
+        topic_id = await admin.create_topic("t", 3, configs={"retention.ms": "5"})
+        found = await admin.describe_topic("t")
         return topic_id, found
 
     topic_id, found = administer(node.bootstrap_servers, work)
@@ -46,17 +46,17 @@ def test_what_is_created_is_described(node: EmbeddedBroker) -> None:
 
 
 def test_descriptions_come_in_the_order_of_the_names(node: EmbeddedBroker) -> None:
-    async def work(admin: TopicAdmin) -> Any:
+    async def work(admin: Admin) -> Any:
         for name in ("b", "a", "c"):
-            await admin.create(name)
-        return [found.name for found in await admin.describe(["c", "a", "b"], offsets=False)]
+            await admin.create_topic(name)
+        return [found.name for found in (await admin.describe_topics(["c", "a", "b"], offsets=False)).done.values()]
 
     assert administer(node.bootstrap_servers, work) == ["c", "a", "b"]
 
 
 def test_a_refusal_carries_the_code_and_names_what_it_is_about(node: EmbeddedBroker) -> None:
-    with pytest.raises(Refused, match="topic 'absent' does not exist") as refused:
-        administer(node.bootstrap_servers, lambda admin: admin.describe(["absent"]))
+    with pytest.raises(UnknownTopic, match="topic 'absent' does not exist") as refused:
+        administer(node.bootstrap_servers, lambda admin: admin.describe_topic("absent"))
     assert refused.value.error is UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -66,9 +66,9 @@ def test_the_next_bootstrap_address_is_asked_when_the_first_is_silent(node: Embe
 
 
 def test_when_nobody_answers_the_first_address_is_blamed() -> None:
-    with pytest.raises(Unreachable) as failed:
+    with pytest.raises(NotReachable) as failed:
         administer("127.0.0.1:1,127.0.0.1:2", lambda admin: admin.topics())
-    assert failed.value.port == 1
+    assert failed.value.where == "127.0.0.1:1"
 
 
 def test_a_broker_that_nobody_knows_is_named(node: EmbeddedBroker) -> None:
@@ -81,8 +81,8 @@ def test_a_broker_that_nobody_knows_is_named(node: EmbeddedBroker) -> None:
 
 
 def test_a_view_outlives_a_restart_of_its_broker(node: EmbeddedBroker) -> None:
-    async def work(admin: TopicAdmin) -> Any:
-        await admin.create("kept")
+    async def work(admin: Admin) -> Any:
+        await admin.create_topic("kept")
         await asyncio.to_thread(node.restart)
         return [found.name for found in await admin.topics()]
 

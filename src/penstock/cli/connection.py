@@ -1,0 +1,91 @@
+"""Which cluster a command speaks to, and with which settings: flags, then environment, then profile, then defaults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from penstock.client.admin import Admin
+    from penstock.client.settings import CommonSettings
+
+T = TypeVar("T")
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a client is made with. `given` was asked for here and now, `remembered` comes from the profile."""
+
+    bootstrap: str
+    given: Mapping[str, str] = field(default_factory=dict)
+    remembered: Mapping[str, str] = field(default_factory=dict)
+
+    def keywords(self, kind: type[CommonSettings]) -> dict[str, Any]:
+        """Keywords for a client. A profile serves every kind of client, so what this one lacks is left out."""
+        from penstock.cli.client_settings import names_of
+
+        names = names_of(kind)
+        remembered = {names[_plain(name)]: value for name, value in self.remembered.items() if _plain(name) in names}
+        given = {names.get(_plain(name), _plain(name)): value for name, value in self.given.items()}
+        return {"bootstrap_servers": self.bootstrap, "client_id": _client_id(), **remembered, **given}
+
+    def admin(self) -> Admin:
+        from penstock.client.admin.admin import Admin
+
+        if not self.given and not self.remembered:
+            return Admin(bootstrap_servers=self.bootstrap, client_id=_client_id())
+        from penstock.client.settings import AdminSettings
+
+        return Admin(**self.keywords(AdminSettings))
+
+
+def connect(bootstrap: str | None, profile: str | None, given: Mapping[str, str], verbose: int) -> Connection:
+    from penstock.cli.profiles import current_profile
+    from penstock.client.cluster_view import parse_bootstrap
+
+    if verbose:
+        _speak(verbose)
+    given = dict(given)
+    remembered = current_profile(profile)
+    for name in ("bootstrap_servers", "bootstrap.servers"):
+        bootstrap = given.pop(name, bootstrap)
+    address = bootstrap or remembered.bootstrap or DEFAULT_BOOTSTRAP
+    try:
+        parse_bootstrap(address)
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--bootstrap") from None
+    return Connection(address, given, remembered.settings)
+
+
+def administer(connection: Connection, work: Callable[[Admin], Awaitable[T]]) -> T:
+    """Runs work that needs an Admin, from start to end."""
+
+    async def main() -> T:
+        async with connection.admin() as admin:
+            return await work(admin)
+
+    return asyncio.run(main())
+
+
+def _plain(name: str) -> str:
+    return name.replace(".", "_").replace("-", "_")
+
+
+def _client_id() -> str:
+    from penstock.client.cluster_view import default_client_id
+
+    return default_client_id()
+
+
+def _speak(verbose: int) -> None:
+    import logging
+    import sys
+
+    level = logging.INFO if verbose == 1 else logging.DEBUG
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")

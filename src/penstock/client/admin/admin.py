@@ -1,0 +1,317 @@
+"""`Admin`: the door to everything a cluster can be asked or told about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.admin.session import Results, Session
+from penstock.client.cluster_view import ClusterView
+from penstock.client.errors import BadSetting
+from penstock.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
+    from penstock.client.admin.configs import ConfigEntry, ConfigResource
+    from penstock.client.admin.group_offsets import CommittedOffset, PartitionLag
+    from penstock.client.admin.groups import GroupInfo, GroupListing
+    from penstock.client.admin.log_dirs import LogDirInfo
+    from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.producers import ProducerInfo
+    from penstock.client.admin.topics import TopicInfo
+    from penstock.client.settings import AdminSettings
+
+EVERYTHING = -1
+"""Deleting the records before here empties a partition."""
+
+
+class Admin:
+    """Administration of a cluster, ours or Apache Kafka's. Use it with `async with`, or close it.
+
+        async with Admin(bootstrap_servers="localhost:9092") as admin:
+            await admin.create_topic("orders", partitions=6)
+
+    Calls for one thing raise `ClientError`; calls for many give `Results` with `done` and `failed`, and `checked()`
+    for those who want all or an exception. Settings are those of `AdminSettings`, as keywords.
+    """
+
+    def __init__(self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
+        given = _settings(bootstrap_servers, settings)
+        try:
+            self._view = ClusterView(
+                bootstrap_servers,
+                client_id=given.client_id if given else str(settings.get("client_id", "penstock")),
+                timeout_ms=given.request_timeout_ms if given else 30_000,
+            )
+        except ValueError as wrong:
+            raise BadSetting(f"bootstrap_servers: {wrong}") from None
+        self._session = Session(self._view)
+        if given:
+            self._session = Session(
+                self._view,
+                timeout_ms=given.default_api_timeout_ms,
+                request_timeout_ms=given.request_timeout_ms,
+                backoff_ms=given.retry_backoff_ms,
+                backoff_max_ms=given.retry_backoff_max_ms,
+            )
+
+    async def __aenter__(self) -> Admin:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._view.close()
+
+    # Topics.
+
+    async def topics(self, *, internal: bool = False) -> list[TopicInfo]:
+        """All topics by name, those of the platform itself only on request."""
+        from penstock.client.admin.topics import list_topics
+
+        return await list_topics(self._session, internal=internal)
+
+    async def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
+        return (await self.describe_topics([name], offsets=offsets, configs=configs)).checked()[name]
+
+    async def describe_topics(
+        self, names: Sequence[str], *, offsets: bool = True, configs: bool = True
+    ) -> Results[str, TopicInfo]:
+        """Topics with partitions, the ends of their logs and what was set on them; results in the order of names."""
+        from penstock.client.admin.topics import describe_topics
+
+        return await describe_topics(self._session, names, offsets=offsets, configs=configs)
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        replication: int | None = None,
+        configs: Mapping[str, str] | None = None,
+        *,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> str:
+        """Creates a topic and answers its id; what is None is the broker's default.
+
+        `assignment` gives the replicas of each partition, leader first, in place of numbers.
+        """
+        from penstock.client.admin.topics import create_topic
+
+        return await create_topic(
+            self._session, name, partitions, replication, configs or {}, assignment, validate_only
+        )
+
+    async def delete_topic(self, name: str) -> None:
+        (await self.delete_topics([name])).checked()
+
+    async def delete_topics(self, names: Sequence[str]) -> Results[str, None]:
+        """Deletes topics with all their records."""
+        from penstock.client.admin.topics import delete_topics
+
+        return await delete_topics(self._session, names)
+
+    async def grow_topic(self, name: str, to: int) -> None:
+        """Raises the number of partitions to `to`. Keys may then map to other partitions than before."""
+        from penstock.client.admin.topics import grow_topic
+
+        await grow_topic(self._session, name, to)
+
+    async def configure_topic(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Sets configs of a topic; None takes one back to its default."""
+        from penstock.client.admin.configs import ConfigResource
+
+        (await self.alter_configs({ConfigResource.topic(name): changes})).checked()
+
+    async def trim_topic(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
+        """Deletes the records before an offset of each partition (-1: all); answers the new log starts.
+
+        Nothing is deleted when one of the partitions does not exist.
+        """
+        from penstock.client.admin.session import partition_words, refused
+        from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION
+
+        found = await self.describe_topic(name, offsets=False, configs=False)
+        known = {partition.partition for partition in found.partitions}
+        for index in sorted(set(before) - known):
+            raise refused(UNKNOWN_TOPIC_OR_PARTITION.code, None, partition_words(TopicPartition(name, index)))
+        trimmed = await self.delete_records({TopicPartition(name, index): to for index, to in before.items()})
+        return {item.partition: start for item, start in trimmed.checked().items()}
+
+    # Records and offsets.
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> Results[TopicPartition, int]:
+        """Deletes the records before an offset (-1: all); answers the new log starts."""
+        from penstock.client.admin.records import delete_records
+
+        return await delete_records(self._session, before)
+
+    async def offsets(
+        self, wanted: Mapping[TopicPartition, str | int], *, read_committed: bool = False
+    ) -> Results[TopicPartition, OffsetInfo]:
+        """The offset of "earliest", "latest", "max_timestamp", or of the first record at or after a time in ms."""
+        from penstock.client.admin.offsets import list_offsets, time_of
+
+        times = {item: time_of(when) for item, when in wanted.items()}
+        return await list_offsets(self._session, times, read_committed=read_committed)
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Results[TopicPartition, list[ProducerInfo]]:
+        """The producers that are active in partitions."""
+        from penstock.client.admin.producers import describe_producers
+
+        return await describe_producers(self._session, partitions)
+
+    # Configuration.
+
+    async def describe_configs(
+        self, resources: Iterable[ConfigResource], *, documentation: bool = False
+    ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
+        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name."""
+        from penstock.client.admin.configs import describe_configs
+
+        return await describe_configs(self._session, resources, documentation=documentation)
+
+    async def alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Mapping[str, str | None]],
+        *,
+        append: bool = False,
+        subtract: bool = False,
+        validate_only: bool = False,
+    ) -> Results[ConfigResource, None]:
+        """Sets values; None takes one away; `append` and `subtract` treat values as lists."""
+        from penstock.client.admin.configs import alter_configs
+
+        return await alter_configs(
+            self._session, changes, append=append, subtract=subtract, validate_only=validate_only
+        )
+
+    # The cluster.
+
+    async def describe_cluster(self, *, fenced: bool = True) -> ClusterInfo:
+        """Brokers, dead ones too if `fenced`, and the controller with its epoch."""
+        from penstock.client.admin.cluster import describe_cluster
+
+        return await describe_cluster(self._session, fenced=fenced)
+
+    async def describe_quorum(self) -> QuorumInfo:
+        """The metadata quorum: leader, epoch, voters and observers with their lag."""
+        from penstock.client.admin.cluster import describe_quorum
+
+        return await describe_quorum(self._session)
+
+    async def features(self, node_id: int | None = None) -> list[FeatureInfo]:
+        from penstock.client.admin.cluster import describe_features
+
+        return await describe_features(self._session, node_id)
+
+    async def update_features(
+        self, levels: Mapping[str, int], *, downgrade: str | None = None, validate_only: bool = False
+    ) -> None:
+        """Settles on other feature levels; a lower one needs `downgrade="safe"` or `"unsafe"`."""
+        from penstock.client.admin.cluster import update_features
+
+        await update_features(self._session, levels, downgrade=downgrade, validate_only=validate_only)
+
+    async def api_versions(self, node_id: int) -> dict[str, tuple[int, int]]:
+        """The APIs that a broker serves, with their lowest and highest versions."""
+        from penstock.client.admin.cluster import api_versions
+
+        return await api_versions(self._session, node_id)
+
+    async def describe_log_dirs(
+        self, node_ids: Iterable[int] | None = None, *, topics: Iterable[str] | None = None
+    ) -> Results[int, list[LogDirInfo]]:
+        """The log directories of brokers (of all, for None) with sizes and replicas."""
+        from penstock.client.admin.log_dirs import describe_log_dirs
+
+        return await describe_log_dirs(self._session, node_ids, topics)
+
+    async def move_replicas(self, node_id: int, to: Mapping[TopicPartition, str]) -> Results[TopicPartition, None]:
+        """Begins to move replicas of a broker to other log directories of its own."""
+        from penstock.client.admin.log_dirs import move_replicas
+
+        return await move_replicas(self._session, node_id, to)
+
+    # Groups.
+
+    async def groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
+        """All groups by id, or those in the given states and of the given types."""
+        from penstock.client.admin.groups import list_groups
+
+        return await list_groups(self._session, states, types)
+
+    async def describe_group(self, group_id: str) -> GroupInfo:
+        return (await self.describe_groups([group_id])).checked()[group_id]
+
+    async def describe_groups(self, group_ids: Iterable[str]) -> Results[str, GroupInfo]:
+        """Classic and consumer groups alike: state, members, assignment."""
+        from penstock.client.admin.groups import describe_groups
+
+        return await describe_groups(self._session, group_ids)
+
+    async def delete_group(self, group_id: str) -> None:
+        (await self.delete_groups([group_id])).checked()
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> Results[str, None]:
+        """Deletes groups that have no members, with their positions."""
+        from penstock.client.admin.groups import delete_groups
+
+        return await delete_groups(self._session, group_ids)
+
+    async def remove_members(
+        self, group_id: str, members: Iterable[str] = (), *, instances: Iterable[str] = (), reason: str | None = None
+    ) -> Results[str, None]:
+        """Removes members by member id, static ones by instance id."""
+        from penstock.client.admin.groups import REMOVED, remove_members
+
+        return await remove_members(self._session, group_id, members, instances, reason or REMOVED)
+
+    async def group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed; partitions without a commit are left out."""
+        from penstock.client.admin.group_offsets import group_offsets
+
+        return await group_offsets(self._session, group_id, partitions, require_stable=require_stable)
+
+    async def group_lag(self, group_id: str) -> list[PartitionLag]:
+        """How far a group is behind, per partition."""
+        from penstock.client.admin.group_offsets import group_lag
+
+        return await group_lag(self._session, group_id)
+
+    async def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
+    ) -> Results[TopicPartition, None]:
+        """Moves the positions of a group that has no members."""
+        from penstock.client.admin.group_offsets import CommittedOffset, alter_group_offsets
+
+        wanted = {
+            item: CommittedOffset(offset) if isinstance(offset, int) else offset for item, offset in offsets.items()
+        }
+        return await alter_group_offsets(self._session, group_id, wanted)
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> Results[TopicPartition, None]:
+        """Forgets positions of topics that no member reads."""
+        from penstock.client.admin.group_offsets import delete_group_offsets
+
+        return await delete_group_offsets(self._session, group_id, partitions)
+
+
+def _settings(bootstrap_servers: object, settings: Mapping[str, Any]) -> AdminSettings | None:
+    """None when nothing but addresses and a name is given: the defaults need no table, and commands start sooner."""
+    if settings.keys() <= {"client_id"}:
+        return None
+    from penstock.client.settings import AdminSettings
+
+    return AdminSettings.of({"bootstrap_servers": bootstrap_servers, **settings})
