@@ -7,6 +7,7 @@ unpacked and decoded when the application asks, so that nobody pays for what a s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -49,7 +50,7 @@ class Batch:
     shown at all: aborted or control records, or the gap that compaction left.
     """
 
-    __slots__ = ("_check", "_payload", "_view", "broken", "cursor", "end", "header", "records", "size")
+    __slots__ = ("_check", "_payload", "_view", "broken", "cursor", "end", "header", "records", "size", "unpacking")
 
     def __init__(self, view: memoryview | None, header: BatchHeader | None, end: int, check_crc: bool) -> None:
         self._view = view
@@ -61,6 +62,7 @@ class Batch:
         self.records: list[ConsumerRecord] | None = None
         self.cursor = 0
         self.broken: BadBytes | Malformed | None = None
+        self.unpacking = False  # a thread is at it; look again later
 
     @property
     def large(self) -> bool:
@@ -73,7 +75,8 @@ class Batch:
         if self.broken is not None:
             raise self.broken
         if self._payload is None:
-            assert self._view is not None and self.header is not None, "a batch without a header shows nothing"
+            assert self._view is not None, "a batch without a header shows nothing"
+            assert self.header is not None, "a batch without a header shows nothing"
             try:
                 if self._check:
                     _check_crc(self._view, self.header)
@@ -86,6 +89,11 @@ class Batch:
                 # What arrived is not needed any more, and it holds on to the whole reply.
                 self._view = None
         return self._payload
+
+    def prepare(self) -> None:
+        """Unpacks ahead of time; what is wrong is kept for whoever gets here."""
+        with suppress(BadBytes, Malformed):
+            self.unpack()
 
     def decode(self, topic: str, partition: int, first_offset: int) -> list[ConsumerRecord]:
         """Its records from `first_offset` on. BadBytes or Malformed when they do not decode."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 TopicKey: TypeAlias = bytes | str
-"""A topic id, or a name where the broker is too old for ids. A re-created topic has another id, so it is another key."""
+"""A topic id, or a name where the broker is too old for ids. A topic made anew has another id, so it is another key."""
 
 Wanted: TypeAlias = tuple[int, int, int]
 """(fetch offset, current leader epoch, most bytes) of one partition."""
