@@ -10,7 +10,8 @@ cdef inline uint8_t *put_piece(uint8_t *at, const uint8_t *data, int64_t size) n
         at[0] = 1
         return at + 1
     at = put_varint(at, size)
-    memcpy(at, data, size)
+    if size:  # an empty buffer may have no address
+        memcpy(at, data, size)
     return at + size
 
 

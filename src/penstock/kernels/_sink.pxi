@@ -22,23 +22,6 @@ cdef inline int need(Memory *memory, Py_ssize_t more) except -1:
     return 0
 
 
-# The writers below are told of room that `need` has made.
-
-cdef inline void add32(Memory *memory, int32_t value) noexcept nogil:
-    memcpy(memory.at + memory.used, &value, 4)
-    memory.used += 4
-
-
-cdef inline void add64(Memory *memory, int64_t value) noexcept nogil:
-    memcpy(memory.at + memory.used, &value, 8)
-    memory.used += 8
-
-
-cdef inline void add_bytes(Memory *memory, const uint8_t *data, Py_ssize_t size) noexcept nogil:
-    memcpy(memory.at + memory.used, data, size)
-    memory.used += size
-
-
 cdef int mark_null(Memory *bits, Py_ssize_t row) except -1:
     """Clears the bit of `row`. The bitmap comes into being with the first null; what it gains is all ones."""
     cdef Py_ssize_t before = bits.room
@@ -120,9 +103,10 @@ cdef class ColumnSink:
         self.finished = True
         for index in range(4):
             need(&self.columns[index].offsets, 4)
-            add32(&self.columns[index].offsets, 0)
+            memset(self.columns[index].offsets.at, 0, 4)
         need(&self.lists, 4)
-        add32(&self.lists, 0)
+        memset(self.lists.at, 0, 4)
+        self.settle()
 
     def __dealloc__(self):
         cdef int index
@@ -182,6 +166,7 @@ cdef class ColumnSink:
             self.cut(&before)
             raise
         finally:
+            self.settle()
             PyBuffer_Release(&view)
         return self.rows - before.rows
 
@@ -201,6 +186,8 @@ cdef class ColumnSink:
         cdef bint appended = append_time is not None
         cdef int64_t index, offset, stamped = append_time if appended else 0
         cdef int reason
+        cdef Column *keys = &self.columns[KEYS]
+        cdef Column *values = &self.columns[VALUES]
         # The smallest record has seven bytes, so that a count that lies reserves no more than its bytes are worth.
         cdef Py_ssize_t expected = max(0, min(count, left, view.len // 7 + 1))
         if count < 0:
@@ -208,8 +195,16 @@ cdef class ColumnSink:
         need(&self.offsets, 8 * expected)
         need(&self.timestamps, 8 * expected)
         need(&self.lists, 4 * expected)
-        need(&self.columns[KEYS].offsets, 4 * expected)
-        need(&self.columns[VALUES].offsets, 4 * expected)
+        need(&keys.offsets, 4 * expected)
+        need(&values.offsets, 4 * expected)
+        # Kept in registers: the compiler must assume that copied bytes may lie on the fields of `self`.
+        cdef Py_ssize_t row = self.rows
+        cdef Py_ssize_t key_end = keys.data.used, value_end = values.data.used
+        cdef int64_t *offsets = <int64_t *>self.offsets.at
+        cdef int64_t *timestamps = <int64_t *>self.timestamps.at
+        cdef int32_t *lists = <int32_t *>self.lists.at
+        cdef int32_t *key_ends = <int32_t *>keys.offsets.at
+        cdef int32_t *value_ends = <int32_t *>values.offsets.at
         for index in range(count):
             if left <= 0:
                 return 0
@@ -221,39 +216,56 @@ cdef class ColumnSink:
             offset = <int64_t>(<uint64_t>base_offset + <uint64_t><int64_t>parts.offset_delta)
             if offset < first_offset:
                 continue
-            if not self.has_room(&parts) or (parts.header_count and not self.add_headers(&parts)):
+            if row and (
+                key_end + max(parts.key_size, 0) > self.limit or value_end + max(parts.value_size, 0) > self.limit
+            ):
                 self.full = True
                 return 0
-            self.add_item(KEYS, self.rows, parts.key, parts.key_size)
-            self.add_item(VALUES, self.rows, parts.value, parts.value_size)
-            add32(&self.lists, self.header_rows)
-            add64(&self.offsets, offset)
-            if not appended:
-                stamped = <int64_t>(<uint64_t>base_timestamp + <uint64_t>parts.timestamp_delta)
-            add64(&self.timestamps, stamped)
-            self.rows += 1
+            if parts.header_count and not self.add_headers(&parts):
+                self.full = True
+                return 0
+            self.add_item(keys, row, &key_end, parts.key, parts.key_size)
+            self.add_item(values, row, &value_end, parts.value, parts.value_size)
+            offsets[row] = offset
+            if appended:
+                timestamps[row] = stamped
+            else:
+                timestamps[row] = <int64_t>(<uint64_t>base_timestamp + <uint64_t>parts.timestamp_delta)
+            row += 1
+            key_ends[row] = <int32_t>key_end
+            value_ends[row] = <int32_t>value_end
+            lists[row] = <int32_t>self.header_rows
+            self.rows = row
             left -= 1
         if at != end:
             raise BadRecord(count, REASONS[LEFT_AFTER])
         self.finished = True
         return 0
 
-    cdef inline bint has_room(self, Parts *parts) noexcept:
-        return self.rows == 0 or (
-            self.columns[KEYS].data.used + max(parts.key_size, 0) <= self.limit
-            and self.columns[VALUES].data.used + max(parts.value_size, 0) <= self.limit
-        )
+    cdef inline void settle(self) noexcept:
+        """Tells the memories how far `rows` and the ends of the items reach."""
+        cdef int which
+        self.offsets.used = self.timestamps.used = 8 * self.rows
+        self.lists.used = 4 * (self.rows + 1)
+        for which in range(4):
+            self.columns[which].offsets.used = 4 * ((self.rows if which < NAMES else self.header_rows) + 1)
+            self.columns[which].data.used = (<int32_t *>self.columns[which].offsets.at)[
+                self.rows if which < NAMES else self.header_rows
+            ]
 
-    cdef inline int add_item(self, int which, Py_ssize_t row, const uint8_t *data, int32_t size) except -1:
-        """One item; room for its offset was made."""
-        cdef Column *column = &self.columns[which]
+    cdef inline int add_item(
+        self, Column *column, Py_ssize_t row, Py_ssize_t *data_end, const uint8_t *data, Py_ssize_t size
+    ) except -1:
+        """The bytes of one item, or its being null; its end is the caller's to write."""
         if size < 0:
             mark_null(&column.valid, row)
             column.nulls += 1
-        else:
-            need(&column.data, size)
-            add_bytes(&column.data, data, size)
-        add32(&column.offsets, <int32_t>column.data.used)
+        elif size > 0:
+            if column.data.room - data_end[0] < size:
+                column.data.used = data_end[0]
+                make_room(&column.data, size)
+            memcpy(column.data.at + data_end[0], data, size)
+            data_end[0] += size
         return 0
 
     cdef bint add_headers(self, Parts *parts) except -1:
@@ -270,8 +282,6 @@ cdef class ColumnSink:
             before.nulls[which] = self.columns[which].nulls
         for index in range(parts.header_count):
             fits = fits and self.header_rows < INT32_TOP
-            need(&self.columns[NAMES].offsets, 4)
-            need(&self.columns[HEADER_VALUES].offsets, 4)
             at = get_varint(at, parts.end, &size)
             if is_ascii(at, size):
                 fits = fits and self.add_header_part(NAMES, at, size)
@@ -292,34 +302,33 @@ cdef class ColumnSink:
         return True
 
     cdef bint add_header_part(self, int which, const uint8_t *data, Py_ssize_t size) except -1:
-        cdef Py_ssize_t used = self.columns[which].data.used
+        cdef Column *column = &self.columns[which]
+        cdef Py_ssize_t used = (<int32_t *>column.offsets.at)[self.header_rows]
         if self.rows and size > self.limit - used:
             return False
         if size > INT32_TOP - used:
             raise OverflowError("the headers of one record do not fit a column")
-        self.add_item(which, self.header_rows, data, <int32_t>size)
+        column.offsets.used = 4 * (self.header_rows + 1)
+        need(&column.offsets, 4)
+        self.add_item(column, self.header_rows, &used, data, size)
+        (<int32_t *>column.offsets.at)[self.header_rows + 1] = <int32_t>used
         return True
 
     cdef void cut(self, Mark *before) noexcept:
-        self.offsets.used = 8 * before.rows
-        self.timestamps.used = 8 * before.rows
-        self.lists.used = 4 * (before.rows + 1)
         # A row may have got its key when its value failed for want of memory, so one more bit is put back.
-        self.cut_column(KEYS, before.rows, self.rows + 1, before.nulls[KEYS])
-        self.cut_column(VALUES, before.rows, self.rows + 1, before.nulls[VALUES])
+        self.cut_nulls(KEYS, before.rows, self.rows + 1, before.nulls[KEYS])
+        self.cut_nulls(VALUES, before.rows, self.rows + 1, before.nulls[VALUES])
         self.rows = before.rows
         self.cut_headers(before)
 
     cdef void cut_headers(self, Mark *before) noexcept:
-        self.cut_column(NAMES, before.headers, self.header_rows + 1, before.nulls[NAMES])
-        self.cut_column(HEADER_VALUES, before.headers, self.header_rows + 1, before.nulls[HEADER_VALUES])
+        self.cut_nulls(NAMES, before.headers, self.header_rows + 1, before.nulls[NAMES])
+        self.cut_nulls(HEADER_VALUES, before.headers, self.header_rows + 1, before.nulls[HEADER_VALUES])
         self.header_rows = before.headers
 
-    cdef void cut_column(self, int which, Py_ssize_t rows, Py_ssize_t reached, Py_ssize_t nulls) noexcept:
+    cdef void cut_nulls(self, int which, Py_ssize_t rows, Py_ssize_t reached, Py_ssize_t nulls) noexcept:
         cdef Column *column = &self.columns[which]
         cdef Py_ssize_t row
-        column.offsets.used = 4 * (rows + 1)
-        column.data.used = offset_at(column.offsets.at, 4, rows)
         column.nulls = nulls
         for row in range(rows, min(reached, 8 * column.valid.room)):
             column.valid.at[row >> 3] |= <uint8_t>(1 << (row & 7))
