@@ -138,6 +138,54 @@ def _update_features(made: Any, target: Target) -> Any:
     return made(feature_updates=[made.FeatureUpdateKey(feature="group.version", max_version_level=0, **lowered)])
 
 
+def _join_group(made: Any, target: Target) -> Any:
+    protocol = made.JoinGroupRequestProtocol(name="range", metadata=b"")
+    return made(
+        group_id="group",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+
+
+def _leave_group(made: Any, target: Target) -> Any:
+    if target.version < 3:
+        return made(group_id="group", member_id="m")
+    return made(group_id="group", members=[made.MemberIdentity(member_id="m")])
+
+
+def _offset_commit(made: Any, target: Target) -> Any:
+    wanted = made.OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    topic = made.OffsetCommitRequestTopic(name=target.topic, topic_id=target.topic_id, partitions=[wanted])
+    return made(group_id="group", topics=[topic])
+
+
+def _offset_fetch(made: Any, target: Target) -> Any:
+    if target.version < 8:
+        return made(group_id="group", topics=[made.OffsetFetchRequestTopic(name=target.topic, partition_indexes=[0])])
+    topic = made.OffsetFetchRequestTopics(name=target.topic, topic_id=target.topic_id, partition_indexes=[0])
+    return made(groups=[made.OffsetFetchRequestGroup(group_id="group", topics=[topic])])
+
+
+def _offset_delete(made: Any, target: Target) -> Any:
+    wanted = made.OffsetDeleteRequestPartition(partition_index=0)
+    topic = made.OffsetDeleteRequestTopic(name=target.topic, partitions=[wanted])
+    return made(group_id="group", topics=[topic])
+
+
+def _consumer_group_heartbeat(made: Any, target: Target) -> Any:
+    return made(
+        group_id="group",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=[target.topic],
+        topic_partitions=[],
+    )
+
+
 def _nothing(made: Any, target: Target) -> Any:
     return made()
 
@@ -150,6 +198,18 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "ListOffsets": _list_offsets,
     "OffsetForLeaderEpoch": _offset_for_leader_epoch,
     "FindCoordinator": _find_coordinator,
+    "JoinGroup": _join_group,
+    "SyncGroup": lambda made, _: made(group_id="group", generation_id=1, member_id="m"),
+    "Heartbeat": lambda made, _: made(group_id="group", generation_id=1, member_id="m"),
+    "LeaveGroup": _leave_group,
+    "ConsumerGroupHeartbeat": _consumer_group_heartbeat,
+    "OffsetCommit": _offset_commit,
+    "OffsetFetch": _offset_fetch,
+    "OffsetDelete": _offset_delete,
+    "ListGroups": _nothing,
+    "DescribeGroups": lambda made, _: made(groups=["group"]),
+    "ConsumerGroupDescribe": lambda made, _: made(group_ids=["group"]),
+    "DeleteGroups": lambda made, _: made(groups_names=["group"]),
     "CreateTopics": _create_topics,
     "DeleteTopics": _delete_topics,
     "CreatePartitions": _create_partitions,
@@ -157,6 +217,7 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "DescribeConfigs": _describe_configs,
     "AlterConfigs": _alter_configs,
     "IncrementalAlterConfigs": _incremental_alter_configs,
+    "ListConfigResources": _nothing,
     "DescribeCluster": _nothing,
     "DescribeTopicPartitions": _describe_topic_partitions,
     "DescribeLogDirs": _describe_log_dirs,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import (
+    INVALID_TOPIC_EXCEPTION,
     KAFKA_STORAGE_ERROR,
     NONE,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -20,6 +21,7 @@ from penstock.model.errors import (
 )
 from penstock.protocol.messages.produce import ProduceResponse
 from penstock.replication.admission import Admitted, RefusedRecords, admit, rebuild
+from penstock.server.cluster_view import INTERNAL_TOPICS
 from penstock.server.context import Later
 
 if TYPE_CHECKING:
@@ -60,8 +62,9 @@ class ProduceDriver:
         self.requests = self.batches = self.bytes_in = self.records_in = self.refused = 0
 
     def produce(
-        self, request: ProduceRequest, version: int, allowed: Callable[[str], bool]
+        self, request: ProduceRequest, version: int, allowed: Callable[[str], bool], *, internal_too: bool = False
     ) -> ProduceResponse | Later | Coroutine[Any, Any, ProduceResponse | Later]:
+        """`internal_too` lets the caller write into the topics that coordinators live in."""
         self.requests += 1
         now = self._clock.now_ms()
         response, pieces = ProduceResponse(), []
@@ -74,7 +77,7 @@ class ProduceDriver:
                 result.partition_responses.append(answer)
                 piece = _Piece(answer)
                 pieces.append(piece)
-                self._prepare(piece, topic, data, version, allowed, now)
+                self._prepare(piece, topic, data, version, allowed, internal_too, now)
                 rebuilds = rebuilds or (piece.admitted is not None and piece.admitted.needs_rebuild)
         if rebuilds:
             return self._after_rebuild(request, response, pieces)
@@ -104,10 +107,19 @@ class ProduceDriver:
         return None
 
     def _prepare(
-        self, piece: _Piece, topic: Any, data: Any, version: int, allowed: Callable[[str], bool], now: Millis
+        self,
+        piece: _Piece,
+        topic: Any,
+        data: Any,
+        version: int,
+        allowed: Callable[[str], bool],
+        internal_too: bool,
+        now: Millis,
     ) -> None:
         try:
             piece.hosted = hosted = self._find(topic, data.index, version, allowed)
+            if hosted.name.topic in INTERNAL_TOPICS and not internal_too:
+                raise Refused(INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {hosted.name.topic}")
             piece.admitted = admit(data.records, settings=hosted.settings, now=now, api_version=version)
         except Refused as refusal:
             self._refuse(piece, refusal)

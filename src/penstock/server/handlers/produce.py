@@ -2,6 +2,7 @@
 
 Behaviour: every partition is written before any is waited for. acks=0 is never answered, but a failure closes the
 connection so that the client notices; acks=1 is answered after the local write, acks=-1 once the batch is committed.
+Internal topics are for coordinators and for the client id of Kafka's admin tools alone.
 Notes: advertised from 0 because librdkafka needs to see that (older requests are refused); v7 zstd; v8 errors per
 record; v10 tells the current leader; v13 names topics by id.
 """
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.server.context import Context, Outcome
 
 ACKS = (-1, 0, 1)
+ADMIN_CLIENT = "__admin_client"
+"""The client id under which Kafka's own tools may write into internal topics."""
 
 
 def handle(ctx: Context, request: ProduceRequest) -> Outcome:
@@ -29,7 +32,10 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     if transactional_id is not None and not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return produces.refuse_all(request, TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     outcome = produces.produce(
-        request, ctx.api_version, lambda topic: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic)
+        request,
+        ctx.api_version,
+        lambda topic: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic),
+        internal_too=ctx.client_id == ADMIN_CLIENT,
     )
     if request.acks == 0:
         return _unanswered(produces, outcome)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.config.definition import ConfigDef, Synonym
-from penstock.model.config.tables.words import BOOLEAN, INT, LATER, MEDIUM, STRING
+from penstock.model.config.tables.words import ACTED, BOOLEAN, INT, LATER, MEDIUM, STRING
 from penstock.model.config.validators import OffsetReset, OneOf, at_least
 
 # A property reads best as one short paragraph, not as a column of arguments.
@@ -12,15 +12,15 @@ GROUP_OVERRIDES: tuple[ConfigDef, ...] = (
     ConfigDef(
         "consumer.assignment.interval.ms", INT, 1000, at_least(0), MEDIUM,
         "The least time between two assignments of this consumer group; 0 sets none.",
-        LATER, synonyms=(Synonym("group.consumer.assignment.interval.ms"),)),
+        ACTED, synonyms=(Synonym("group.consumer.assignment.interval.ms"),)),
     ConfigDef(
         "consumer.heartbeat.interval.ms", INT, 5000, at_least(1), MEDIUM,
         "How often members of this consumer group send heartbeats.",
-        LATER, synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),)),
+        ACTED, synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),)),
     ConfigDef(
         "consumer.session.timeout.ms", INT, 45_000, at_least(1), MEDIUM,
         "How long a member of this consumer group may be silent before it is removed.",
-        LATER, synonyms=(Synonym("group.consumer.session.timeout.ms"),)),
+        ACTED, synonyms=(Synonym("group.consumer.session.timeout.ms"),)),
     ConfigDef(
         "share.assignment.interval.ms", INT, 1000, at_least(0), MEDIUM,
         "The least time between two assignments of this share group; 0 sets none.",
