@@ -1,0 +1,208 @@
+"""What becomes of a record: a delivery that can be awaited, and reports.
+
+A delivery is three words wide: it knows the batch its record is in and its place there, and asks the batch when
+somebody asks it. There is no future until somebody awaits, and giving up waiting leaves the record alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from penstock.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from penstock.client.producer.batch import Batch
+    from penstock.client.producer.parked import Parked
+
+Wake: TypeAlias = Callable[[], None]
+
+NO_OFFSET = -1
+
+
+class Report(NamedTuple):
+    """Where a record landed. The offset is -1 when nobody was asked to tell it (acks=0)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+OnDelivery: TypeAlias = Callable[[Report | None, ClientError | None], None]
+"""Called with (report, None) or (None, why it failed)."""
+
+
+class Delivery:
+    """The fate of one record. Await it for its `Report`; it raises the `ClientError` that kept the record back."""
+
+    __slots__ = ("_home", "_index", "_timestamp")
+
+    def __init__(self, home: Batch | Parked, index: int, timestamp: int) -> None:
+        self._home: Batch | Parked = home
+        self._index = index
+        self._timestamp = timestamp
+
+    def done(self) -> bool:
+        return self._settled().done
+
+    def exception(self) -> ClientError | None:
+        """Why the record was not delivered; None while it is under way or when it was."""
+        return self._settled().failure
+
+    def report(self) -> Report | None:
+        """Where the record landed; None while it is under way or when it failed."""
+        home = self._settled()
+        return home.report(self._index, self._timestamp) if home.done and home.failure is None else None
+
+    def __await__(self) -> Generator[Any, None, Report]:
+        while not self._settled().done:
+            future = asyncio.get_running_loop().create_future()
+            self.add_waker(waker(future))
+            yield from future
+        return self.outcome()
+
+    def add_waker(self, wake: Wake) -> None:
+        """Calls `wake` when it is worth looking again; only while it is not done."""
+        self._settled().waiters.append((self._index, wake))
+
+    def outcome(self) -> Report:
+        """The report of a record that is done; raises why it failed."""
+        home = self._settled()
+        if home.failure is not None:
+            raise home.failure
+        return home.report(self._index, self._timestamp)
+
+    def move(self, home: Batch, index: int) -> None:
+        """The record has found its place in a batch."""
+        self._home, self._index = home, index
+
+    @property
+    def place(self) -> tuple[Batch, int]:
+        """The batch and the index in it."""
+        return self._home, self._index  # type: ignore[return-value]  # only asked of records that have one
+
+    def _settled(self) -> Batch | Parked:
+        """The batch that the record is in now: batches that were too large come apart."""
+        while self._home.pieces:
+            self._home, self._index = self._home.piece(self._index)
+        return self._home
+
+    def __repr__(self) -> str:
+        if not self.done():
+            return "<Delivery under way>"
+        return f"<Delivery {self.exception() or self.report()}>"
+
+
+def waker(future: asyncio.Future[None]) -> Wake:
+    """Ends a future's waiting, once; whoever waits may have given up before."""
+
+    def wake() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    return wake
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of records that lie one after the other in a partition."""
+
+    partition: int
+    base_offset: int
+    """-1 when nobody was asked to tell it."""
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.base_offset + self.count if self.base_offset >= 0 else NO_OFFSET - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """Where the records of a bulk send landed."""
+
+    topic: str
+    count: int
+    spans: tuple[Span, ...]
+
+
+class BulkDelivery:
+    """The fate of many records. Await it for a `BatchReport`; if some were not delivered it raises why.
+
+    `delivered` tells how many landed, also after a failure.
+    """
+
+    __slots__ = ("_runs", "_topic", "failure", "placed", "waiters")
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._runs: list[tuple[Batch, int, int]] = []
+        self.placed = False
+        self.failure: ClientError | None = None
+        self.waiters: list[Wake] = []
+
+    def took(self, batch: Batch, first: int, count: int) -> None:
+        self._runs.append((batch, first, count))
+
+    def all_placed(self, failure: ClientError | None = None) -> None:
+        """No more records come: all are in batches, or the rest was given up."""
+        self.placed, self.failure = True, failure
+        waiters, self.waiters = self.waiters, []
+        for wake in waiters:
+            wake()
+
+    def done(self) -> bool:
+        return self.placed and all(batch.done for batch in self._batches())
+
+    @property
+    def delivered(self) -> int:
+        return sum(span.count for span in self._spans())
+
+    def exception(self) -> ClientError | None:
+        failures = (batch.failure for batch in self._batches() if batch.failure is not None)
+        return self.failure or next(failures, None)
+
+    def report(self) -> BatchReport | None:
+        """None while records are under way or when some failed."""
+        if not self.done() or self.exception() is not None:
+            return None
+        return BatchReport(self._topic, self.delivered, tuple(self._spans()))
+
+    def add_waker(self, wake: Wake) -> None:
+        """Calls `wake` when the next thing has happened that keeps this from being done."""
+        if not self.placed:
+            self.waiters.append(wake)
+            return
+        pending = next(batch for batch in self._batches() if not batch.done)
+        pending.waiters.append((0, wake))
+
+    def __await__(self) -> Generator[Any, None, BatchReport]:
+        while not self.done():
+            future = asyncio.get_running_loop().create_future()
+            self.add_waker(waker(future))
+            yield from future
+        return self.outcome()
+
+    def outcome(self) -> BatchReport:
+        """The report of what is done; raises why some of it failed."""
+        failure = self.exception()
+        if failure is not None:
+            raise failure
+        return BatchReport(self._topic, self.delivered, tuple(self._spans()))
+
+    def _batches(self) -> list[Batch]:
+        return [whole for batch, _, _ in self._runs for whole in batch.wholes()]
+
+    def _spans(self) -> list[Span]:
+        found: list[Span] = []
+        for batch, first, count in self._runs:
+            for span in batch.spans(first, count):
+                before = found[-1] if found else None
+                if before is not None and before.partition == span.partition and before.end == span.base_offset:
+                    found[-1] = Span(span.partition, before.base_offset, before.count + span.count)
+                    continue
+                found.append(span)
+        return found

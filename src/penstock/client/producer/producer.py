@@ -1,0 +1,296 @@
+"""The asyncio producer: what users touch."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.clock import SYSTEM_CLOCK, on_jump
+from penstock.client.cluster_view import ClusterView
+from penstock.client.errors import BadSetting, Closed, TimedOutWaiting
+from penstock.client.producer.accumulator import Accumulator
+from penstock.client.producer.bulk import Bulk, ListRows, Rows
+from penstock.client.producer.delivery import BulkDelivery, Delivery, OnDelivery, waker
+from penstock.client.producer.parked import Headers, Parked, ParkedBulk, Payload
+from penstock.client.producer.sender import Sender
+from penstock.client.retry import Backoff
+from penstock.client.settings import ProducerSettings
+from penstock.model.ports import Clock
+
+if TYPE_CHECKING:
+    import pyarrow  # type: ignore[import-untyped]
+
+INTERRUPTED_CLOSE_MS = 3_000
+"""How long leaving `async with` flushes when the task is being cancelled: Ctrl-C must not take minutes."""
+
+
+class Producer:
+    """Sends records. Use it with `async with`, or call `close()`, which sends what is left.
+
+        async with Producer(bootstrap_servers="localhost:9092") as producer:
+            report = await producer.send("orders", b"value", key=b"k")
+
+    Settings are those of `ProducerSettings`. A record is in its batch when `send` returns; awaiting the delivery is
+    only needed by those who want to know what became of it. All calls belong on one event loop; see
+    `penstock.blocking.Producer` for threads.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        *,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+        **settings: Any,
+    ) -> None:
+        """`clock` counts delivery timeouts and stamps records; `chance` spreads retries and sticky partitions."""
+        self.settings = ProducerSettings.of({"bootstrap_servers": bootstrap_servers, **settings})
+        self._clock = clock or SYSTEM_CLOCK
+        self._chance = chance or random.Random()
+        self._delivery: type[Delivery] = Delivery
+        self._threads = False
+        options = self.settings
+        try:
+            self._view = ClusterView(
+                options.bootstrap_servers,
+                timeout_ms=options.request_timeout_ms,
+                client_id=options.client_id,
+                metadata_max_age_ms=options.metadata_max_age_ms,
+                backoff_ms=options.retry_backoff_ms,
+                backoff_max_ms=options.retry_backoff_max_ms,
+                clock=self._clock,
+            )
+        except ValueError as wrong:
+            raise BadSetting(f"bootstrap_servers: {wrong}") from None
+        backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms, self._chance.random)
+        self._sender = Sender(options, self._view, self._clock, backoff)
+        self._accumulator = Accumulator(options, self._clock, self._sender.nudge, self._chance)
+        # Until the loop is known, and again after closing, appending takes another way.
+        self._append: Any = self._start_and_append
+        self._started = False
+        self._closing = False
+
+    async def __aenter__(self) -> Producer:
+        self._start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        interrupted = kind is not None and not issubclass(kind, Exception)
+        await self.close(INTERRUPTED_CLOSE_MS if interrupted else None)
+
+    # Sending.
+
+    def send(
+        self,
+        topic: str,
+        value: Payload | None = None,
+        *,
+        key: Payload | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """Puts a record into its batch and answers its delivery, which may be awaited for a `Report`.
+
+        Text is sent as UTF-8. `timestamp` is in milliseconds, now if None. When the buffer is full, or the topic not
+        known yet, the record waits its turn for up to `max_block_ms`; `BufferFull` when too many wait already.
+        `RecordTooLarge` when no request could carry it. `on_delivery` is called with (report, None) or (None, error).
+        """
+        delivery: Delivery | None = self._append(topic, value, key, partition, timestamp, headers, on_delivery)
+        if delivery is None:
+            return self._park(topic, value, key, partition, timestamp, headers, on_delivery)
+        return delivery
+
+    def send_batch(
+        self,
+        topic: str,
+        values: Sequence[Payload | None],
+        *,
+        keys: Sequence[Payload | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        timestamps: Sequence[int] | None = None,
+        partition: int | None = None,
+    ) -> BulkDelivery:
+        """Sends a record for each value, at a fraction of the cost of as many `send`s. Await it for a `BatchReport`.
+
+        The lists must stay as they are until then.
+        """
+        self._start()
+        return self._send_rows(topic, ListRows(values, keys, headers, timestamps, self._clock.now_ms()), partition)
+
+    def send_arrow(
+        self,
+        topic: str,
+        table: pyarrow.RecordBatch | pyarrow.Table,
+        *,
+        partition: int | None = None,
+    ) -> BulkDelivery:
+        """Sends a record for each row of an Arrow table or record batch, without making Python objects of them.
+
+        Columns: `value` and `key` (binary or string), `timestamp` (milliseconds or an Arrow timestamp), `headers`
+        (list<struct<key, value>>), `partition` (integers; null leaves the choice to the partitioner). One of the first
+        two must be there. `topic` and `offset` of a consumer's batch are ignored, other names are an error.
+        """
+        from penstock.client.producer.arrow_rows import arrow_rows
+
+        self._start()
+        return self._send_rows(topic, arrow_rows(table, self._clock.now_ms()), partition)
+
+    def _send_rows(self, topic: str, rows: Rows, partition: int | None) -> BulkDelivery:
+        delivery = BulkDelivery(topic)
+        bulk = Bulk(topic, rows, partition)
+        accumulator = self._accumulator
+        with accumulator.lock:
+            held = accumulator.topics.get(topic)
+            known = held is not None and (partition is None or 0 <= partition < len(held.lanes))
+            if known and not accumulator.waiting and bulk.fill(accumulator, delivery):
+                return delivery
+            deadline_ms = self._clock.monotonic_ms() + self.settings.max_block_ms
+            unknown = accumulator.park(ParkedBulk(topic, bulk, delivery, rows.bytes, deadline_ms))
+        if unknown:
+            self._sender.learn(topic)
+        return delivery
+
+    def _park(
+        self,
+        topic: str,
+        value: Payload | None,
+        key: Payload | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        at = self._clock.now_ms() if timestamp is None else timestamp
+        deadline_ms = self._clock.monotonic_ms() + self.settings.max_block_ms
+        parked = Parked(topic, value, key, partition, at, headers, on_delivery, deadline_ms)
+        self._accumulator.check_size(parked.size, f"topic {topic!r}")
+        if self._accumulator.park(parked):
+            self._sender.learn(topic)
+        parked.delivery = delivery = self._delivery(parked, 0, at)
+        self._sender.nudge()  # so that its deadline is kept
+        return delivery
+
+    async def wait_for_room(self) -> None:
+        """Returns when a record could be put into a batch at once; lets the loop run in any case.
+
+        The way to send without awaiting deliveries and without running into `BufferFull`.
+        """
+        self._start()
+        await asyncio.sleep(0)
+        while self._accumulator.waiting and not self._closing:
+            future = asyncio.get_running_loop().create_future()
+            self._accumulator.room_wakers.append(waker(future))
+            await future
+
+    # All of it.
+
+    async def flush(self, timeout_ms: float | None = None) -> None:
+        """Returns when everything that was sent before is delivered or has failed; TimedOutWaiting."""
+        self._start()
+        accumulator = self._accumulator
+        with accumulator.lock:
+            accumulator.flushing += 1
+            accumulator.all_due()
+            batches = list(accumulator.pending)
+            parked = [*accumulator.waiting, *(item for queue in accumulator.unknown.values() for item in queue)]
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                for item in parked:
+                    await _quietly(item.delivery)
+                for batch in batches:
+                    await _quietly(Delivery(batch, 0, -1))
+                    for whole in batch.wholes():
+                        await _quietly(Delivery(whole, 0, -1))
+        except TimeoutError:
+            raise TimedOutWaiting(f"not everything was delivered within {timeout_ms:.0f} ms") from None
+        finally:
+            accumulator.flushing -= 1
+
+    async def close(self, timeout_ms: float | None = None) -> None:
+        """Sends what is left, for up to `timeout_ms`, and ends. What is not delivered by then fails with `Closed`."""
+        if self._closing:
+            return
+        self._closing = True
+        self._append = self._refuse
+        try:
+            if self._started:
+                await self.flush(timeout_ms)
+        except TimedOutWaiting:
+            pass
+        finally:
+            self._shut()
+        # Connections are closed by the loop in its next round.
+        await asyncio.sleep(0)
+
+    def _shut(self) -> None:
+        if self._started:
+            failure = Closed("the producer was closed before the record was delivered")
+            accumulator = self._accumulator
+            with accumulator.lock:
+                items = [*accumulator.overdue(float("inf"))]
+                for topic in list(accumulator.unknown):
+                    items += accumulator.give_up(topic)
+            for item in items:
+                item.fail(failure)
+            self._sender.answers.fail_everything(failure)
+            self._sender.stop()
+        self._view.close()
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic, which is created if brokers do that; UnknownTopic after `max_block_ms`."""
+        self._start()
+        options = self.settings
+        found = await self._view.topic(topic, create=options.create_topics, timeout_ms=options.max_block_ms)
+        return [partition.index for partition in found.partitions]
+
+    def metrics(self) -> dict[str, int]:
+        """Totals and the present state of the buffer."""
+        accumulator = self._accumulator
+        return {
+            **self._sender.metrics.as_dict(),
+            "buffer_total_bytes": self.settings.buffer_memory,
+            "buffer_available_bytes": accumulator.free_bytes,
+            "batches_under_way": len(accumulator.pending),
+            "waiting_bytes": accumulator.waiting_bytes,
+            "requests_in_flight": sum(channel.in_flight for channel in self._sender.channels.values()),
+            "epoch_bumps": self._sender.identity.bumps,
+        }
+
+    # The beginning and the end.
+
+    def _start(self) -> None:
+        """Takes the running loop, once."""
+        if self._started:
+            return
+        if self._closing:
+            raise Closed("the producer is closed")
+        loop = asyncio.get_running_loop()
+        self._started = True
+        self._sender.start(loop, self._accumulator, threads=self._threads)
+        on_jump(self._clock, lambda: _from_any_thread(loop, self._sender.pump))
+        self._append = self._accumulator.append
+
+    def _start_and_append(self, *record: Any) -> Delivery | None:
+        self._start()
+        return self._accumulator.append(*record)
+
+    def _refuse(self, *_: Any) -> Delivery | None:
+        raise Closed("the producer is closed")
+
+
+async def _quietly(delivery: Delivery | BulkDelivery | None) -> None:
+    """Waits; failures are for those who asked."""
+    assert delivery is not None
+    while not delivery.done():
+        future = asyncio.get_running_loop().create_future()
+        delivery.add_waker(waker(future))
+        await future
+
+
+def _from_any_thread(loop: asyncio.AbstractEventLoop, call: Any) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call)
