@@ -63,6 +63,25 @@ def read_request_header(buf: bytes | bytearray | memoryview) -> Request:
 
 def encode_request(correlation_id: int, client_id: str | None, message: object, version: int) -> bytes:
     """A whole frame, size included."""
+    out = _request_head(correlation_id, client_id, message, version)
+    encode_into(message, version, out)
+    _SIZE.pack_into(out, 0, len(out) - 4)
+    return bytes(out)
+
+
+def encode_request_parts(correlation_id: int, client_id: str | None, message: object, version: int) -> list[Any]:
+    """A whole frame as pieces, size included; large record data is among them as it is, not copied."""
+    head = _request_head(correlation_id, client_id, message, version)
+    body = encode_parts(message, version)
+    _SIZE.pack_into(head, 0, len(head) - 4 + parts_size(body))
+    if body and body[0].__class__ is bytes:
+        head += body[0]
+        return [head, *body[1:]]
+    return [head, *body]
+
+
+def _request_head(correlation_id: int, client_id: str | None, message: object, version: int) -> bytearray:
+    """Room for the size, then the header."""
     key = schema_of(message.__class__).key
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(4)
@@ -70,9 +89,7 @@ def encode_request(correlation_id: int, client_id: str | None, message: object, 
     out += name
     if version >= APIS[key].flexible_from:
         out.append(0)
-    encode_into(message, version, out)
-    _SIZE.pack_into(out, 0, len(out) - 4)
-    return bytes(out)
+    return out
 
 
 def encode_response_parts(correlation_id: int, message: object, key: int, version: int) -> list[Any]:

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any, TypeAlias
 
 from penstock.model.errors import UNSUPPORTED_VERSION, PenstockError, error_of
-from penstock.protocol.frame import decode_response, encode_request
+from penstock.protocol.frame import decode_response, encode_request, encode_request_parts
 from penstock.protocol.registry import API_VERSIONS, APIS
 from penstock.protocol.wire import Malformed, schema_of
 from penstock.transport.intake import Intake
@@ -16,6 +16,7 @@ from penstock.transport.stream import FrameStream
 
 _CORRELATION = Struct(">i")
 _CORRELATION_MAX = 0x7FFFFFFF
+_PRODUCE = 0
 
 OnReply: TypeAlias = Callable[[Any, "LinkError | None"], None]
 """Called in the read callback with (reply, None) or (None, why there is none)."""
@@ -100,16 +101,17 @@ class Link(FrameStream):
             self.loop.call_soon(on_reply, None, Severed(self.host, self.port, self.why_lost or "the link is closed"))
             return
         correlation_id = self._correlation()
-        frame = encode_request(correlation_id, self.client_id, message, version)
+        parts = self._encoded(correlation_id, asked.key, message, version)
         self._asked[correlation_id] = asked
         asked.timer = self.loop.call_later(timeout_ms / 1000, self._expire, correlation_id, timeout_ms)
-        self.send([frame])
+        self.send(parts)
 
     def tell(self, message: object, version: int) -> None:
         """Sends a request that gets no reply (Produce with acks=0)."""
         if not self.up:
             raise Severed(self.host, self.port, self.why_lost or "the link is closed")
-        self.send([encode_request(self._correlation(), self.client_id, message, version)])
+        key = schema_of(message.__class__).key
+        self.send(self._encoded(self._correlation(), key, message, version))
 
     def request(self, message: object, version: int, timeout_ms: float = 30_000) -> asyncio.Future[Any]:
         """The reply message; `Severed` or `TimedOut` when there is none. Awaiting it late loses nothing."""
@@ -190,6 +192,12 @@ class Link(FrameStream):
                 asked.on_reply(None, Severed(self.host, self.port, why))
         if self._on_lost is not None:
             self._on_lost()
+
+    def _encoded(self, correlation_id: int, key: int, message: object, version: int) -> list[Any]:
+        """The frame; batches of records go to the socket from where they lie."""
+        if key == _PRODUCE:
+            return encode_request_parts(correlation_id, self.client_id, message, version)
+        return [encode_request(correlation_id, self.client_id, message, version)]
 
     def _correlation(self) -> int:
         correlation_id = self._next_correlation
