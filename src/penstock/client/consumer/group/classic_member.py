@@ -159,19 +159,30 @@ class ClassicMember(Membership):
             self._prepare(now)
         if self.phase is Phase.READY:
             self._join(now)
-        if self._coordinator and self.phase in _BEATING and self.generation >= 0:
-            self._beat(now)
+        self._keep_alive(now)
 
     def _deadlines(self) -> Iterable[float]:
         if not self._coordinator:
-            if not self._finding and self._wanted:
+            if not self._finding:
                 yield self._retry_at
         elif self.phase is Phase.READY and not self.expired:
             yield self._retry_at
-        elif self.phase in _BEATING and self.generation >= 0:
-            yield self._session_ends_at if self._heartbeat is not None else min(self._beat_at, self._session_ends_at)
+        yield from self._beats_at()
         if self.generation >= 0 and not self.expired:
             yield self._poll_deadline()
+
+    def _beats_at(self) -> Iterable[float]:
+        if self._coordinator and self.phase in _BEATING and self.generation >= 0:
+            yield self._session_ends_at if self._heartbeat is not None else min(self._beat_at, self._session_ends_at)
+
+    def _keep_alive(self, now: float) -> None:
+        if self._coordinator and self.phase in _BEATING and self.generation >= 0:
+            self._beat(now)
+
+    def _note(self, sent: Send, reply: Any | None) -> None:
+        if sent is self._heartbeat:
+            self._heartbeat = None
+            self._session_ends_at = self.counters.last_heartbeat_at + self.settings.session_timeout_ms
 
     def _drop_out(self) -> None:
         self._forget(keep_member_id=False)

@@ -69,7 +69,7 @@ class _Again(Exception):
 
 
 class Committer:
-    """Speaks for the group `identity()` says, which may raise CommitFailed for a member that is out."""
+    """Speaks as `identity(for_commit)` says, which raises CommitFailed for a member that is out and wants to commit."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Committer:
         clock: Clock,
         backoff: Backoff,
         request_timeout_ms: int,
-        identity: Callable[[], Identity],
+        identity: Callable[[bool], Identity],
         on_moved_on: Callable[[ErrorCode, int], None],
     ) -> None:
         self._view, self._clock, self._backoff = view, clock, backoff
@@ -138,7 +138,7 @@ class Committer:
             await asyncio.sleep(delay_ms / 1000)
 
     async def _commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], limit_ms: float) -> None:
-        who = self._identity()
+        who = self._identity(True)
         link = await self._link(who.group_id)
         topics = {partition.topic for partition in offsets}
         version = version_for(link.newest(OFFSET_COMMIT), topics, self._id_of)
@@ -162,7 +162,7 @@ class Committer:
     async def _fetch_once(
         self, partitions: frozenset[TopicPartition], limit_ms: float
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        who = self._identity()
+        who = self._identity(False)
         link = await self._link(who.group_id)
         version = version_for(link.newest(OFFSET_FETCH), {partition.topic for partition in partitions}, self._id_of)
         reply = await self._ask(link, fetch_request(who, partitions, version, self._id_of), version, limit_ms, who)

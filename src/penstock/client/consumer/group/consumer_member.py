@@ -103,18 +103,26 @@ class ConsumerMember(Membership):
     def _work(self, now: float) -> None:
         if self._hook is None:
             self._reconcile(now)
-        self._beat(now)
+        self._keep_alive(now)
 
     def _deadlines(self) -> Iterable[float]:
-        if not self._coordinator:
-            if not self._finding and self._wanted:
-                yield self._retry_at
-        elif self._asked is None and not self._outside:
-            yield max(self._beat_at, self._retry_at)
+        if not self._coordinator and not self._finding:
+            yield self._retry_at
+        yield from self._beats_at()
         if self._target is not None and not self._learning and self._unnamed():
             yield self._learn_at
         if self.generation >= 0 and not self.expired:
             yield self._poll_deadline()
+
+    def _beats_at(self) -> Iterable[float]:
+        if self._coordinator and self._asked is None and not self._outside:
+            yield max(self._beat_at, self._retry_at)
+
+    def _note(self, sent: Send, reply: Any | None) -> None:
+        if sent is self._asked:
+            self._asked = None
+            if reply is not None and reply.error_code == NONE.code:
+                self.generation = reply.member_epoch  # commits in the last hook still need it
 
     def _drop_out(self) -> None:
         self.generation = -1
@@ -169,7 +177,7 @@ class ConsumerMember(Membership):
             self._say(f"lost {partitions_text(hook.partitions)}")
 
     def _took(self, now: float) -> None:
-        """The next heartbeat acknowledges what was taken; `_beat` sees the difference."""
+        """The next heartbeat acknowledges what was taken; `_keep_alive` sees the difference."""
 
     def _unnamed(self) -> frozenset[Uuid]:
         target = self._target or frozenset()
@@ -188,7 +196,7 @@ class ConsumerMember(Membership):
         """Not a member, and not free to become one yet: lost partitions come first, or the application sleeps."""
         return self.generation < 0 and (self.expired or bool(self._held))
 
-    def _beat(self, now: float) -> None:
+    def _keep_alive(self, now: float) -> None:
         if not self._coordinator or self._asked is not None or self._outside or now < self._retry_at:
             return
         joining = self.generation < 0

@@ -158,6 +158,8 @@ class Membership(ABC):
     def replied(self, sent: Send, reply: Any, now: float) -> list[Effect]:
         if sent is self._farewell:
             self._end()
+        elif self._leaving:
+            self._note(sent, reply)
         elif not self._over:
             self._take_reply(sent, reply, now)
         return self._flush(now)
@@ -166,6 +168,8 @@ class Membership(ABC):
         """No reply, and none will come."""
         if sent is self._farewell:
             self._end()
+        elif self._leaving:
+            self._note(sent, None)
         elif not self._over:
             self._take_silence(sent, error, now)
         return self._flush(now)
@@ -191,8 +195,9 @@ class Membership(ABC):
 
     def deadline(self) -> float | None:
         """When `tick` has something to do, if nothing happens before."""
-        times = [] if self._over else list(self._deadlines())
-        return min(times, default=None)
+        if self._over or not self._wanted or (self._leaving and self._hook is None):
+            return None
+        return min(self._beats_at() if self._leaving else self._deadlines(), default=None)
 
     # What the protocols add.
 
@@ -214,6 +219,10 @@ class Membership(ABC):
     def _take_silence(self, sent: Send, error: ClientError, now: float) -> None: ...
 
     @abstractmethod
+    def _note(self, sent: Send, reply: Any | None) -> None:
+        """While leaving, a reply (or None) only means that the next heartbeat may go out."""
+
+    @abstractmethod
     def _gave_up(self, hook: Revoke, now: float) -> None: ...
 
     @abstractmethod
@@ -224,7 +233,15 @@ class Membership(ABC):
         """Ask for what is missing, as a member that is neither leaving nor at its end."""
 
     @abstractmethod
+    def _keep_alive(self, now: float) -> None:
+        """Heartbeats, when they are due."""
+
+    @abstractmethod
     def _deadlines(self) -> Iterable[float]: ...
+
+    @abstractmethod
+    def _beats_at(self) -> Iterable[float]:
+        """When the next heartbeat is due; nothing while there can be none."""
 
     @abstractmethod
     def _drop_out(self) -> None:
@@ -265,6 +282,8 @@ class Membership(ABC):
         self._work(now)
 
     def _advance_leave(self, now: float) -> None:
+        if self._hook is not None and self.failure is None:
+            self._keep_alive(now)
         if self.ended or self._hook is not None or self._farewell is not None:
             return
         if self.owned:

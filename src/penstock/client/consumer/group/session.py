@@ -194,10 +194,10 @@ class GroupSession:
     def _limit_ms(self, timeout_ms: float | None) -> float:
         return self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
 
-    def _identity(self) -> Identity:
-        if not self._started:
-            return Identity(self._group_id)
+    def _identity(self, for_commit: bool) -> Identity:
         machine = self._machine
+        if not self._started or (machine.generation < 0 and not for_commit):
+            return Identity(self._group_id)
         if machine.generation < 0:
             why = POLL_EXPIRED if machine.expired else "this consumer is not a member of the group at the moment"
             words = f"{why}; what it held may belong to others, who will read it again"
@@ -413,7 +413,8 @@ class GroupSession:
     def _look_soon(self) -> None:
         """Looks at the topics again: those that a leader assigns, or that a pattern may match."""
         self._look_at = None
-        if self._started and not self._looking:
+        nothing = self._pattern is None and not (isinstance(self._machine, ClassicMember) and self._machine.watched)
+        if self._started and not self._looking and not nothing:
             self._looking = True
             self._spawn(self._look())
 
