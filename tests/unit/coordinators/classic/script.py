@@ -243,7 +243,7 @@ class Script:
             case JoinGroupResponse(error_code=0):
                 words = f"generation {reply.generation_id}"
                 if reply.leader == reply.member_id:
-                    words += " leads " + " ".join(self.name_of(member.member_id) for member in reply.members)
+                    words += " leads " + " ".join(sorted(self.name_of(member.member_id) for member in reply.members))
                 return words + (" skip" if reply.skip_assignment else "")
             case SyncGroupResponse(error_code=0):
                 return f"assigned {bytes(reply.assignment).decode()}".strip()
