@@ -227,7 +227,8 @@ class ColumnSink:
         return True
 
     def _fits(self, column: _Grown, more: int) -> bool:
-        return len(column.data) + more <= self._limit
+        # The first row may have passed the limit; a row that adds nothing still fits.
+        return not more or len(column.data) + more <= self._limit
 
     def _cut(self, rows: int, headers: int) -> None:
         del self._offsets[rows:], self._timestamps[rows:], self._header_offsets[rows + 1 :]

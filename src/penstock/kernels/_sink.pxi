@@ -217,7 +217,8 @@ cdef class ColumnSink:
             if offset < first_offset:
                 continue
             if row and (
-                key_end + max(parts.key_size, 0) > self.limit or value_end + max(parts.value_size, 0) > self.limit
+                (parts.key_size > 0 and parts.key_size > self.limit - key_end)
+                or (parts.value_size > 0 and parts.value_size > self.limit - value_end)
             ):
                 self.full = True
                 return 0
@@ -304,7 +305,7 @@ cdef class ColumnSink:
     cdef bint add_header_part(self, int which, const uint8_t *data, Py_ssize_t size) except -1:
         cdef Column *column = &self.columns[which]
         cdef Py_ssize_t used = (<int32_t *>column.offsets.at)[self.header_rows]
-        if self.rows and size > self.limit - used:
+        if self.rows and size > 0 and size > self.limit - used:
             return False
         if size > INT32_TOP - used:
             raise OverflowError("the headers of one record do not fit a column")

@@ -164,6 +164,14 @@ def test_no_column_passes_its_limit(client_twin: ModuleType, wide: Record) -> No
     assert rows_of(table_of(alone)) == [wide]
 
 
+def test_a_row_that_adds_nothing_fits_a_column_that_is_full(client_twin: ModuleType) -> None:
+    wide = Record(0, 0, b"12", b"12", (("12", b"12"),))
+    empty = Record(1, 0, b"", None, (("", b""), ("", None)))
+    sink = client_twin.ColumnSink(data_bytes_max=1)
+    assert sink.take(payload_of([wide, empty]), 2, 0, 0, None, 0, ALL) == 2
+    assert rows_of(table_of(sink)) == [wide, empty]
+
+
 @pytest.mark.parametrize("limit", [0, -1, 1 << 31])
 def test_a_limit_beyond_arrows_offsets_is_refused(client_twin: ModuleType, limit: int) -> None:
     with pytest.raises(ValueError, match="too few or too many"):
