@@ -41,10 +41,9 @@ from penstock.client.consumer.offsets import OffsetAndMetadata
 from penstock.client.errors import BadSetting, BrokerRefused, ClientError, CommitFailed, NotReachable, link_failure
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
-from penstock.model.errors import UNSUPPORTED_VERSION, ErrorCode
-from penstock.model.ids import TopicPartition, Uuid, uuid_text
+from penstock.model.errors import UNSUPPORTED_VERSION, ErrorCode, PenstockError
+from penstock.model.ids import TopicPartition, Uuid, usable_uuid, uuid_text
 from penstock.model.ports import Clock
-from penstock.protocol.wire import Unencodable
 from penstock.transport.dial import Link, LinkError
 
 log = logging.getLogger("penstock.client.group")
@@ -298,11 +297,8 @@ class GroupSession:
                 effect.timeout_ms,
                 lambda reply, error: self._answered(effect, reply, error),
             )
-        except LinkError as unsupported:
-            self._not_sent(effect, link_failure(unsupported))
-        except Unencodable as lacking:
-            words = f"the broker is too old for these settings: {lacking}"
-            self._not_sent(effect, BrokerRefused(words, error=UNSUPPORTED_VERSION))
+        except PenstockError as broken:
+            self._not_sent(effect, _told(broken))
 
     def _not_sent(self, effect: Send, error: ClientError) -> None:
         asyncio.get_running_loop().call_soon(self._unanswered, effect, error)
@@ -324,10 +320,8 @@ class GroupSession:
             link = await self._view.link(self._node)
             version = newest_for(link, effect.request)
             reply = await link.request(fitted(effect.request, version), version, effect.timeout_ms)
-        except LinkError as broken:
-            self._unanswered(effect, link_failure(broken))
-        except ClientError as broken:
-            self._unanswered(effect, broken)
+        except PenstockError as broken:
+            self._unanswered(effect, _told(broken))
         else:
             self._feed(self._machine.replied(effect, reply, self._now()))
 
@@ -348,9 +342,9 @@ class GroupSession:
         try:
             node = await self._view.coordinator(self._group_id)
             link = await self._view.dedicated_link(node)
-        except ClientError as broken:
+        except PenstockError as broken:
             self._view.forget_coordinator(self._group_id)
-            self._feed(self._machine.coordinator_missing(broken, self._now()))
+            self._feed(self._machine.coordinator_missing(_told(broken), self._now()))
             return
         self._link, self._node = link, node
         link.when_lost(lambda: self._link_lost(link))
@@ -375,8 +369,8 @@ class GroupSession:
         await self._create_missing(names & (self._topics or frozenset()))
         try:
             found = await self._view.topics(sorted(names))
-        except ClientError as broken:
-            self._feed(machine.topics_missing(broken, self._now()))
+        except PenstockError as broken:
+            self._feed(machine.topics_missing(_told(broken), self._now()))
             return
         self._view.follow(*found)
         self._set_look(names, found)
@@ -469,6 +463,15 @@ class GroupSession:
             await asyncio.wait(tasks, timeout=_HANG_UP_MS / 1000)
 
 
+def _told(broken: PenstockError) -> ClientError:
+    """What the machine is told of a request that could not be sent or was not answered."""
+    if isinstance(broken, ClientError):
+        return broken
+    if isinstance(broken, LinkError):
+        return link_failure(broken)
+    return BrokerRefused(f"the broker is too old for these settings: {broken}", error=UNSUPPORTED_VERSION)
+
+
 def _machine_for(settings: ConsumerSettings, backoff: Backoff) -> ClassicMember | ConsumerMember:
     assert settings.group_id is not None
     classic = settings.group_protocol == "classic"
@@ -489,7 +492,13 @@ def _machine_for(settings: ConsumerSettings, backoff: Backoff) -> ClassicMember 
     )
     if classic:
         return ClassicMember(member, backoff)
-    return ConsumerMember(member, backoff, uuid_text(uuid4().bytes))
+    return ConsumerMember(member, backoff, _new_member_id())
+
+
+def _new_member_id() -> str:
+    while not usable_uuid(candidate := uuid4().bytes):
+        pass
+    return uuid_text(candidate)
 
 
 def _picture(found: Mapping[str, TopicView]) -> dict[str, list[frozenset[str]]]:
