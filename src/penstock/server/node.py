@@ -43,6 +43,7 @@ from penstock.server.drivers.snapshot_driver import SnapshotDriver, SnapshotSett
 from penstock.server.drivers.snapshot_file import BOOTSTRAP_CHECKPOINT, read_checkpoint
 from penstock.server.drivers.upkeep_driver import UpkeepDriver
 from penstock.server.formatting import METADATA_DIRECTORY, format_directories, new_uuid
+from penstock.server.group_metrics import group_samples
 from penstock.server.http_admin import AdminServer
 from penstock.server.listener import Listeners
 from penstock.server.live_settings import LiveSettings
@@ -409,6 +410,7 @@ class Node:
         metrics.register("partitions", lambda: partition_samples(self._partitions))
         metrics.register("traffic", lambda: traffic_samples(self._produces, self._fetches))
         metrics.register("upkeep", lambda: upkeep_samples(self._flushes, self._upkeep, self._compaction))
+        metrics.register("groups", lambda: group_samples(self._groups))
         metrics.register("loop", lambda: loop_samples(self._watch))
         return metrics
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
@@ -73,7 +74,7 @@ class CoordinatorDriver:
         self._group_settings: GroupSettings | None = None
         self._group_values: dict[str, Mapping[str, ConfigValue]] = {}
         self._closed = False
-        self.records_written = 0
+        self.written: Counter[str] = Counter()
         settings.on_change(self._group_values.clear)
 
     def __iter__(self) -> Iterator[Home]:

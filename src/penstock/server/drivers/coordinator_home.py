@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -55,7 +56,8 @@ _REMOVALS_AT_ONCE: Final = 1_000
 class Surroundings(Protocol):
     """What a home needs of the driver it belongs to."""
 
-    records_written: int
+    written: Counter[str]
+    """Records written since the start, by the name of their key's class; tombstones do not count."""
 
     def moment(self) -> Moment: ...
     def monotonic_ms(self) -> float: ...
@@ -364,4 +366,4 @@ class Home:
         except StorageFailed as failure:
             self._around.storage_failed(failure)
             raise Refused(KAFKA_STORAGE_ERROR, str(failure)) from failure
-        self._around.records_written += len(records)
+        self._around.written.update(record.key.__class__.__name__ for record in records if record.value is not None)
