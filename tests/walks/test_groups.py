@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from random import Random
 from typing import Any
 
 import pytest
 
-from penstock.kernels import scan_batches
+from penstock.kernels import read_header, scan_batches
 from penstock.metadata.delta import Delta
 from penstock.metadata.entities import CONFIG_GROUP
 from penstock.model.errors import (
+    COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
@@ -22,6 +24,7 @@ from penstock.model.errors import (
     REBALANCE_IN_PROGRESS,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
@@ -44,7 +47,8 @@ from penstock.protocol.messages.update_features import UpdateFeaturesRequest
 from penstock.server.authorize import Asked, Recording
 from penstock.server.context import Operation, ResourceType
 from penstock.server.drivers.coordinator_records import decode_record
-from tests.walks.data_plane import Client, Machine, walk
+from penstock.server.ports import SystemClock
+from tests.walks.data_plane import Client, Machine, batch_of, walk
 from tests.walks.membership import (
     commit,
     committed,
@@ -426,6 +430,15 @@ def test_a_group_that_is_not_there_is_dead_or_not_found() -> None:
 # -- what lasts
 
 
+async def set_on_offsets(client: Client, name: str, value: str) -> None:
+    """A config of the offsets topic."""
+    made = IncrementalAlterConfigsRequest
+    change = made.AlterableConfig(name=name, config_operation=0, value=value)
+    wanted = made.AlterConfigsResource(resource_type=2, resource_name=OFFSETS_TOPIC, configs=[change])
+    (result,) = (await client.ask(made(resources=[wanted]))).responses
+    assert result.error_code == NONE.code
+
+
 async def live_through(machine: Machine, steps: Any) -> None:
     """One life of a node."""
     await machine.start()
@@ -471,10 +484,7 @@ def test_no_committed_offset_is_lost_when_the_power_fails(seed: int) -> None:
     async def before(client: Client) -> None:
         await client.create("t")
         await coordinator(client, "g")
-        made = IncrementalAlterConfigsRequest
-        change = made.AlterableConfig(name="flush.messages", config_operation=0, value="1")
-        wanted = made.AlterConfigsResource(resource_type=2, resource_name=OFFSETS_TOPIC, configs=[change])
-        await client.ask(made(resources=[wanted]))
+        await set_on_offsets(client, "flush.messages", "1")
         clients = [client, *[await machine.dial() for _ in range(3)]]
 
         async def committing(each: Client, group: str) -> None:
@@ -503,10 +513,7 @@ def test_what_is_not_committed_is_not_shown() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("t")
         await coordinator(client, "g")
-        made = IncrementalAlterConfigsRequest
-        change = made.AlterableConfig(name="flush.messages", config_operation=0, value="1")
-        wanted = made.AlterConfigsResource(resource_type=2, resource_name=OFFSETS_TOPIC, configs=[change])
-        await client.ask(made(resources=[wanted]))
+        await set_on_offsets(client, "flush.messages", "1")
         other = await machine.dial()
         machine.offload.hold()
         writing = asyncio.ensure_future(commit(client, "g", "t", 5))
@@ -532,10 +539,7 @@ def test_a_commit_that_is_not_replicated_in_time_is_told_so() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("t")
         await coordinator(client, "g")
-        made = IncrementalAlterConfigsRequest
-        change = made.AlterableConfig(name="flush.messages", config_operation=0, value="1")
-        wanted = made.AlterConfigsResource(resource_type=2, resource_name=OFFSETS_TOPIC, configs=[change])
-        await client.ask(made(resources=[wanted]))
+        await set_on_offsets(client, "flush.messages", "1")
         machine.offload.hold()
         assert await commit(client, "g", "t", 5) == COORDINATOR_NOT_AVAILABLE.code
         machine.offload.release()
@@ -598,6 +602,81 @@ def test_a_shard_that_breaks_is_loaded_again(caplog: pytest.LogCaptureFixture) -
 
     walk(steps)
     assert "loaded again" in caplog.text
+
+
+def test_a_write_that_does_not_fit_costs_the_shard_but_no_offset() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await coordinator(client, "g")
+        await set_on_offsets(client, "max.message.bytes", "200")
+        assert await commit(client, "g", "t", 5) == NONE.code
+        before = home(machine, "g").shard
+        (result,) = (await client.ask(big_commit(300), 9)).topics
+        assert result.partitions[0].error_code == UNKNOWN_SERVER_ERROR.code
+        assert await committed(client, "g") == {("t", 0): 5}
+        assert home(machine, "g").shard is not before
+
+    walk(steps)
+
+
+def big_commit(note_bytes: int) -> OffsetCommitRequest:
+    made = OffsetCommitRequest
+    done = made.OffsetCommitRequestPartition(partition_index=0, committed_offset=9, committed_metadata="x" * note_bytes)
+    return made(group_id="g", topics=[made.OffsetCommitRequestTopic(name="t", partitions=[done])])
+
+
+def test_a_group_cannot_write_while_replicas_are_missing() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await coordinator(client, "g")
+        joined = await join(client, "g")
+        await sync(client, "g", joined, **{joined.member_id: b"all"})
+        shard, index = home(machine, "g").shard, machine.node._groups.home_of("g")
+        state = machine.node._partitions.named(OFFSETS_TOPIC, index).state
+        in_sync, state.isr = state.isr, frozenset()
+        assert await commit(client, "g", "t", 5) == COORDINATOR_NOT_AVAILABLE.code
+        assert await deleted(client, "g") == [COORDINATOR_NOT_AVAILABLE.code]
+        assert (await heartbeat(client, "g", joined)).error_code == NONE.code
+        state.isr = in_sync
+        assert home(machine, "g").shard is shard, "nothing was lost"
+
+    walk(steps)
+
+
+def test_who_comes_while_groups_are_loaded_is_told_to_wait() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await coordinator(client, "g")
+        joined = await join(client, "g")
+        loading = home(machine, "g")
+        loading._loading, loading._hurried = itertools.repeat(None), True
+        wait = COORDINATOR_LOAD_IN_PROGRESS.code
+        assert await commit(client, "g", "t", 5) == wait
+        assert (await join(client, "g")).error_code == wait
+        assert (await client.ask(ListGroupsRequest())).error_code == wait
+        (shown,) = (await client.ask(DescribeGroupsRequest(groups=["g"]))).groups
+        assert shown.error_code == wait
+        assert (await heartbeat(client, "g", joined)).error_code == NONE.code, "taken on trust"
+
+    walk(steps)
+
+
+def test_a_log_that_cannot_be_replayed_has_no_coordinator(caplog: pytest.LogCaptureFixture) -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await coordinator(client, "g")
+        assert await commit(client, "g", "t", 5) == NONE.code
+        index = machine.node._groups.home_of("g")
+        hosted = machine.node._partitions.named(OFFSETS_TOPIC, index)
+        batch = bytearray(batch_of(b"\0\4rubbish", key=b"\0\1rubbish"))
+        hosted.append(batch, read_header(batch), -1, SystemClock().now_ms())
+        hand_over(machine, index, leader=2)
+        hand_over(machine, index, leader=1)
+        assert await commit(client, "g", "t", 6) == NOT_COORDINATOR.code
+        assert (await client.ask(ListGroupsRequest())).error_code == NONE.code
+
+    walk(steps)
+    assert "cannot be replayed" in caplog.text
 
 
 def test_records_are_those_of_the_offsets_topic() -> None:
