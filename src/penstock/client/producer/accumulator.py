@@ -40,7 +40,6 @@ class Accumulator:
         clock: Clock,
         nudge: Callable[[], None],
         chance: random.Random,
-        delivery: type[Delivery] = Delivery,
     ) -> None:
         self.lock = threading.Lock()
         self.room = threading.Condition(self.lock)
@@ -49,7 +48,7 @@ class Accumulator:
         self._now_ms = clock.now_ms
         self._nudge = nudge
         self._chance = chance
-        self._delivery = delivery
+        self._delivery: type[Delivery] = Delivery
         self.record_bytes_max = min(settings.max_request_size, settings.buffer_memory)
         largest = max(settings.max_request_size - HEADER_BYTES - REQUEST_OVERHEAD_BYTES, 1)
         self._limit = min(settings.batch_size, largest)
@@ -69,6 +68,10 @@ class Accumulator:
         self.blocked_threads = 0
         self.awaited: dict[str, list[int | None]] = {}
         self.refusals: dict[str, ClientError] = {}
+
+    def deliver_as(self, kind: type[Delivery]) -> None:
+        """What `append` answers from now on."""
+        self._delivery = kind
 
     # Records in.
 
@@ -223,6 +226,15 @@ class Accumulator:
             if failure is not None and topic in self.awaited:
                 self.refusals[topic] = failure
             self.room.notify_all()
+
+    def stopped_waiting(self, topic: str, partition: int | None) -> None:
+        """A thread got what it waited for, or gave up."""
+        self.blocked_threads -= 1
+        awaited = self.awaited[topic]
+        awaited.remove(partition)
+        if not awaited:
+            del self.awaited[topic]
+            self.refusals.pop(topic, None)
 
     def unpark(self, topic: str) -> None:
         """Records that waited for their topic go on; they wait for room behind those who do already."""

@@ -20,7 +20,7 @@ from penstock.client.settings import ProducerSettings
 from penstock.model.ports import Clock
 
 if TYPE_CHECKING:
-    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow
 
 INTERRUPTED_CLOSE_MS = 3_000
 """How long leaving `async with` flushes when the task is being cancelled: Ctrl-C must not take minutes."""

@@ -90,6 +90,8 @@ class Sender:
         with accumulator.lock:
             accumulator.mark_due(now_ms)
             self._expire(now_ms)
+            if accumulator.waiting or accumulator.blocked_threads:
+                accumulator.serve_waiting()
             ready, accumulator.ready = accumulator.ready, {}
             for lane in ready:
                 self._route(lane)
@@ -380,6 +382,12 @@ class Sender:
         finally:
             self._identifying = None
             self.nudge()
+
+    def learn_if_unknown(self, topic: str, partition: int | None) -> None:
+        """For a thread that waits, for its topic or only for room."""
+        held = self.accumulator.topics.get(topic)
+        if held is None or (partition is not None and not 0 <= partition < len(held.lanes)):
+            self.learn(topic)
 
     def learn(self, topic: str) -> None:
         """Asks for a topic that records wait for."""

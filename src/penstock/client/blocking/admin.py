@@ -1,0 +1,210 @@
+"""The blocking Admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.client.admin import admin as asynchronous
+from penstock.client.blocking.loop_thread import LoopThread, close_at_the_latest
+from penstock.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
+    from penstock.client.admin.configs import ConfigEntry, ConfigResource
+    from penstock.client.admin.group_offsets import CommittedOffset, PartitionLag
+    from penstock.client.admin.groups import GroupInfo, GroupListing
+    from penstock.client.admin.log_dirs import LogDirInfo
+    from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.producers import ProducerInfo
+    from penstock.client.admin.session import Results
+    from penstock.client.admin.topics import TopicInfo
+
+
+class Admin:
+    """Administration of a cluster, ours or Apache Kafka's. Use it with `with`, or close it.
+
+        with Admin(bootstrap_servers="localhost:9092") as admin:
+            admin.create_topic("orders", partitions=6)
+
+    Settings, results and errors are those of `penstock.Admin`. May be used from several threads.
+    """
+
+    def __init__(self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
+        self._inner = asynchronous.Admin(bootstrap_servers=bootstrap_servers, **settings)
+        self._thread = LoopThread("penstock-admin")
+        self._farewell = close_at_the_latest(self, self._thread, self._inner.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes all connections; closing twice is fine."""
+        if self._farewell.detach() is not None:
+            self._thread.call(self._inner.close())
+            self._thread.stop()
+
+    def topics(self, *, internal: bool = False) -> list[TopicInfo]:
+        """All topics by name, those of the platform itself only on request."""
+        return self._thread.call(self._inner.topics(internal=internal))
+
+    def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
+        return self._thread.call(self._inner.describe_topic(name, offsets=offsets, configs=configs))
+
+    def describe_topics(
+        self, names: Sequence[str], *, offsets: bool = True, configs: bool = True
+    ) -> Results[str, TopicInfo]:
+        """Topics with partitions, the ends of their logs and what was set on them; results in the order of names."""
+        return self._thread.call(self._inner.describe_topics(names, offsets=offsets, configs=configs))
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        replication: int | None = None,
+        configs: Mapping[str, str] | None = None,
+        *,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> str:
+        """Creates a topic and answers its id; what is None is the broker's default."""
+        return self._thread.call(
+            self._inner.create_topic(
+                name, partitions, replication, configs, assignment=assignment, validate_only=validate_only
+            )
+        )
+
+    def delete_topic(self, name: str) -> None:
+        self._thread.call(self._inner.delete_topic(name))
+
+    def delete_topics(self, names: Sequence[str]) -> Results[str, None]:
+        """Deletes topics with all their records."""
+        return self._thread.call(self._inner.delete_topics(names))
+
+    def grow_topic(self, name: str, to: int) -> None:
+        """Raises the number of partitions to `to`. Keys may then map to other partitions than before."""
+        self._thread.call(self._inner.grow_topic(name, to))
+
+    def configure_topic(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Sets configs of a topic; None takes one back to its default."""
+        self._thread.call(self._inner.configure_topic(name, changes))
+
+    def trim_topic(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
+        """Deletes the records before an offset of each partition (-1: all); answers the new log starts."""
+        return self._thread.call(self._inner.trim_topic(name, before))
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> Results[TopicPartition, int]:
+        """Deletes the records before an offset (-1: all); answers the new log starts."""
+        return self._thread.call(self._inner.delete_records(before))
+
+    def offsets(
+        self, wanted: Mapping[TopicPartition, str | int], *, read_committed: bool = False
+    ) -> Results[TopicPartition, OffsetInfo]:
+        """The offset of "earliest", "latest", "max_timestamp", or of the first record at or after a time in ms."""
+        return self._thread.call(self._inner.offsets(wanted, read_committed=read_committed))
+
+    def describe_producers(self, partitions: Iterable[TopicPartition]) -> Results[TopicPartition, list[ProducerInfo]]:
+        """The producers that are active in partitions."""
+        return self._thread.call(self._inner.describe_producers(partitions))
+
+    def describe_configs(
+        self, resources: Iterable[ConfigResource], *, documentation: bool = False
+    ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
+        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name."""
+        return self._thread.call(self._inner.describe_configs(resources, documentation=documentation))
+
+    def alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Mapping[str, str | None]],
+        *,
+        append: bool = False,
+        subtract: bool = False,
+        validate_only: bool = False,
+    ) -> Results[ConfigResource, None]:
+        """Sets values; None takes one away; `append` and `subtract` treat values as lists."""
+        return self._thread.call(
+            self._inner.alter_configs(changes, append=append, subtract=subtract, validate_only=validate_only)
+        )
+
+    def describe_cluster(self, *, fenced: bool = True) -> ClusterInfo:
+        """Brokers, dead ones too if `fenced`, and the controller with its epoch."""
+        return self._thread.call(self._inner.describe_cluster(fenced=fenced))
+
+    def describe_quorum(self) -> QuorumInfo:
+        """The metadata quorum: leader, epoch, voters and observers with their lag."""
+        return self._thread.call(self._inner.describe_quorum())
+
+    def features(self, node_id: int | None = None) -> list[FeatureInfo]:
+        return self._thread.call(self._inner.features(node_id))
+
+    def update_features(
+        self, levels: Mapping[str, int], *, downgrade: str | None = None, validate_only: bool = False
+    ) -> None:
+        """Settles on other feature levels; a lower one needs `downgrade="safe"` or `"unsafe"`."""
+        self._thread.call(self._inner.update_features(levels, downgrade=downgrade, validate_only=validate_only))
+
+    def api_versions(self, node_id: int) -> dict[str, tuple[int, int]]:
+        """The APIs that a broker serves, with their lowest and highest versions."""
+        return self._thread.call(self._inner.api_versions(node_id))
+
+    def describe_log_dirs(
+        self, node_ids: Iterable[int] | None = None, *, topics: Iterable[str] | None = None
+    ) -> Results[int, list[LogDirInfo]]:
+        """The log directories of brokers (of all, for None) with sizes and replicas."""
+        return self._thread.call(self._inner.describe_log_dirs(node_ids, topics=topics))
+
+    def move_replicas(self, node_id: int, to: Mapping[TopicPartition, str]) -> Results[TopicPartition, None]:
+        """Begins to move replicas of a broker to other log directories of its own."""
+        return self._thread.call(self._inner.move_replicas(node_id, to))
+
+    def groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
+        """All groups by id, or those in the given states and of the given types."""
+        return self._thread.call(self._inner.groups(states=states, types=types))
+
+    def describe_group(self, group_id: str) -> GroupInfo:
+        return self._thread.call(self._inner.describe_group(group_id))
+
+    def describe_groups(self, group_ids: Iterable[str]) -> Results[str, GroupInfo]:
+        """Classic and consumer groups alike: state, members, assignment."""
+        return self._thread.call(self._inner.describe_groups(group_ids))
+
+    def delete_group(self, group_id: str) -> None:
+        self._thread.call(self._inner.delete_group(group_id))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Results[str, None]:
+        """Deletes groups that have no members, with their positions."""
+        return self._thread.call(self._inner.delete_groups(group_ids))
+
+    def remove_members(
+        self, group_id: str, members: Iterable[str] = (), *, instances: Iterable[str] = (), reason: str | None = None
+    ) -> Results[str, None]:
+        """Removes members by member id, static ones by instance id."""
+        return self._thread.call(self._inner.remove_members(group_id, members, instances=instances, reason=reason))
+
+    def group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed; partitions without a commit are left out."""
+        return self._thread.call(self._inner.group_offsets(group_id, partitions, require_stable=require_stable))
+
+    def group_lag(self, group_id: str) -> list[PartitionLag]:
+        """How far a group is behind, per partition."""
+        return self._thread.call(self._inner.group_lag(group_id))
+
+    def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
+    ) -> Results[TopicPartition, None]:
+        """Moves the positions of a group that has no members."""
+        return self._thread.call(self._inner.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> Results[TopicPartition, None]:
+        """Forgets positions of topics that no member reads."""
+        return self._thread.call(self._inner.delete_group_offsets(group_id, partitions))

@@ -1,0 +1,176 @@
+"""The blocking producer. Its `send` may be called from many threads at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.client.blocking.deliveries import BlockingBulkDelivery, BlockingDelivery, delivery_class
+from penstock.client.blocking.loop_thread import LoopThread, close_at_the_latest
+from penstock.client.errors import BufferFull, TimedOutWaiting
+from penstock.client.producer import producer as asynchronous
+from penstock.client.producer.delivery import BulkDelivery, OnDelivery
+from penstock.client.producer.parked import Headers, Payload
+from penstock.client.settings import ProducerSettings
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FAREWELL_MS = 4_000
+
+
+class _Inner(asynchronous.Producer):
+    """The asyncio producer as this one drives it: records come from other threads."""
+
+    def prepare(self) -> type[BlockingDelivery]:
+        kind = delivery_class(self._accumulator.lock)
+        self._threads = True
+        self._delivery = kind
+        self._accumulator.deliver_as(kind)
+        return kind
+
+    async def open(self) -> None:
+        self._start()
+
+    async def bulk(self, topic: str, values: Any, named: dict[str, Any]) -> BulkDelivery:
+        return self.send_batch(topic, values, **named)
+
+    async def arrow(self, topic: str, table: Any, partition: int | None) -> BulkDelivery:
+        return self.send_arrow(topic, table, partition=partition)
+
+
+class Producer:
+    """Sends records. Use it with `with`, or call `close()`, which sends what is left.
+
+        with Producer(bootstrap_servers="localhost:9092") as producer:
+            producer.send("orders", b"value", key=b"k").result()
+
+    The settings are those of `penstock.Producer`.
+    """
+
+    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
+        self._inner = _Inner(bootstrap_servers, **settings)
+        self._inner.prepare()
+        self._accumulator = self._inner._accumulator
+        self._lock = self._accumulator.lock
+        self._thread = LoopThread("penstock-producer")
+        inner = self._inner
+        self._farewell = close_at_the_latest(self, self._thread, lambda: inner.close(FAREWELL_MS))
+        self._thread.call(inner.open())
+
+    @property
+    def settings(self) -> ProducerSettings:
+        return self._inner.settings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        interrupted = kind is not None and not issubclass(kind, Exception)
+        self.close(asynchronous.INTERRUPTED_CLOSE_MS if interrupted else None)
+
+    def send(
+        self,
+        topic: str,
+        value: Payload | None = None,
+        *,
+        key: Payload | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> BlockingDelivery:
+        """Puts a record into its batch; `result()` of what it answers waits for the `Report`.
+
+        Waits for nothing but room in the buffer and a topic's first metadata, up to `max_block_ms`. `on_delivery` is
+        called in a background thread with (report, None) or (None, error).
+        """
+        with self._lock:
+            delivery: BlockingDelivery | None = self._inner._append(
+                topic, value, key, partition, timestamp, headers, on_delivery
+            )
+        if delivery is None:
+            return self._wait_and_append(topic, value, key, partition, timestamp, headers, on_delivery)
+        return delivery
+
+    def _wait_and_append(
+        self, topic: str, value: Any, key: Any, partition: int | None, timestamp: int | None, headers: Any, call: Any
+    ) -> BlockingDelivery:
+        accumulator, sender, loop = self._accumulator, self._inner._sender, self._thread.loop
+        if self._thread.inside:
+            raise BufferFull("there is no room, and a callback cannot wait for it", retriable=True)
+        limit_ms = self.settings.max_block_ms
+        deadline = time.monotonic() + limit_ms / 1000
+        with accumulator.room:
+            accumulator.blocked_threads += 1
+            accumulator.awaited.setdefault(topic, []).append(partition)
+            try:
+                while True:
+                    found: BlockingDelivery | None = self._inner._append(
+                        topic, value, key, partition, timestamp, headers, call
+                    )
+                    if found is not None:
+                        return found
+                    refused = accumulator.refusals.get(topic)
+                    if refused is not None:
+                        raise refused
+                    loop.call_soon_threadsafe(sender.learn_if_unknown, topic, partition)
+                    left_s = deadline - time.monotonic()
+                    if left_s <= 0 or not accumulator.room.wait(left_s):
+                        raise TimedOutWaiting(
+                            f"no room or no metadata within {limit_ms} ms (max_block_ms)",
+                            where=f"topic {topic!r}",
+                            retriable=True,
+                        )
+            finally:
+                accumulator.stopped_waiting(topic, partition)
+
+    def send_batch(
+        self,
+        topic: str,
+        values: Sequence[Payload | None],
+        *,
+        keys: Sequence[Payload | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        timestamps: Sequence[int] | None = None,
+        partition: int | None = None,
+    ) -> BlockingBulkDelivery:
+        """Sends a record for each value; the lists must stay as they are until `result()` has returned."""
+        named = {"keys": keys, "headers": headers, "timestamps": timestamps, "partition": partition}
+        return BlockingBulkDelivery(self._thread.call(self._inner.bulk(topic, values, named)), self._lock)
+
+    def send_arrow(
+        self,
+        topic: str,
+        table: pyarrow.RecordBatch | pyarrow.Table,
+        *,
+        partition: int | None = None,
+    ) -> BlockingBulkDelivery:
+        """Sends a record for each row of an Arrow table; see `penstock.Producer.send_arrow`."""
+        return BlockingBulkDelivery(self._thread.call(self._inner.arrow(topic, table, partition)), self._lock)
+
+    def flush(self, timeout_ms: float | None = None) -> None:
+        """Returns when everything that was sent before is delivered or has failed; TimedOutWaiting."""
+        self._thread.call(self._inner.flush(timeout_ms))
+
+    def close(self, timeout_ms: float | None = None) -> None:
+        """Sends what is left, for up to `timeout_ms`, and ends. What is not delivered by then fails with `Closed`."""
+        if not self._farewell.alive:
+            return
+        self._thread.call(self._inner.close(timeout_ms))
+        self._farewell.detach()
+        with self._accumulator.room:
+            self._accumulator.room.notify_all()
+        self._thread.stop()
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic, which is created if brokers do that; UnknownTopic after `max_block_ms`."""
+        return self._thread.call(self._inner.partitions_for(topic))
+
+    def metrics(self) -> dict[str, int]:
+        """Totals and the present state of the buffer."""
+        return self._inner.metrics()
