@@ -43,6 +43,8 @@ DEFAULT_PORT = 9092
 DIAL_TIMEOUT_MS = 10_000
 """A host that swallows packets must not hold up the others for a whole request's time."""
 
+FIND_COORDINATOR = 10
+SEVERAL_KEYS_SINCE = 4
 GROUP = 0
 _FOR_GOOD = (INVALID_TOPIC_EXCEPTION.code, TOPIC_AUTHORIZATION_FAILED.code)
 
@@ -123,12 +125,16 @@ class ClusterView:
 
     async def ask_any(self, message: object) -> Any:
         """The reply of whichever broker answers first: those linked already, then all that are known."""
+        return await self._ask_any(lambda _: message)
+
+    async def _ask_any(self, make: Callable[[Link], object]) -> Any:
+        """The same for a message that hangs on what the broker understands."""
         standing = [address for address, link in self._links.items() if link.up]
         addresses = [*standing, *self._bootstrap, *self._topology.addresses.values()]
         failure: LinkError | None = None
         for address in dict.fromkeys(addresses):
             try:
-                return await self._ask(address, message)
+                return await self._ask(address, make)
             except LinkError as broken:
                 failure = failure or broken
         assert failure is not None, "there is at least one bootstrap address"
@@ -136,7 +142,7 @@ class ClusterView:
 
     async def ask(self, node_id: int, message: object) -> Any:
         """The reply of one broker, known from metadata."""
-        return await self._ask(await self._address(node_id), message)
+        return await self._ask(await self._address(node_id), lambda _: message)
 
     async def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
         """Metadata of the named topics, of all for None; never creates one."""
@@ -349,9 +355,14 @@ class ClusterView:
         known = self._coordinators.get(group_id)
         if known is not None:
             return known
-        request = FindCoordinatorRequest(key=group_id, key_type=GROUP, coordinator_keys=[group_id])
+
+        def request(link: Link) -> FindCoordinatorRequest:
+            if link.newest(FIND_COORDINATOR) >= SEVERAL_KEYS_SINCE:
+                return FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[group_id])
+            return FindCoordinatorRequest(key_type=GROUP, key=group_id)
+
         try:
-            reply = await self.ask_any(request)
+            reply = await self._ask_any(request)
         except LinkError as broken:
             raise link_failure(broken) from broken
         found = reply.coordinators[0] if reply.coordinators else reply
@@ -374,8 +385,9 @@ class ClusterView:
             raise PenstockError(f"broker {node_id} is not in the cluster's metadata")
         return address
 
-    async def _ask(self, address: tuple[str, int], message: object) -> Any:
+    async def _ask(self, address: tuple[str, int], make: Callable[[Link], object]) -> Any:
         link = await self._shared(address)
+        message = make(link)
         return await link.request(message, _version(link, message), self._timeout_ms)
 
     async def _shared(self, address: tuple[str, int]) -> Link:

@@ -187,7 +187,8 @@ class Consumer:
     ) -> None:
         if offsets is None and ahead:
             # The consumer underneath believes that all of these were given.
-            given: dict[tuple[str, int], OffsetAndMetadata | int] = {**ahead}
+            given: dict[tuple[str, int], OffsetAndMetadata | int] = {}
+            given.update(ahead.items())
             for partition in self._inner.assignment():
                 if partition not in given:
                     given[partition] = await self._inner.position(partition)
