@@ -62,6 +62,7 @@ class ClassicMember:
         self._next = 0
         self._heartbeat_at = self._commit_at = self._alive_at = 0
         self._leaving = False
+        self._returned = True
 
     def owned(self) -> frozenset[TopicPartition]:
         return self._owned
@@ -215,8 +216,10 @@ class ClassicMember:
         self.in_group = True
         self._alive_at = self._heartbeat_at = now
         self._commit_at = now + COMMIT_MS
-        if revoked and self._cooperative:
-            # What we gave up can go to somebody else now.
+        # What we gave up can go to somebody else now. A static member that comes back to its place does not know
+        # whether it was about to give something up; if nobody joined again, that would be nobody's for ever.
+        returned, self._returned = self._returned and self._instance is not None, False
+        if self._cooperative and (revoked or returned):
             self._join(now)
 
     # In the group

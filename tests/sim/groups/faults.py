@@ -26,7 +26,7 @@ class Faults:
             lost=rng.choice((0.0, 0.0, 0.01, 0.05, 0.15)),
             doubled=rng.choice((0.0, 0.0, 0.02, 0.1)),
             delay_max_ms=rng.choice((1, 20, 200, 1_500)),
-            commit_delay_max_ms=rng.choice((0, 5, 200)),
+            commit_delay_max_ms=rng.choice((0, 20, 500)),
             crash_every_ms=rng.choice((0, 15_000, 40_000)),
             pause_every_ms=rng.choice((0, 20_000, 50_000)),
             leave_every_ms=rng.choice((0, 20_000, 50_000)),

@@ -30,16 +30,21 @@ def populated(seed: int) -> World:
 
 def simulate(seed: int) -> None:
     world = populated(seed)
+    faults = world.faults
     try:
         world.trouble(FAULTS_MS)
         world.run(FAULTS_MS)
         world.faults = Faults.none()
+        if len(world.members) > 1 and world.rng.random() < 0.5:
+            world.kill(world.rng.choice(world.members))
+            if world.rng.random() < 0.5:
+                world.fail_over()
         world.run(FAULTS_MS + CALM_MS)
         world.check_settled()
     except Exception as broken:
         last = "\n".join(world.story[-30:])
         rerun = f"PENSTOCK_SEED={seed} python -m pytest tests/sim/groups/test_classic_members.py"
-        pytest.fail(f"seed {seed}: {type(broken).__name__}: {broken}\nrerun: {rerun}\n{world.faults}\n{last}")
+        pytest.fail(f"seed {seed}: {type(broken).__name__}: {broken}\nrerun: {rerun}\n{faults}\n{last}")
 
 
 @pytest.mark.timeout(3_600)

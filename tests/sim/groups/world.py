@@ -21,6 +21,7 @@ from penstock.protocol.disk.classic_group_records import GroupMetadataKey, Offse
 from penstock.protocol.disk.metadata_topics import PartitionRecord, TopicRecord
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from penstock.protocol.messages.sync_group import SyncGroupRequest
 from tests.sim.groups.faults import Faults
 from tests.sim.groups.member import Member
 from tests.unit.coordinators.durable import durable, round_trip
@@ -63,6 +64,7 @@ class World:
         self._committed = 0
         self._commit_at = 0
         self._incarnation = 0
+        self._fails_at_write = False
         self._wall_skew = self._tick_skew = 0
         self._coordinator_wake: int | None = None
         self.shard: GroupShard | None = None
@@ -132,6 +134,14 @@ class World:
         when = self._wakes[member.name]
         self.after(when - self.time, lambda: self._wake_planned(member, when))
 
+    def kill(self, member: Member) -> None:
+        """It crashes and never comes back."""
+        self.note(f"{member.name} is gone for good")
+        self._lives[member.name] += 1
+        member.crash()
+        self._wakes[member.name] = -1
+        self.members.remove(member)
+
     def pause(self, member: Member) -> None:
         """Nothing reaches it and it does nothing for a while; then it goes on as if no time had passed."""
         self.note(f"{member.name} is paused")
@@ -156,7 +166,7 @@ class World:
         plan(self.faults.crash_every_ms, lambda: self.crash(anybody()))
         plan(self.faults.pause_every_ms, lambda: self.pause(anybody()))
         plan(self.faults.leave_every_ms, lambda: anybody().leave())
-        plan(self.faults.failover_every_ms, self.fail_over)
+        plan(self.faults.failover_every_ms, self._fail_soon)
 
     def check_settled(self) -> None:
         """Faults are over for a while: everybody is in, and every partition is owned by exactly one member."""
@@ -183,9 +193,12 @@ class World:
         if self.rng.random() >= self.faults.lost:
             self.after(self._delay(), lambda: self._deliver(post, version))
         if self.rng.random() < self.faults.doubled:
-            # Nobody waits for the answer to a double.
+            # Nobody waits for the answer to a double, and it may come when the world has moved on.
             ghost = Post(member, -1, request)
-            self.after(self._delay() + self.rng.randrange(1_000), lambda: self._deliver(ghost, version))
+            self.after(
+                self._delay() + self.rng.randrange(self.rng.choice((1_000, 20_000))),
+                lambda: self._deliver(ghost, version),
+            )
 
     def _delay(self) -> int:
         return self.rng.randrange(self.faults.delay_max_ms) if self.faults.delay_max_ms > 1 else 0
@@ -202,6 +215,7 @@ class World:
         decision = self.shard.decide(post.request, caller, self.moment())
         if decision.reply is not None:
             decision.answers.append(Answer(post, decision.reply))
+        self._check_generation(post.request, decision)
         if isinstance(post.request, OffsetCommitRequest):
             self._note_commits(decision)
         self._carry_out(decision)
@@ -242,6 +256,9 @@ class World:
         self._commit_at = max(self._commit_at, self.time + delay)
         if decision.records or decision.answers:
             self.after(self._commit_at - self.time, lambda: self._commit(end, incarnation, decision.answers))
+        if self._fails_at_write and decision.records:
+            self._fails_at_write = False
+            self.after(self.rng.randint(0, delay), self.fail_over)
         self._plan_coordinator()
 
     def _commit(self, end: int, incarnation: int, answers: list[Answer]) -> None:
@@ -267,6 +284,13 @@ class World:
         for decision in self.shard.expire(self.moment()):
             self._carry_out(decision)
         self._plan_coordinator()
+
+    def _fail_soon(self) -> None:
+        """At once, or between the next write and its commit, where it hurts most."""
+        if self.rng.random() < 0.5:
+            self.fail_over()
+        else:
+            self._fails_at_write = True
 
     def fail_over(self) -> None:
         """The coordinator goes down. What was not committed may be lost, from some point on."""
@@ -317,6 +341,19 @@ class World:
             for group_id, state in live.groups.items():
                 assert state is None or state == replayed.groups[group_id], "the log says what the coordinator holds"
 
+    def _check_generation(self, request: Any, decision: Decision) -> None:
+        """Only members of the generation that holds may commit, and only its leader may assign."""
+        if isinstance(request, OffsetCommitRequest) and decision.records:
+            last = self._last_group_record()
+            assert last is not None
+            assert last.value is not None
+            assert request.generation_id_or_member_epoch == last.value.generation, "a former member commits"
+        elif isinstance(request, SyncGroupRequest) and decision.records:
+            assert request.generation_id == decision.records[-1].value.generation, "a former leader assigns"
+
+    def _last_group_record(self) -> StateRecord | None:
+        return next((record for record in reversed(self.log) if isinstance(record.key, GroupMetadataKey)), None)
+
     def _note_commits(self, decision: Decision) -> None:
         for position, record in enumerate(decision.records, start=len(self.log)):
             key = (record.key.topic, record.key.partition)
@@ -328,7 +365,7 @@ class World:
         if isinstance(record.key, OffsetCommitKey):
             assert record.value is not None, "nothing expires within minutes"
         elif isinstance(record.key, GroupMetadataKey) and record.value is not None:
-            last = next((r for r in reversed(self.log) if isinstance(r.key, GroupMetadataKey)), None)
+            last = self._last_group_record()
             if last is not None and last.value is not None:
                 assert record.value.generation >= last.value.generation, "generations rise"
 

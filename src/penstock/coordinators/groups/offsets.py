@@ -34,7 +34,7 @@ NO_OFFSET: Final = -1
 
 
 def decide_commit(table: GroupTable, request: OffsetCommitRequest, caller: Caller, now: Moment) -> Decision:
-    """Stores what a member, or anybody while the group is empty, has read. Topics are named; ids may come along."""
+    """Stores what a member, or anybody while the group is empty, has read. Topics are named, with or without their ids."""
     group = table.groups.get(request.group_id)
     error = _check_commit(group, request, caller.api_version)
     if error is not NONE:
@@ -76,8 +76,10 @@ def _commit(
     if java_length(metadata) > table.settings.offset_metadata_max:
         return OFFSET_METADATA_TOO_LARGE
     if request.retention_time_ms == -1:
+        # Who names the topic means the one that has the name now.
+        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else table.image.ids.get(topic.name, ZERO_UUID)
         committed = CommittedOffset(
-            partition.committed_offset, partition.committed_leader_epoch, metadata, now.wall, topic_id=topic.topic_id
+            partition.committed_offset, partition.committed_leader_epoch, metadata, now.wall, topic_id=topic_id
         )
     else:
         # The version that can hold an expiry has no room for the leader epoch or the topic's id.
