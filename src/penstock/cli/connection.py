@@ -35,14 +35,18 @@ class Connection:
         given = {names.get(_plain(name), _plain(name)): value for name, value in self.given.items()}
         return {"bootstrap_servers": self.bootstrap, "client_id": _client_id(), **remembered, **given}
 
-    def admin(self) -> Admin:
+    def admin(self, timeout_ms: int | None = None) -> Admin:
+        """`timeout_ms` is for those who had rather hear that a broker is silent than wait for it."""
         from penstock.client.admin.admin import Admin
 
-        if not self.given and not self.remembered:
+        if not self.given and not self.remembered and timeout_ms is None:
             return Admin(bootstrap_servers=self.bootstrap, client_id=_client_id())
         from penstock.client.settings import AdminSettings
 
-        return Admin(**self.keywords(AdminSettings))
+        keywords = self.keywords(AdminSettings)
+        if timeout_ms is not None:
+            keywords.setdefault("default_api_timeout_ms", timeout_ms)
+        return Admin(**keywords)
 
 
 def connect(bootstrap: str | None, profile: str | None, given: Mapping[str, str], verbose: int) -> Connection:
@@ -63,11 +67,11 @@ def connect(bootstrap: str | None, profile: str | None, given: Mapping[str, str]
     return Connection(address, given, remembered.settings)
 
 
-def administer(connection: Connection, work: Callable[[Admin], Awaitable[T]]) -> T:
+def administer(connection: Connection, work: Callable[[Admin], Awaitable[T]], timeout_ms: int | None = None) -> T:
     """Runs work that needs an Admin, from start to end."""
 
     async def main() -> T:
-        async with connection.admin() as admin:
+        async with connection.admin(timeout_ms) as admin:
             return await work(admin)
 
     return asyncio.run(main())

@@ -10,12 +10,20 @@ from typing import NoReturn
 import click
 
 import penstock
-from penstock.cli.failures import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, explain
+from penstock.cli.failures import FAILED, INTERRUPTED, OK, TRACEBACK_VARIABLE, explain
 
 COMMANDS = {
     "dev": ("penstock.cli.dev:dev", "Run a node on this machine, with nothing to set up."),
     "server": ("penstock.cli.server:server", "Run, format and check a node from a configuration file."),
     "topic": ("penstock.cli.topic:topic", "List, create, describe, change and delete topics."),
+    "produce": ("penstock.cli.produce:produce", "Send records, from standard input or the command line."),
+    "consume": ("penstock.cli.consume:consume", "Print records from anywhere in topics."),
+    "tail": ("penstock.cli.consume:tail", "Print the last records of topics and those to come."),
+    "group": ("penstock.cli.group:group", "See consumer groups and their lag, move or forget their positions."),
+    "cluster": ("penstock.cli.cluster:cluster", "See brokers, controller and health; change brokers' defaults."),
+    "doctor": ("penstock.cli.doctor:doctor", "Say in words what is wrong, and what to try."),
+    "profile": ("penstock.cli.profile:profile", "Keep addresses and settings of clusters under names."),
+    "completion": ("penstock.cli.completion:completion", "Print the completion script of a shell."),
 }
 
 
@@ -55,6 +63,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.ClickException as wrong:
         wrong.show()
         sys.exit(wrong.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output, such as `head`, has had enough; nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(OK)
     except Exception as failure:
         if os.environ.get(TRACEBACK_VARIABLE) == "1":
             raise

@@ -22,10 +22,10 @@ def show(data: Any, style: str, text: str) -> None:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Left-aligned columns, numbers to the right."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    """Left-aligned columns, numbers to the right; None is a dash."""
+    cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
-    numeric = [bool(rows) and all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(headings))]
+    numeric = [_numeric([row[i] for row in rows]) for i in range(len(headings))]
 
     def line(row: Sequence[str]) -> str:
         return "  ".join(
@@ -34,6 +34,11 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         ).rstrip()
 
     return "\n".join([line(headings), *(line(row) for row in cells)])
+
+
+def _numeric(column: Sequence[Any]) -> bool:
+    present = [cell for cell in column if cell is not None]
+    return bool(present) and all(isinstance(cell, (int, float)) for cell in present)
 
 
 def yaml_lines(data: Any, indent: int = 0) -> list[str]:

@@ -1,0 +1,218 @@
+"""`penstock consume` and `penstock tail`: records from topics to standard output."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import connection_options, examples
+
+if TYPE_CHECKING:
+    from penstock.cli.connection import Connection
+    from penstock.cli.consuming import Job
+    from penstock.cli.options import Command
+    from penstock.cli.records.writing import Piece
+
+TAIL_RECORDS = 10
+
+_SHARED = [
+    click.argument("topics", nargs=-1, required=True, metavar="TOPIC..."),
+    click.option("-r", "--regex", is_flag=True, help="TOPIC is a regular expression for whole names."),
+    click.option(
+        "-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0), help="Only this one; repeatable."
+    ),
+    click.option(
+        "-f",
+        "--format",
+        "layout",
+        default="json",
+        show_default=True,
+        metavar="FORMAT",
+        help=r"json lines, text (values), yaml, or a %-format such as '%t-%p@%o %k=%v\n'.",
+    ),
+    click.option("--pretty", is_flag=True, help="With -f json: indented, over several lines."),
+    click.option("--meta-only", is_flag=True, help="With -f json: sizes in place of key, value and headers."),
+    click.option("--read-committed", is_flag=True, help="Leave out records of open and aborted transactions."),
+    click.option("--rack", metavar="RACK", help="Read from a replica in this rack where there is one."),
+]
+
+
+def _shared_options(command: Command) -> Command:
+    decorated: Any = connection_options(command)
+    for option in reversed(_SHARED):
+        decorated = option(decorated)
+    result: Command = decorated
+    return result
+
+
+@click.command(
+    epilog=examples(
+        "penstock consume clicks -n 3",
+        r"penstock consume clicks -o -5:end -f '%p@%o %k=%v\n'",
+        "penstock consume clicks -o @-1h -e -f text",
+        "penstock consume clicks -g billing -n 2",
+    )
+)
+@click.option(
+    "-o",
+    "--offset",
+    default="start",
+    show_default=True,
+    metavar="WHERE",
+    help="start, end, N, +N, -N, A:B, :end, @TIME or @TIME:TIME; in a group start or end, where nothing is committed.",
+)
+@click.option("-n", "--num", type=click.IntRange(min=1), help="End after so many records.")
+@click.option("-e", "--exit-at-end", is_flag=True, help="End where the topics end now, in place of waiting for more.")
+@click.option("-g", "--group", metavar="GROUP", help="Read as a member of this group, and commit.")
+@click.option("--protocol", type=click.Choice(["classic", "consumer"]), default="classic", help="With -g: who assigns.")
+@click.option(
+    "--balancer",
+    metavar="NAME",
+    help="With -g: range, roundrobin, sticky or cooperative-sticky; uniform or range with --protocol consumer.",
+)
+@_shared_options
+def consume(
+    topics: tuple[str, ...],
+    offset: str,
+    num: int | None,
+    exit_at_end: bool,
+    group: str | None,
+    protocol: str,
+    balancer: str | None,
+    **rest: Any,
+) -> None:
+    r"""Print records of topics, from anywhere to anywhere, and then those to come.
+
+    \b
+    Where to read (-o):
+      start, end      everything; only what comes from now on
+      42    +10  -10  from offset 42; ten after the start; the last ten
+      5:9   :end      offsets 5 to 8; until what is the end now
+      @T    @T1:T2    from a time, between two: 13 digits are ms, 10 are seconds,
+                      2022-02-14, 2022-02-14T12:00:00Z, -48h (before now), 1h (after T1)
+    \b
+    What to print (-f '%k %v\n'):
+      %t topic  %p partition  %o offset  %e leader epoch  %d timestamp  %i count
+      %k key    %v value      %K %V %T their lengths      %H number of headers
+      %h{%k=%v }  each header        %%  %{  %}  \n  \t  \r  \\  \x00
+      numbers: {ascii} {hex64…hex4} {big64…big8} {little64…little8} {byte} {bool}
+      text: {hex} {base64} {base64raw} {unpack[>Iq]}   times: {strftime[%F]} {go##2006-01-02##}
+
+    JSON lines keep everything: what is not UTF-8 stands in base64 under key_base64 and value_base64, and
+    `penstock produce -f json` takes them back. Ctrl-C ends it with exit code 130.
+    """
+    from penstock.cli.records.offsets import BadOffset, Point, Range, parse_range
+
+    try:
+        where = parse_range(offset, time.time_ns() // 1_000_000)
+    except BadOffset as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--offset") from None
+    if exit_at_end:
+        where = Range(where.first, where.until or Point("end"))
+    job = _job(topics, limit=num, where=where, **rest)
+    if group is None:
+        if balancer is not None or protocol != "classic":
+            raise click.UsageError("--protocol and --balancer go with --group")
+        _run(job)
+        return
+    if where not in (Range(Point("start")), Range(Point("end"))):
+        raise click.UsageError("in a group, -o is start or end: where to begin when nothing is committed")
+    if job.partitions:
+        raise click.UsageError("a group chooses the partitions; --partition and --group exclude each other")
+    job.keywords.update(group_id=group, group_protocol=protocol)
+    job.keywords["offset_reset"] = "earliest" if where.first.kind == "start" else "latest"
+    if balancer is not None:
+        job.keywords["group_remote_assignor" if protocol == "consumer" else "assignors"] = balancer
+    _run(job)
+
+
+@click.command(epilog=examples("penstock tail clicks", "penstock tail clicks -n 100 -f text"))
+@click.option(
+    "-n",
+    "--num",
+    "lines",
+    type=click.IntRange(min=0),
+    default=TAIL_RECORDS,
+    show_default=True,
+    help="How many of the records that are there already.",
+)
+@_shared_options
+def tail(topics: tuple[str, ...], lines: int, **rest: Any) -> None:
+    """Print the last records of topics, of all partitions together, and then those to come.
+
+    Formats are those of `penstock consume`. Ctrl-C is the way to end it, with exit code 0.
+    """
+    from penstock.cli.records.offsets import Point, Range
+
+    job = _job(topics, limit=None, where=Range(Point("end")), **rest)
+    job.tail = lines
+    try:
+        _run(job)
+    except KeyboardInterrupt:
+        click.echo(err=True)
+
+
+def _run(job: Job) -> None:
+    import asyncio
+
+    from penstock.cli.consuming import run
+
+    asyncio.run(run(job))
+
+
+def _job(
+    topics: tuple[str, ...],
+    *,
+    limit: int | None,
+    where: Any,
+    regex: bool,
+    partitions: tuple[int, ...],
+    layout: str,
+    pretty: bool,
+    meta_only: bool,
+    read_committed: bool,
+    rack: str | None,
+    connection: Connection,
+) -> Job:
+    from penstock.cli.consuming import Job
+    from penstock.client.settings import ConsumerSettings
+
+    keywords: dict[str, Any] = {"create_topics": False, **connection.keywords(ConsumerSettings)}
+    if read_committed:
+        keywords["isolation_level"] = "read_committed"
+    if rack is not None:
+        keywords["client_rack"] = rack
+    return Job(
+        topics=topics,
+        regex=regex,
+        partitions=partitions,
+        where=where,
+        write=_writer(layout, pretty, meta_only),
+        limit=limit,
+        keywords=keywords,
+        connection=connection,
+    )
+
+
+def _writer(layout: str, pretty: bool, meta_only: bool) -> Piece:
+    from penstock.cli.output import yaml_lines
+    from penstock.cli.records.json_lines import record_data, write_line
+    from penstock.cli.records.layout import BadFormat, parse_layout
+    from penstock.cli.records.writing import compile_writer
+
+    if layout == "json":
+        return lambda record, _count: write_line(record, meta_only=meta_only, pretty=pretty)
+    if pretty:
+        raise click.UsageError("--pretty goes with -f json")
+    if layout == "yaml":
+        return lambda record, _count: (
+            "---\n" + "\n".join(yaml_lines(record_data(record, meta_only=meta_only))) + "\n"
+        ).encode()
+    if meta_only:
+        raise click.UsageError("--meta-only goes with -f json and -f yaml")
+    try:
+        return compile_writer(parse_layout(r"%v\n" if layout == "text" else layout))
+    except BadFormat as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--format") from None

@@ -1,0 +1,207 @@
+"""Printing what is read: the loop behind `penstock consume` and `penstock tail`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.progress import Progress
+from penstock.cli.records.offsets import Point, Range, place
+from penstock.client.consumer import Consumer
+from penstock.client.errors import UnknownTopic
+from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION
+from penstock.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.cli.connection import Connection
+    from penstock.cli.records.writing import Piece
+    from penstock.kernels import ConsumerRecord
+
+POLL_RECORDS = 2_000
+POLL_MS = 200
+
+
+@dataclass(slots=True)
+class Job:
+    """What to print. `tail` says how many of the records that are there already; None leaves it to `where`."""
+
+    topics: tuple[str, ...]
+    regex: bool
+    partitions: tuple[int, ...]
+    where: Range
+    write: Piece
+    limit: int | None
+    keywords: dict[str, Any]
+    connection: Connection
+    tail: int | None = None
+
+
+@dataclass(slots=True)
+class Span:
+    """A partition's records from `first` up to `stop` (None: for ever); `end` is where the log ended at the start."""
+
+    first: int
+    stop: int | None
+    end: int
+
+
+class Printer:
+    """Writes records and counts them."""
+
+    def __init__(self, write: Piece, limit: int | None) -> None:
+        self._write, self._limit, self.count = write, limit, 0
+        self._progress = Progress("read", wanted=not sys.stdout.isatty())
+
+    @property
+    def full(self) -> bool:
+        return self._limit is not None and self.count >= self._limit
+
+    def left(self, most: int) -> int:
+        return most if self._limit is None else min(most, self._limit - self.count)
+
+    def print(self, records: Sequence[ConsumerRecord]) -> None:
+        out, write, size = sys.stdout.buffer, self._write, 0
+        for record in records:
+            self.count += 1
+            size += len(record.key or b"") + len(record.value or b"")
+            out.write(write(record, self.count))
+        out.flush()
+        self._progress.add(len(records), size)
+
+    def close(self) -> None:
+        self._progress.close()
+
+
+async def run(job: Job) -> None:
+    printer = Printer(job.write, job.limit)
+    try:
+        if "group_id" in job.keywords:
+            await _in_group(job, printer)
+        else:
+            await _alone(job, printer)
+    finally:
+        printer.close()
+
+
+async def _in_group(job: Job, printer: Printer) -> None:
+    consumer = Consumer(**job.keywords)
+    if job.regex:
+        consumer.subscribe(pattern="|".join(f"(?:{text})" for text in job.topics))
+    else:
+        async with job.connection.admin() as admin:
+            (await admin.describe_topics(job.topics, offsets=False, configs=False)).checked()
+        consumer.subscribe(job.topics)
+    async with consumer:
+        while not printer.full:
+            # Only what is printed is taken: what is left of a larger poll would be committed too.
+            printer.print(await consumer.poll(printer.left(POLL_RECORDS), timeout_ms=POLL_MS))
+
+
+async def _alone(job: Job, printer: Printer) -> None:
+    partitions = await _partitions(job)
+    if job.tail:
+        last = await _spans(job, partitions, Range(Point("end", -job.tail), Point("end")))
+        records: list[ConsumerRecord] = []
+        await _read(job, last, records.extend, lambda: False)
+        records.sort(key=lambda record: (record.timestamp, record.topic, record.partition, record.offset))
+        printer.print(records[-job.tail :])
+        following = {item: Span(span.end, None, span.end) for item, span in last.items()}
+    else:
+        following = await _spans(job, partitions, job.where)
+    await _read(job, following, printer.print, lambda: printer.full, printer.left)
+
+
+async def _partitions(job: Job) -> list[TopicPartition]:
+    async with job.connection.admin() as admin:
+        if job.regex:
+            patterns = [_pattern(text) for text in job.topics]
+            topics = [t for t in await admin.topics() if any(pattern.fullmatch(t.name) for pattern in patterns)]
+            if not topics:
+                words = " or ".join(map(repr, job.topics))
+                raise UnknownTopic(f"no topic matches {words}", error=UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            found = await admin.describe_topics(job.topics, offsets=False, configs=False)
+            topics = list(found.checked().values())
+    everything = [TopicPartition(topic.name, each.partition) for topic in topics for each in topic.partitions]
+    if not job.partitions:
+        return everything
+    chosen = [item for item in everything if item.partition in job.partitions]
+    for number in job.partitions:
+        if all(item.partition != number for item in chosen):
+            where = f"partition {number} of {', '.join(topic.name for topic in topics)}"
+            raise UnknownTopic(f"{where} does not exist", error=UNKNOWN_TOPIC_OR_PARTITION)
+    return chosen
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as wrong:
+        raise click.BadParameter(f"{text!r} is no regular expression: {wrong}", param_hint="TOPIC") from None
+
+
+async def _spans(job: Job, partitions: list[TopicPartition], where: Range) -> dict[TopicPartition, Span]:
+    """Where each partition begins and stops, from where its log begins and ends now."""
+    committed = job.keywords.get("isolation_level") == "read_committed"
+    async with job.connection.admin() as admin:
+        starts = (await admin.offsets(dict.fromkeys(partitions, "earliest"))).checked()
+        ends = (await admin.offsets(dict.fromkeys(partitions, "latest"), read_committed=committed)).checked()
+        at_times: dict[TopicPartition, dict[int, int]] = {item: {} for item in partitions}
+        for moment in where.times():
+            for item, found in (await admin.offsets(dict.fromkeys(partitions, moment))).checked().items():
+                at_times[item][moment] = found.offset
+    spans = {}
+    for item in partitions:
+        start, end = starts[item].offset, ends[item].offset
+        first = place(where.first, start, end, at_times[item])
+        stop = None if where.until is None else place(where.until, start, end, at_times[item])
+        spans[item] = Span(first, stop, end)
+    return spans
+
+
+async def _read(
+    job: Job,
+    spans: dict[TopicPartition, Span],
+    take: Any,
+    full: Any,
+    left: Any = lambda most: most,
+) -> None:
+    """Gives what lies in the spans to `take`, until all of them are through or it has enough."""
+    open_spans = {item: span for item, span in spans.items() if span.stop is None or span.first < span.stop}
+    if not open_spans:
+        return
+    keywords = {**job.keywords, "offset_reset": "earliest"}
+    async with Consumer(**keywords) as consumer:
+        consumer.assign(open_spans)
+        for item, span in open_spans.items():
+            # An offset that is still to come is waited for at the end.
+            consumer.seek(item, min(span.first, max(span.end, 0)))
+        while open_spans and not full():
+            records = await consumer.poll(POLL_RECORDS, timeout_ms=POLL_MS)
+            wanted = [record for record in records if _within(record, open_spans)]
+            if wanted:
+                take(wanted[: left(len(wanted))])
+            for item in await _finished(consumer, open_spans, records):
+                del open_spans[item]
+                consumer.pause(item)
+
+
+def _within(record: ConsumerRecord, spans: dict[TopicPartition, Span]) -> bool:
+    span = spans.get(TopicPartition(record.topic, record.partition))
+    return span is not None and record.offset >= span.first and (span.stop is None or record.offset < span.stop)
+
+
+async def _finished(
+    consumer: Consumer, spans: dict[TopicPartition, Span], records: Sequence[ConsumerRecord]
+) -> list[TopicPartition]:
+    """Partitions that are through. Positions count, not records: the last offset may hold a marker or nothing."""
+    bounded = [item for item, span in spans.items() if span.stop is not None]
+    if records:
+        last = {TopicPartition(record.topic, record.partition): record.offset for record in records}
+        return [item for item in bounded if item in last and last[item] + 1 >= (spans[item].stop or 0)]
+    return [item for item in bounded if await consumer.position(item) >= (spans[item].stop or 0)]

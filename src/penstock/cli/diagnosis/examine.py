@@ -1,0 +1,145 @@
+"""Asking a cluster that can be reached everything that tells whether it is well."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.cli import health
+from penstock.cli.diagnosis import findings
+from penstock.cli.diagnosis.findings import Finding
+from penstock.cli.diagnosis.probe import knock
+from penstock.client.cluster_view import parse_bootstrap
+from penstock.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from penstock.cli.connection import Connection
+    from penstock.client.admin import Admin, ClusterInfo
+
+
+@dataclass(slots=True)
+class Report:
+    """What was looked at, what came out, and what was found. `reachable` is whether any broker answered."""
+
+    reachable: bool = False
+    checks: list[tuple[str, str]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, check: str, outcome: str, *found: Finding | None) -> None:
+        self.checks.append((check, outcome))
+        self.findings += [each for each in found if each is not None]
+
+
+async def examine(connection: Connection, lag_max: int) -> Report:
+    report = Report()
+    await _bootstrap(report, connection.bootstrap)
+    if not report.reachable:
+        return report
+    async with connection.admin(health.TIMEOUT_MS) as admin:
+        cluster = await _step(report, "cluster", lambda: _cluster(report, admin))
+        # What the addresses tell explains what the rest could not find out.
+        if cluster is not None and await _advertised(report, cluster, connection.bootstrap):
+            await _step(report, "versions", lambda: _versions(report, admin, cluster))
+            await _step(report, "health", lambda: _health(report, admin))
+            await _step(report, "clock", lambda: _clock(report, admin))
+            await _step(report, "disks", lambda: _disks(report, admin, cluster))
+            await _step(report, "groups", lambda: _groups(report, admin, lag_max))
+    return report
+
+
+async def _bootstrap(report: Report, bootstrap: str) -> None:
+    for host, port in parse_bootstrap(bootstrap):
+        address = f"{host}:{port}"
+        answered = await asyncio.to_thread(knock, host, port)
+        if answered.answer == "kafka":
+            report.reachable = True
+            report.add("bootstrap", f"{address} speaks Kafka")
+        else:
+            report.add("bootstrap", f"{address}: {answered.words or answered.answer}",
+                       findings.bootstrap_finding(address, answered))  # fmt: skip
+
+
+async def _step(report: Report, check: str, work: Callable[[], Awaitable[ClusterInfo | None]]) -> ClusterInfo | None:
+    try:
+        return await work()
+    except ClientError as failure:
+        report.add(
+            check,
+            "failed",
+            Finding(
+                "problem", f"{check}_failed", str(failure), "the cluster could not be asked", "read the broker's log"
+            ),
+        )
+        return None
+
+
+async def _cluster(report: Report, admin: Admin) -> ClusterInfo:
+    cluster = await admin.describe_cluster()
+    words = f"{len(cluster.brokers)} brokers, controller {cluster.controller} (epoch {cluster.controller_epoch})"
+    report.add("cluster", words)
+    return cluster
+
+
+async def _health(report: Report, admin: Admin) -> None:
+    _, reasons = await health.look(admin)
+    words = ", ".join(reason.kind for reason in reasons) or "nothing is wrong"
+    report.add("health", words, *findings.health_findings(reasons))
+
+
+async def _advertised(report: Report, cluster: ClusterInfo, bootstrap: str) -> bool:
+    reached = False
+    for broker in cluster.brokers:
+        if broker.fenced:
+            continue
+        address = f"{broker.host}:{broker.port}"
+        answered = await asyncio.to_thread(knock, broker.host, broker.port)
+        found = findings.advertised_finding(broker.id, address, bootstrap, answered)
+        report.add(
+            "advertised", f"broker {broker.id} at {address}: {'reachable' if found is None else answered.answer}", found
+        )
+        reached = reached or found is None
+    return reached
+
+
+async def _versions(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
+    from penstock.protocol.registry import APIS
+
+    ours = {api.name: (api.min, api.max) for api in APIS.values()}
+    for broker in cluster.brokers:
+        if not broker.fenced:
+            served = await admin.api_versions(broker.id)
+            report.add("versions", f"broker {broker.id} serves {len(served)} APIs",
+                       *findings.version_findings(broker.id, served, ours))  # fmt: skip
+
+
+async def _clock(report: Report, admin: Admin) -> None:
+    await admin.describe_quorum()  # the first answer pays for connections; the second is timed
+    before_ms = time.time() * 1000
+    quorum = await admin.describe_quorum()
+    after_ms = time.time() * 1000
+    stamps = [each.last_caught_up_ms for each in quorum.voters if each.id == quorum.leader]
+    if not stamps or stamps[0] <= 0:
+        report.add("clock", "the controller does not tell its time")
+        return
+    difference_ms = stamps[0] - (before_ms + after_ms) / 2
+    report.add("clock", f"the controller's differs by {difference_ms:.0f} ms",
+               findings.clock_finding(difference_ms, (after_ms - before_ms) / 2))  # fmt: skip
+
+
+async def _disks(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
+    dirs = (await admin.describe_log_dirs([broker.id for broker in cluster.brokers if not broker.fenced])).done
+    count = sum(map(len, dirs.values()))
+    report.add("disks", f"{count} log directories", *findings.disk_findings(dirs))
+
+
+async def _groups(report: Report, admin: Admin, lag_max: int) -> None:
+    groups = await admin.groups(types=["classic", "consumer"])
+    lags = {}
+    for listed in groups:
+        lags_of = await admin.group_lag(listed.id)
+        members = {each.member_id for each in lags_of if each.member_id}
+        lags[listed.id] = (sum(each.lag or 0 for each in lags_of), len(members))
+    report.add("groups", f"{len(groups)} groups", *findings.lag_findings(lags, lag_max))

@@ -1,0 +1,189 @@
+"""What was found, in words: pure functions from facts to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from penstock.cli.diagnosis.probe import Knock
+    from penstock.cli.health import Reason
+    from penstock.client.admin import LogDirInfo
+
+Level = Literal["problem", "notice"]
+
+FREE_LOW = 0.10
+CLOCK_MS = 1_000
+NEEDED = ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator", "CreateTopics")
+"""Without these nothing works; others are missed one by one when they are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong (`problem`) or worth knowing (`notice`); `kind` is for programs."""
+
+    level: Level
+    kind: str
+    what: str
+    why: str
+    attempt: str
+
+
+def bootstrap_finding(address: str, knock: Knock) -> Finding | None:
+    """Why nobody at an address speaks Kafka to us."""
+    found = {
+        "name": (
+            f"the name in {address} is not known",
+            "without an address nobody can be asked",
+            "check the spelling and this machine's DNS and /etc/hosts; an IP address works without either",
+        ),
+        "refused": (
+            f"nothing listens at {address}",
+            "the machine answers, but no program has this port",
+            "start a broker (`penstock dev` starts one here), or check -b, PENSTOCK_BOOTSTRAP and the profile",
+        ),
+        "timeout": (
+            f"{address} does not answer",
+            "the machine is off, not on this network, or a firewall drops the packets",
+            "try `ping` and another port of that machine, and look at firewalls and security groups",
+        ),
+        "unreachable": (
+            f"there is no way to {address} from here",
+            "this machine has no route there",
+            "check the address, the network and a VPN that may be off",
+        ),
+        "http": (
+            f"{address} speaks HTTP, not Kafka",
+            "this is a web port: of a console, a registry, or a broker's metrics",
+            "use the port of the broker's listener, 9092 by default",
+        ),
+        "tls": (
+            f"{address} speaks TLS",
+            "this listener wants an encrypted connection, which this client does not make",
+            "use a PLAINTEXT listener of the same broker",
+        ),
+        "silent": (
+            f"{address} takes connections but does not speak Kafka",
+            "another program has this port, or the broker hangs",
+            "look which program listens there (`ss -ltnp`), and into the broker's log",
+        ),
+        "closed": (
+            f"{address} closes the connection without an answer",
+            "another program has this port, or the broker is shutting down or wants SASL or TLS",
+            "look which program listens there (`ss -ltnp`), and into the broker's log",
+        ),
+    }.get(knock.answer)
+    if found is None:
+        return None
+    what, why, attempt = found
+    return Finding("problem", f"bootstrap_{knock.answer}", what, why, attempt)
+
+
+def advertised_finding(node_id: int, address: str, bootstrap: str, knock: Knock) -> Finding | None:
+    """The bootstrap works, but clients go on to the addresses that brokers advertise."""
+    if knock.answer == "kafka":
+        return None
+    host = address.rpartition(":")[0]
+    words = {"name": "is a name that this machine does not know", "refused": "refuses connections"}
+    fails = words.get(knock.answer, "cannot be reached")
+    local = host in ("localhost", "127.0.0.1", "::1")
+    hint = " (localhost means the client's own machine, not the broker's)" if local else ""
+    return Finding(
+        "problem",
+        "advertised_address",
+        f"broker {node_id} advertises {address}, which {fails} from here{hint}",
+        f"{bootstrap} answers, but clients produce and fetch at the advertised address, so they will hang or fail",
+        f"set advertised.listeners of broker {node_id} to an address that clients reach, or make {host!r} known here",
+    )
+
+
+def version_findings(
+    node_id: int, served: Mapping[str, tuple[int, int]], ours: Mapping[str, tuple[int, int]]
+) -> list[Finding]:
+    found = []
+    for name in NEEDED:
+        low, high = ours[name]
+        if name not in served:
+            what = f"broker {node_id} does not serve {name}"
+        elif served[name][1] < low or served[name][0] > high:
+            what = f"broker {node_id} serves {name} {served[name][0]}-{served[name][1]}, this client knows {low}-{high}"
+        else:
+            continue
+        why = "both sides need a version in common"
+        found.append(
+            Finding("problem", "api_versions", what, why, "upgrade the older of the two; Kafka 2.1 and later work")
+        )
+    return found
+
+
+def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
+    from penstock.cli.health import sentence
+
+    words = {
+        "no_controller": ("nothing can be changed and no leader elected", "look at `penstock cluster quorum`"),
+        "brokers_down": (
+            "what they lead moves to others, what only they have is away",
+            "start them and read their logs",
+        ),
+        "leaderless": ("writes and reads of these wait or fail", "bring a broker back that has an in-sync replica"),
+        "under_min_isr": (
+            "producers with acks=all are refused",
+            "bring replicas back; `penstock topic describe` shows which",
+        ),
+        "under_replicated": ("another loss could lose records", "see which brokers lag or are down"),
+        "offline_dirs": ("the replicas in them are away", "look at the disk and the broker's log, then restart it"),
+    }
+    return [Finding("problem", reason.kind, sentence(reason), *words[reason.kind]) for reason in reasons]
+
+
+def disk_findings(log_dirs: Mapping[int, Sequence[LogDirInfo]]) -> list[Finding]:
+    found = []
+    for node_id, dirs in sorted(log_dirs.items()):
+        for each in dirs:
+            if each.error is None and each.total_bytes > 0 and each.usable_bytes < FREE_LOW * each.total_bytes:
+                free = 100 * each.usable_bytes / each.total_bytes
+                found.append(
+                    Finding(
+                        "problem",
+                        "disk_full",
+                        f"{each.path} of broker {node_id} has {free:.0f} % free",
+                        "a full disk takes its replicas offline",
+                        "lower retention.ms or retention.bytes of large topics, trim them, or add space",
+                    )
+                )
+    return found
+
+
+def lag_findings(lags: Mapping[str, tuple[int, int]], lag_max: int) -> list[Finding]:
+    """`lags` has the lag and the number of members of each group."""
+    found = []
+    for group_id, (lag, members) in sorted(lags.items()):
+        if lag > lag_max:
+            reading = f"its {members} members are slower than the producers" if members else "it has no members"
+            found.append(
+                Finding(
+                    "notice",
+                    "group_lag",
+                    f"group {group_id} is {lag:,} records behind; {reading}",
+                    "what it has not read when retention deletes it is lost to it",
+                    f"`penstock group describe {group_id}` shows where; add members, up to the number of partitions"
+                    if members
+                    else f"start its consumers, or `penstock group delete {group_id}` if it is not needed any more",
+                )
+            )
+    return found
+
+
+def clock_finding(difference_ms: float, uncertain_ms: float) -> Finding | None:
+    """`difference_ms` is how far the controller's clock is ahead of ours."""
+    if abs(difference_ms) - uncertain_ms < CLOCK_MS:
+        return None
+    direction = "ahead of" if difference_ms > 0 else "behind"
+    return Finding(
+        "problem",
+        "clock",
+        f"the controller's clock is {abs(difference_ms) / 1000:.1f} s {direction} this machine's",
+        "timestamps of records, retention and look-ups by time are off by as much",
+        "synchronise both clocks (chrony, systemd-timesyncd)",
+    )
