@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.coordinators.decision import Answer, Caller, Decision, Moment, StateRecord
-from penstock.coordinators.groups.consumer import heartbeat
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
 from penstock.coordinators.groups.settings import GroupSettings
 from penstock.coordinators.groups.shard import GroupShard
@@ -109,8 +108,6 @@ class Scene:
 
     def ask(self, request: Any, version: int, *, client: str = "c", token: object = None) -> Decision:
         caller = Caller(client, "/127.0.0.1", version, object() if token is None else token)
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
-            return self.apply(heartbeat.decide_heartbeat(self.shard.table, request, caller, self.now))
         return self.apply(self.shard.decide(request, caller, self.now))
 
     def reloaded(self) -> Scene:

@@ -181,7 +181,7 @@ def decide_heartbeat(
         member.epoch < group.target_epoch
         or member.state == UNREVOKED
         or (member.state == UNRELEASED and not group.waits_for_release(member))
-        or _nobody_else_assigns(group, limits.limits_of(table.settings, group.id).assignment_interval_ms, now)
+        or _nobody_else_assigns(group, group.limits(now).assignment_interval_ms, now)
     ):
         error = REBALANCE_IN_PROGRESS
         sessions.arm_join(table, group.id, member, now)

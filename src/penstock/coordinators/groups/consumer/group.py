@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.coordinators.decision import Moment, StateRecord
 from penstock.coordinators.groups.consumer import records
+from penstock.coordinators.groups.consumer.limits import Limits, limits_of
 from penstock.coordinators.groups.consumer.member import Member, Owned
 from penstock.coordinators.groups.table import CONSUMER, CONSUMER_PROTOCOL_TYPE, CommittedOffset
 from penstock.model.errors import (
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from penstock.coordinators.groups.assignors import Target
     from penstock.coordinators.groups.table import GroupTable
 
+_LIMITS_KEPT_MS = 1_000
+
 # Since this version a commit carries the member's epoch.
 _COMMIT_WITH_EPOCH = 9
 
@@ -41,7 +44,8 @@ class ConsumerGroup:
     """One group. The lower half changes it and is for `replay` and for groups that are not in the table yet.
 
     Volatile: `metadata_stale` makes the next heartbeat look whether subscribed topics have changed, `topics_made_at`
-    is the image (by offset) in which topics were last created.
+    is the image (by offset) in which topics were last created, and `target_is_foreign` marks a group whose target was
+    made by the leader of a classic group: nobody knows which topics that one saw.
     """
 
     __slots__ = (
@@ -51,6 +55,8 @@ class ConsumerGroup:
         "epoch",
         "has_partition_metadata",
         "id",
+        "limits_read",
+        "limits_read_at",
         "members",
         "metadata_hash",
         "metadata_stale",
@@ -61,6 +67,7 @@ class ConsumerGroup:
         "static",
         "table",
         "target_epoch",
+        "target_is_foreign",
         "target_timestamp",
         "targets",
         "topic_hashes",
@@ -89,7 +96,10 @@ class ConsumerGroup:
         self.classic_protocols: dict[str, int] = {}
         # Volatile.
         self.metadata_stale = True
+        self.target_is_foreign = False
         self.topics_made_at: int = table.image.offset
+        self.limits_read: Limits | None = None
+        self.limits_read_at = 0
         self.topic_hashes: dict[str, int] = {}
 
     @property
@@ -108,6 +118,14 @@ class ConsumerGroup:
         target_epoch = self.target_epoch
         stable = all(member.follows(target_epoch) for member in self.members.values())
         return "Stable" if stable else "Reconciling"
+
+    def limits(self, now: Moment) -> Limits:
+        """The settings in force for this group; a change of them counts within a second, for heartbeats are many."""
+        found = self.limits_read
+        if found is None or now.tick - self.limits_read_at >= _LIMITS_KEPT_MS:
+            found = self.limits_read = limits_of(self.table.settings, self.id)
+            self.limits_read_at = now.tick
+        return found
 
     # Offsets ask
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from penstock.coordinators.decision import Caller, Decision, Moment, StateRecord
 from penstock.coordinators.groups.consumer import checks, leave, migration, records, regexes, sessions, update
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
-from penstock.coordinators.groups.consumer.limits import limits_of
 from penstock.coordinators.groups.consumer.member import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -80,7 +79,7 @@ def _steady(table: GroupTable, request: ConsumerGroupHeartbeatRequest, caller: C
         or caller.client_host != member.client_host
     ):
         return None
-    limits = limits_of(table.settings, group.id)
+    limits = group.limits(now)
     table.timers.set((sessions.SESSION, group.id, member.id), now.tick + limits.session_timeout_ms)
     reply = ConsumerGroupHeartbeatResponse(
         member_id=member.id, member_epoch=member.epoch, heartbeat_interval_ms=limits.heartbeat_interval_ms
@@ -102,7 +101,7 @@ def _heartbeat(
     claimed = request.topic_partitions
     reported = None if claimed is None else [(topic.topic_id, topic.partitions) for topic in claimed]
     after = update.follow_target(table, group, outcome, reported, now, out)
-    limits = limits_of(table.settings, group.id)
+    limits = group.limits(now)
     sessions.arm_session(table, group.id, member_id, limits.session_timeout_ms, now)
     reply = ConsumerGroupHeartbeatResponse(
         member_id=member_id, member_epoch=after.epoch, heartbeat_interval_ms=limits.heartbeat_interval_ms

@@ -88,6 +88,7 @@ def _converted(table: GroupTable, classic: ClassicGroup) -> ConsumerGroup:
     except Malformed as broken:
         raise Refused(GROUP_ID_NOT_FOUND, f"classic group {classic.id} cannot be upgraded: {broken}") from None
     group.metadata_hash, _ = hash_without(group, ())
+    group.target_is_foreign = True
     return group
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from penstock.coordinators.decision import Decision, Moment
 from penstock.coordinators.groups.consumer import leave, migration, sessions
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
-from penstock.coordinators.groups.consumer.limits import limits_of
 from penstock.coordinators.groups.consumer.member import JOIN_EPOCH, UNREVOKED
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def expire(table: GroupTable, key: TimerKey, now: Moment) -> Decision | None:
 
 def loaded(table: GroupTable, group: ConsumerGroup, now: Moment) -> Iterator[Decision]:
     """Gives every member a session from now on, and to those who must let go of something their time for that."""
-    timeout_ms = limits_of(table.settings, group.id).session_timeout_ms
+    timeout_ms = group.limits(now).session_timeout_ms
     for member in group.members.values():
         sessions.arm_session(table, group.id, member.id, timeout_ms, now)
         if member.state == UNREVOKED:

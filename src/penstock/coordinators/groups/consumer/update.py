@@ -11,7 +11,6 @@ from penstock.coordinators.decision import Moment, StateRecord
 from penstock.coordinators.groups.assignors import Target
 from penstock.coordinators.groups.consumer import records, regexes, sessions
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
-from penstock.coordinators.groups.consumer.limits import limits_of
 from penstock.coordinators.groups.consumer.member import STATIC_LEAVE_EPOCH, UNREVOKED, Member
 from penstock.coordinators.groups.consumer.reconcile import Goal, Reported, reconcile
 from penstock.coordinators.groups.consumer.target import (
@@ -65,7 +64,7 @@ def note_change(
             resolved[regex] = found
             out.append(records.regex_record(group.id, regex, found))
     change = Change(before, after, resolved, None if replaces == after.id else replaces)
-    bump = names_changed or topics_found or regex_change == regexes.CHANGED_AND_KNOWN
+    bump = names_changed or group.target_is_foreign or topics_found or regex_change == regexes.CHANGED_AND_KNOWN
     epoch = group.epoch
     if bump or group.metadata_stale:
         metadata_hash = hash_after(group, change, counts)
@@ -89,7 +88,7 @@ def follow_target(
     """Computes a new target if one is due and brings the member nearer to it; the member as it is then."""
     change, member = outcome.change, outcome.change.after
     target_epoch = group.target_epoch
-    interval_ms = limits_of(table.settings, group.id).assignment_interval_ms if outcome.epoch > target_epoch else 0
+    interval_ms = group.limits(now).assignment_interval_ms if outcome.epoch > target_epoch else 0
     if outcome.epoch > target_epoch and may_assign(group, interval_ms, now):
         target = assign(table, group, outcome.epoch, change, now, out)
         target_epoch = outcome.epoch
