@@ -15,7 +15,17 @@ JOINS = st.builds(
     st.sampled_from(["", "", "id=none", "id=ghost"]),
     st.sampled_from(["", "v=3", "v=0", "v=8"]),
     st.sampled_from(["", "", "instance=1", "instance=2"]),
-    st.sampled_from(["", "", "topics=t,u", "protocols=range,sticky", "protocols=sticky,range", "session=30000"]),
+    st.sampled_from(
+        [
+            "",
+            "",
+            "topics=t,u",
+            "protocols=range,sticky",
+            "protocols=sticky,range",
+            "protocols=range,range",
+            "session=30000",
+        ]
+    ),
 )
 SYNCS = st.builds("{} sync {}".format, WHO, st.sampled_from(["", "v=4", "generation=1", "protocol=sticky"]))
 OTHERS = st.builds(

@@ -34,7 +34,7 @@ NO_OFFSET: Final = -1
 
 
 def decide_commit(table: GroupTable, request: OffsetCommitRequest, caller: Caller, now: Moment) -> Decision:
-    """Stores what a member, or anybody while the group is empty, has read. Topics are named, with or without their ids."""
+    """Stores what a member, or anybody while the group is empty, has read. Topics are named; ids are optional."""
     group = table.groups.get(request.group_id)
     error = _check_commit(group, request, caller.api_version)
     if error is not NONE:

@@ -271,3 +271,20 @@ def test_a_member_of_version_0_gets_its_session_timeout_to_rejoin() -> None:
     script.play("""
         wait 7000   | b: generation 2 leads b
     """)
+
+
+def test_a_pending_member_cannot_turn_static() -> None:
+    founded().play("""
+        b join                  | b: MEMBER_ID_REQUIRED
+        b join instance=1       | b: UNKNOWN_SERVER_ERROR
+        b join                  | -
+    """)
+
+
+def test_a_protocol_named_twice_counts_once() -> None:
+    Script().play("""
+        a join v=3 protocols=range,range,sticky     | -
+        b join v=3 protocols=range                  | -
+        wait 6000                                   | a: generation 1 leads a b; b: generation 1
+        a sync a=x b=y                              | a: assigned x
+    """)

@@ -48,7 +48,6 @@ class ClassicGroup:
         "generation",
         "id",
         "initial_delay",
-        "join_key",
         "leader",
         "members",
         "new_member_added",
@@ -62,7 +61,6 @@ class ClassicGroup:
         "static_members",
         "subscribed",
         "supported",
-        "sync_key",
         "timers",
         "waiting",
     )
@@ -81,15 +79,14 @@ class ClassicGroup:
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}
-        self.pending_joins: set[str] = set()
-        self.pending_syncs: set[str] = set()
+        # Ids as keys: an empty table is a third of an empty set, and there may be many empty groups.
+        self.pending_joins: dict[str, None] = {}
+        self.pending_syncs: dict[str, None] = {}
         self.supported: dict[str, int] = {}
         self.waiting = 0
         self.subscribed: frozenset[str] | None = None
         self.initial_delay: tuple[int, int] | None = None
         self.new_member_added = False
-        self.join_key = ("classic-join", group_id, "")
-        self.sync_key = ("classic-sync", group_id, "")
 
     # Members
 
@@ -105,7 +102,7 @@ class ClassicGroup:
             self.leader = member.id
         self.members[member.id] = member
         self._count_protocols(member, 1)
-        self.pending_joins.discard(member.id)
+        self.pending_joins.pop(member.id, None)
 
     def remove(self, member_id: str) -> ClassicMember | None:
         """Drops a member or a pending one, with its session. Whoever calls has answered its held back requests."""
@@ -118,8 +115,8 @@ class ClassicGroup:
                 del self.static_members[member.instance_id]
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
-        self.pending_joins.discard(member_id)
-        self.pending_syncs.discard(member_id)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.pop(member_id, None)
         self.timers.cancel(("classic-session", self.id, member_id))
         return member
 
@@ -141,7 +138,7 @@ class ClassicGroup:
         if self.leader == member.id:
             self.leader = new_id
         self.static_members[member.instance_id] = new_id
-        self.pending_syncs.discard(member.id)
+        self.pending_syncs.pop(member.id, None)
         self.timers.cancel(member.session_key)
         return twin
 
@@ -157,7 +154,11 @@ class ClassicGroup:
 
     def _count_protocols(self, member: ClassicMember, by: int) -> None:
         for name, _ in member.protocols:
-            self.supported[name] = self.supported.get(name, 0) + by
+            count = self.supported.get(name, 0) + by
+            if count:
+                self.supported[name] = count
+            else:
+                del self.supported[name]
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Whether `member_id` is in the group, and is the one that holds `instance_id` if that is given."""
@@ -182,6 +183,16 @@ class ClassicGroup:
         return token
 
     # Rules
+
+    @property
+    def join_key(self) -> TimerKey:
+        """The deadline of the join phase."""
+        return ("classic-join", self.id, "")
+
+    @property
+    def sync_key(self) -> TimerKey:
+        """The deadline for all members to fetch their assignment."""
+        return ("classic-sync", self.id, "")
 
     @property
     def all_joined(self) -> bool:

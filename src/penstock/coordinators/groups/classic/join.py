@@ -32,6 +32,7 @@ from penstock.model.errors import (
     NONE,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_SERVER_ERROR,
     ErrorCode,
 )
 from penstock.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -102,7 +103,11 @@ def _has_room(table: GroupTable, group: ClassicGroup, member_id: str) -> bool:
 
 
 def _protocols(request: JoinGroupRequest) -> tuple[tuple[str, bytes], ...]:
-    return tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
+    """What the member can do, each protocol once."""
+    named: dict[str, bytes] = {}
+    for protocol in request.protocols:
+        named.setdefault(protocol.name, bytes(protocol.metadata))
+    return tuple(named.items())
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest, caller: Caller) -> int:
@@ -119,7 +124,7 @@ def _new_dynamic(
     if caller.api_version < MEMBER_ID_REQUIRED_SINCE:
         _add(table, group, member_id, request, caller, now, out)
         return
-    group.pending_joins.add(member_id)
+    group.pending_joins[member_id] = None
     table.timers.set(("classic-session", group.id, member_id), now.tick + request.session_timeout_ms)
     out.reply = _refused(member_id, MEMBER_ID_REQUIRED)
 
@@ -170,6 +175,10 @@ def _known(
     table: GroupTable, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, now: Moment, out: Decision
 ) -> None:
     if request.member_id in group.pending_joins:
+        if request.group_instance_id is not None:
+            # Only dynamic members are asked to come back with an id; Kafka has no better word for this one either.
+            out.reply = _refused(request.member_id, UNKNOWN_SERVER_ERROR)
+            return
         _add(table, group, request.member_id, request, caller, now, out)
         return
     error = group.check_member(request.member_id, request.group_instance_id)

@@ -96,7 +96,7 @@ def complete_join(group: ClassicGroup, now: Moment, out: Decision) -> None:
         answer_join(group, member, joined_reply(group, member), out)
         arm_session(group, member, now)
         member.is_new = False
-        group.pending_syncs.add(member.id)
+        group.pending_syncs[member.id] = None
     group.timers.set(group.sync_key, now.tick + group.rebalance_timeout_ms)
 
 

@@ -37,7 +37,7 @@ def decide_sync(group: ClassicGroup, request: SyncGroupRequest, caller: Caller, 
     if error is not NONE:
         return Decision(reply=SyncGroupResponse(error_code=error.code))
     member = group.members[request.member_id]
-    group.pending_syncs.discard(member.id)
+    group.pending_syncs.pop(member.id, None)
     if not group.pending_syncs:
         group.timers.cancel(group.sync_key)
     if group.state is State.STABLE:

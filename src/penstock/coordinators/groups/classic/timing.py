@@ -84,7 +84,7 @@ def unload(group: ClassicGroup) -> list[Answer]:
 
 def forget(group: ClassicGroup) -> None:
     """Cancels every timer of a group that is gone."""
-    for member_id in (*group.members, *sorted(group.pending_joins)):
+    for member_id in (*group.members, *group.pending_joins):
         group.timers.cancel(("classic-session", group.id, member_id))
     group.timers.cancel(group.join_key)
     group.timers.cancel(group.sync_key)
