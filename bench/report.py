@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.brokers import TITLES
@@ -25,6 +25,8 @@ class Page:
     machine: Mapping[str, str]
     parameters: Mapping[str, object]
     remarks: Sequence[str]
+    titles: Mapping[str, str] = field(default_factory=lambda: TITLES)
+    """Who was measured, in the order of the columns."""
 
 
 def write(page: Page, results: Results, *, publish: bool) -> list[Path]:
@@ -38,7 +40,9 @@ def write(page: Page, results: Results, *, publish: bool) -> list[Path]:
     docs = ROOT / "docs" / "benchmarks"
     docs.mkdir(parents=True, exist_ok=True)
     plot, text = docs / f"{page.suite}.svg", docs / f"{page.suite}.md"
-    plot.write_text(ratio_chart(list(results.series.values()), "Penstock beside Apache Kafka: times better"))
+    plot.write_text(
+        ratio_chart(list(results.series.values()), f"Penstock beside {page.titles[results.rival]}: times better")
+    )
     text.write_text(as_markdown(page, results, plot.name))
     return [data, text, plot]
 
@@ -55,19 +59,23 @@ def as_json(page: Page, results: Results) -> dict[str, object]:
 
 
 def as_markdown(page: Page, results: Results, plot: str) -> str:
-    brokers = results.brokers(list(TITLES))
     lines = [f"# {page.title}", "", *page.introduction, ""]
     lines += [f"Made by `{page.command}` on this machine:", ""]
     lines += [f"- {name}: {value}" for name, value in page.machine.items()]
     lines += ["", "With: " + ", ".join(f"{name} {value}" for name, value in page.parameters.items()) + "."]
     lines += ["", *(f"> {remark}" for remark in page.remarks), f"![ratios]({plot})"]
     for group, series in results.groups().items():
-        lines += ["", f"## {group[0].upper()}{group[1:]}", "", *table(series, brokers)]
+        lines += [
+            "",
+            f"## {group[0].upper()}{group[1:]}",
+            "",
+            *table(series, page.titles, results.brokers(list(page.titles))),
+        ]
     return "\n".join(lines) + "\n"
 
 
-def table(series: Sequence[Series], brokers: Sequence[str]) -> list[str]:
-    heads = ["figure", "unit", *(TITLES[broker] for broker in brokers), "ratio"]
+def table(series: Sequence[Series], titles: Mapping[str, str], brokers: Sequence[str]) -> list[str]:
+    heads = ["figure", "unit", *(titles[broker] for broker in brokers), "ratio"]
     rows = ["| " + " | ".join(heads) + " |", "|---|---|" + "--:|" * (len(brokers) + 1)]
     for each in series:
         cells = [each.name, each.unit, *(cell(each, broker) for broker in brokers), ratio_text(each)]
@@ -89,12 +97,12 @@ def ratio_text(series: Series) -> str:
     return "–" if ratio is None else f"{ratio:.2f}×"
 
 
-def terminal(results: Results) -> str:
+def terminal(results: Results, titles: Mapping[str, str] = TITLES) -> str:
     """The tables for a terminal, columns lined up."""
-    brokers = results.brokers(list(TITLES))
+    brokers = results.brokers(list(titles))
     out: list[str] = []
     for group, series in results.groups().items():
-        rows = [["figure", "unit", *(TITLES[broker] for broker in brokers), "ratio"]]
+        rows = [["figure", "unit", *(titles[broker] for broker in brokers), "ratio"]]
         rows += [
             [each.name, each.unit, *(cell(each, broker) for broker in brokers), ratio_text(each)] for each in series
         ]

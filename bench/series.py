@@ -11,12 +11,13 @@ from bench.brokers import APACHE, PENSTOCK_NODE
 
 @dataclass
 class Series:
-    """One figure of one suite for every broker. `higher_is_better` says which way a ratio points."""
+    """One figure of one suite for every contender. `higher_is_better` says which way a ratio points."""
 
     group: str
     name: str
     unit: str
     higher_is_better: bool
+    rival: str = APACHE
     samples: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, broker: str, value: float) -> None:
@@ -31,8 +32,8 @@ class Series:
         return (min(values), max(values)) if values else None
 
     def ratio(self) -> float | None:
-        """How many times better Penstock is than Apache Kafka: above 1 is ahead, whatever the figure."""
-        ours, theirs = self.median(PENSTOCK_NODE), self.median(APACHE)
+        """How many times better Penstock is than its rival: above 1 is ahead, whatever the figure."""
+        ours, theirs = self.median(PENSTOCK_NODE), self.median(self.rival)
         if not ours or not theirs:
             return None
         return ours / theirs if self.higher_is_better else theirs / ours
@@ -50,9 +51,10 @@ class Series:
 
 
 class Results:
-    """All series of a run, in the order in which they first came."""
+    """All series of a run, in the order in which they first came. Ratios compare with `rival`."""
 
-    def __init__(self) -> None:
+    def __init__(self, rival: str = APACHE) -> None:
+        self.rival = rival
         self.series: dict[tuple[str, str], Series] = {}
 
     def add(
@@ -60,7 +62,7 @@ class Results:
     ) -> None:
         key = (group, name)
         if key not in self.series:
-            self.series[key] = Series(group, name, unit, higher_is_better)
+            self.series[key] = Series(group, name, unit, higher_is_better, self.rival)
         self.series[key].add(broker, value)
 
     def groups(self) -> dict[str, list[Series]]:
