@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 from penstock.client.cluster_view import ClusterView
@@ -42,6 +43,7 @@ class OffsetLookup:
 
     def __init__(self, view: ClusterView, *, isolation: int, backoff: Backoff) -> None:
         self._view, self._isolation, self._backoff = view, isolation, backoff
+        self._doubted: set[str] = set()  # topics of which metadata was found wrong; the next round looks again
 
     async def by_time(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
         """One round of ListOffsets; values are OffsetAndTimestamp or ClientError."""
@@ -138,7 +140,6 @@ class OffsetLookup:
             if loop.time() + delay > deadline:
                 raise trouble
             await asyncio.sleep(delay)
-            await self._refresh(tp.topic for tp in missing)
         return found
 
     def leader_epoch(self, tp: TopicPartition) -> int:
@@ -155,14 +156,15 @@ class OffsetLookup:
         read: Callable[[Any], dict[TopicPartition, Found]],
     ) -> dict[TopicPartition, Found]:
         wanted = list(wanted)
-        if any(self._view.leader_of(*tp) is None for tp in wanted):
-            await self._refresh(tp.topic for tp in wanted)
+        doubted = {tp.topic for tp in wanted if tp.topic in self._doubted or self._view.leader_of(*tp) is None}
+        if doubted:
+            await self._refresh(doubted)
         found: dict[TopicPartition, Found] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
         for tp in wanted:
             leader = self._view.leader_of(*tp)
             if leader is None:
-                self._view.mark_stale(tp.topic)
+                self._doubt(tp.topic)
                 found[tp] = UnknownTopic(
                     "it has no leader, or does not exist", where=str(tp), error=UNKNOWN_TOPIC_OR_PARTITION
                 )
@@ -190,21 +192,24 @@ class OffsetLookup:
         except PenstockError as unknown:
             failure = NotReachable(str(unknown), retriable=True)
         for topic in _by_topic(partitions):
-            self._view.mark_stale(topic)
+            self._doubt(topic)
         return dict.fromkeys(partitions, failure)
 
     def _refused(self, topic: str, partition: int, code: int) -> ClientError:
         failure = refusal(code, None, f"{topic}-{partition}")
         if failure.retriable:
-            self._view.mark_stale(topic)
+            self._doubt(topic)
         return failure
 
-    async def _refresh(self, topics: Iterable[str]) -> None:
+    def _doubt(self, topic: str) -> None:
+        self._doubted.add(topic)
+        self._view.mark_stale(topic)
+
+    async def _refresh(self, topics: set[str]) -> None:
         """Metadata anew; that it cannot be had is found out by whoever needs it."""
-        try:
-            await self._view.topics(sorted(set(topics)))
-        except (ClientError, LinkError):
-            return
+        with suppress(ClientError):
+            await self._view.topics(sorted(topics))
+            self._doubted -= topics
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:

@@ -149,6 +149,7 @@ class Navigator:
             return
         if isinstance(answer, OffsetAndMetadata):
             partition.place(answer.offset, answer.leader_epoch)
+            partition.committed = answer.offset
         elif isinstance(answer, OffsetAndTimestamp):
             # Nothing was read before this record, so there is no epoch to check against.
             partition.place(answer.offset)

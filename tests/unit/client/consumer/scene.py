@@ -97,7 +97,7 @@ async def values(consumer: Consumer, count: int) -> list[bytes | None]:
     return [record.value for record in await read(consumer, count)]
 
 
-async def until(true: Callable[[], Awaitable[object]] | Callable[[], object], *consumers: Consumer) -> None:
+async def until(true: Callable[[], object], *consumers: Consumer) -> None:
     """Polls the consumers, dropping what they give, until something is so."""
     async with asyncio.timeout(PATIENCE_S):
         while not true():
@@ -113,7 +113,7 @@ def run(work: Awaitable[T]) -> T:
     async def main() -> T:
         result = await work
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        assert left == []
+        assert left == [], left
         return result
 
     return asyncio.run(main())

@@ -1,0 +1,248 @@
+"""Reading goes on when brokers refuse, hang up, come back or have lost something."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.client.consumer import Consumer, CorruptBatch
+from penstock.client.errors import NotAllowed, OffsetOutOfRange
+from penstock.protocol.messages.fetch import FetchResponse
+from penstock.server.context import Handler
+from penstock.testing import EmbeddedBroker, broker
+from tests.unit.client.consumer.made import batch, marker, spoilt
+from tests.unit.client.consumer.scene import PATIENCE_S, numbers, put, read, run, values
+
+
+@pytest.fixture(scope="module")
+def shared_node() -> Iterator[EmbeddedBroker]:
+    with broker() as running:
+        yield running
+
+
+@pytest.fixture
+def node(shared_node: EmbeddedBroker) -> Iterator[EmbeddedBroker]:
+    yield shared_node
+    shared_node.clear_faults()
+
+
+def consumer_of(node: EmbeddedBroker, *topics: str, **settings: object) -> Consumer:
+    settings = {"offset_reset": "earliest", "retry_backoff_ms": 10, "retry_backoff_max_ms": 50, **settings}
+    return Consumer(*topics, bootstrap_servers=node.bootstrap_servers, **settings)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "NOT_LEADER_OR_FOLLOWER",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNKNOWN_TOPIC_ID",
+        "KAFKA_STORAGE_ERROR",
+        "OFFSET_NOT_AVAILABLE",
+        "FETCH_SESSION_ID_NOT_FOUND",
+        "INVALID_FETCH_SESSION_EPOCH",
+        "UNKNOWN_SERVER_ERROR",
+    ],
+)
+def test_a_refused_fetch_is_tried_again(node: EmbeddedBroker, code: str) -> None:
+    topic = f"refused-{code}"
+    put(node, topic, numbers(0, 10))
+    node.fail(api="Fetch", code=code, times=2)
+
+    async def main() -> None:
+        async with consumer_of(node, topic) as consumer:
+            assert await values(consumer, 10) == numbers(0, 10)
+            node.fail(api="Fetch", code=code, times=1)
+            put(node, topic, numbers(10, 20))
+            assert await values(consumer, 10) == numbers(10, 20)
+            assert node.faults_left("Fetch") == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize("api", ["Fetch", "ListOffsets", "Metadata", "ApiVersions"])
+def test_a_connection_that_breaks_is_made_again(node: EmbeddedBroker, api: str) -> None:
+    topic = f"broken-{api}"
+    put(node, topic, numbers(0, 10))
+    node.disconnect(api=api, times=2)
+
+    async def main() -> None:
+        async with consumer_of(node, topic) as consumer:
+            assert await values(consumer, 10) == numbers(0, 10)
+            assert node.faults_left(api) == 0
+
+    run(main())
+
+
+def test_what_access_rules_forbid_is_told(node: EmbeddedBroker) -> None:
+    put(node, "secret", numbers(0, 1))
+    node.fail(api="Fetch", code="TOPIC_AUTHORIZATION_FAILED")
+
+    async def main() -> None:
+        async with consumer_of(node, "secret") as consumer:
+            with pytest.raises(NotAllowed, match="secret-0"):
+                await read(consumer, 1)
+            consumer.seek(("secret", 0), 0)
+            assert await values(consumer, 1) == [b"0"]
+
+    run(main())
+
+
+def test_a_broker_that_comes_back_is_read_on() -> None:
+    with broker() as node:
+        put(node, "t", numbers(0, 10))
+
+        async def main() -> None:
+            async with consumer_of(node, "t") as consumer:
+                assert await values(consumer, 5) == numbers(0, 5)
+                await asyncio.to_thread(node.restart)
+                await asyncio.to_thread(put, node, "t", numbers(10, 20))
+                assert await values(consumer, 15) == numbers(5, 20)
+
+        run(main())
+
+
+def test_closing_works_while_nobody_answers() -> None:
+    with broker() as node:
+        put(node, "t", numbers(0, 10))
+
+        async def main() -> None:
+            async with consumer_of(node, "t", default_api_timeout_ms=1_000) as consumer:
+                await read(consumer, 5)
+                await asyncio.to_thread(node.stop)
+            assert len(asyncio.all_tasks()) == 1
+
+        run(main())
+
+
+def test_a_consumer_of_nobody_ends_too() -> None:
+    async def main() -> None:
+        async with Consumer("t", bootstrap_servers="127.0.0.1:1", retry_backoff_ms=10) as consumer:
+            assert await consumer.poll(timeout_ms=100) == []
+
+    run(main())
+
+
+# What other logs would hold: the broker's Fetch reply is replaced on its way out.
+
+
+class Standing:
+    """Stands in front of Fetch and changes what replies say of the first partition."""
+
+    def __init__(self, node: EmbeddedBroker, change: Callable[[FetchResponse.PartitionData], None]) -> None:
+        self.change: Callable[[FetchResponse.PartitionData], None] | None = change
+        running = node._node
+        assert running is not None, "the broker runs"
+        running.override("Fetch", self._wrap)
+
+    def _wrap(self, handler: Handler) -> Handler:
+        async def answer(outcome: Any) -> Any:
+            reply = await outcome if hasattr(outcome, "__await__") else outcome
+            if self.change is not None and isinstance(reply, FetchResponse):
+                for topic in reply.responses:
+                    for data in topic.partitions:
+                        self.change(data)
+            return reply
+
+        return lambda ctx, request: answer(handler(ctx, request))
+
+
+def test_a_broken_batch_is_named_and_can_be_left_out() -> None:
+    log = batch(0, 2) + spoilt(batch(2, 3)) + batch(5, 1)
+    with broker() as node:
+        put(node, "t", numbers(0, 6))
+
+        async def main() -> None:
+            standing = Standing(node, lambda data: setattr(data, "records", log))
+            async with consumer_of(node, "t") as consumer:
+                assert [r.offset for r in await read(consumer, 2)] == [0, 1]
+                with pytest.raises(CorruptBatch, match=r"t-0: the records at offset 2 .* seek to 5") as told:
+                    await read(consumer, 1)
+                assert not told.value.retriable
+                standing.change = None
+                consumer.seek(("t", 0), 5)
+                assert await values(consumer, 1) == [b"5"]
+
+        run(main())
+
+
+def test_committed_readers_do_not_see_what_was_aborted() -> None:
+    log = b"".join(
+        [
+            batch(0, 2, producer=7, value=b"aborted"),
+            batch(2, 1, producer=8, value=b"committed"),
+            marker(3, 7, commits=False),
+            marker(4, 8, commits=True),
+            batch(5, 1, value=b"plain"),
+        ]
+    )
+
+    def change(data: FetchResponse.PartitionData) -> None:
+        data.records = log
+        data.aborted_transactions = [FetchResponse.AbortedTransaction(producer_id=7, first_offset=0)]
+
+    with broker() as node:
+        put(node, "t", numbers(0, 6))
+
+        async def main() -> None:
+            Standing(node, change)
+            async with consumer_of(node, "t", isolation_level="read_committed") as consumer:
+                assert await values(consumer, 2) == [b"committed", b"plain"]
+                assert await consumer.position(("t", 0)) == 6
+            async with consumer_of(node, "t") as consumer:
+                assert await values(consumer, 4) == [b"aborted", b"aborted", b"committed", b"plain"]
+
+        run(main())
+
+
+def test_a_replica_that_the_leader_prefers_is_asked_and_left_when_it_refuses() -> None:
+    with broker() as node:
+        put(node, "t", numbers(0, 3))
+        told = []
+
+        def change(data: FetchResponse.PartitionData) -> None:
+            # Broker 1 is the only one there is: first it sends us to broker 9, which nobody can reach.
+            if not told:
+                told.append(9)
+                data.preferred_read_replica = 9
+                data.records = None
+
+        async def main() -> None:
+            Standing(node, change)
+            async with consumer_of(node, "t", client_rack="here") as consumer:
+                assert await values(consumer, 3) == numbers(0, 3)
+                assert told == [9]
+
+        run(main())
+
+
+@pytest.mark.parametrize("policy", ["earliest", "none"])
+def test_records_that_a_new_leader_lost_are_noticed(policy: str) -> None:
+    with broker() as node:
+        put(node, "t", numbers(0, 5))
+        behind = node.snapshot()
+        put(node, "t", numbers(5, 10))
+
+        async def main() -> None:
+            async with consumer_of(node, offset_reset=policy) as consumer:
+                consumer.assign([("t", 0)])
+                consumer.seek(("t", 0), 0)
+                await read(consumer, 10)
+                # The log goes back to before what we have read, and leadership moves on to new epochs.
+                await asyncio.to_thread(node.restore, behind)
+                await asyncio.to_thread(node.restart)
+                await asyncio.to_thread(put, node, "t", [b"other"])
+                if policy == "none":
+                    with pytest.raises(OffsetOutOfRange):
+                        await read(consumer, 1)
+                else:
+                    async with asyncio.timeout(PATIENCE_S):
+                        while b"other" not in await values(consumer, 1):
+                            pass
+
+        run(main())
