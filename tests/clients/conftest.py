@@ -20,6 +20,17 @@ from tests.compat.judged import PENSTOCK  # noqa: E402
 from tests.compat.processes import Child, free_ports, wait_for  # noqa: E402
 from tests.compat.wire import answers_metadata, create_topic  # noqa: E402
 
+# The pace of the consumer protocol is the broker's to say; five seconds between heartbeats are long for a test.
+QUICK_GROUPS = [
+    part
+    for setting in (
+        "group.consumer.min.heartbeat.interval.ms=100",
+        "group.consumer.heartbeat.interval.ms=100",
+        "group.consumer.assignment.interval.ms=0",
+    )
+    for part in ("-c", setting)
+]
+
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -30,7 +41,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     (port,) = free_ports(1)
     home = tmp_path_factory.mktemp("node")
-    command = [PENSTOCK, "dev", "--port", str(port), "--data-dir", str(home / "data")]
+    command = [PENSTOCK, "dev", "--port", str(port), "--data-dir", str(home / "data"), *QUICK_GROUPS]
     node = Child(command, home / "node.log")
     try:
 

@@ -189,6 +189,14 @@ class Admin:
             self._session, changes, append=append, subtract=subtract, validate_only=validate_only
         )
 
+    async def replace_configs(
+        self, values: Mapping[ConfigResource, Mapping[str, str]], *, validate_only: bool = False
+    ) -> Results[ConfigResource, None]:
+        """Puts values in place of all that were set before."""
+        from penstock.client.admin.configs import replace_configs
+
+        return await replace_configs(self._session, values, validate_only=validate_only)
+
     # The cluster.
 
     async def describe_cluster(self, *, fenced: bool = True) -> ClusterInfo:

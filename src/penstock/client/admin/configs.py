@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.client.admin.session import Results, Session, gathered, refused
 from penstock.client.errors import ClientError
+from penstock.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from penstock.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from penstock.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from penstock.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 _KINDS = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
 _KIND_NAMES = {number: name for name, number in _KINDS.items()}
@@ -141,13 +145,51 @@ async def alter_configs(
             ],
             validate_only=validate_only,
         )
-        reply = await (session.any(request) if node is None else session.broker(node, request))
-        outcomes: dict[ConfigResource, ClientError | None] = {}
-        for changed in reply.responses:
-            resource = ConfigResource(_KIND_NAMES[changed.resource_type], changed.resource_name)
-            refusal = refused(changed.error_code, changed.error_message, str(resource)) if changed.error_code else None
-            outcomes[resource] = refusal
-        return outcomes
+        return _changes_told(await (session.any(request) if node is None else session.broker(node, request)))
+
+    return await session.settled(changes, _asking_each(ask_one))
+
+
+async def replace_configs(
+    session: Session, values: Mapping[ConfigResource, Mapping[str, str]], *, validate_only: bool
+) -> Results[ConfigResource, None]:
+    """Puts values in place of all that were set before: the older request, for brokers that know no other."""
+
+    async def ask_one(node: int | None, part: list[ConfigResource]) -> Mapping[ConfigResource, ClientError | None]:
+        request = AlterConfigsRequest(
+            resources=[
+                AlterConfigsRequest.AlterConfigsResource(
+                    resource_type=_KINDS[resource.kind],
+                    resource_name=resource.name,
+                    configs=[
+                        AlterConfigsRequest.AlterableConfig(name=name, value=value)
+                        for name, value in values[resource].items()
+                    ],
+                )
+                for resource in part
+            ],
+            validate_only=validate_only,
+        )
+        return _changes_told(await (session.any(request) if node is None else session.broker(node, request)))
+
+    return await session.settled(values, _asking_each(ask_one))
+
+
+def _changes_told(
+    reply: AlterConfigsResponse | IncrementalAlterConfigsResponse,
+) -> dict[ConfigResource, ClientError | None]:
+    outcomes: dict[ConfigResource, ClientError | None] = {}
+    for changed in reply.responses:
+        resource = ConfigResource(_KIND_NAMES[changed.resource_type], changed.resource_name)
+        refusal = refused(changed.error_code, changed.error_message, str(resource)) if changed.error_code else None
+        outcomes[resource] = refusal
+    return outcomes
+
+
+def _asking_each(
+    ask_one: Callable[[int | None, list[ConfigResource]], Awaitable[Mapping[ConfigResource, ClientError | None]]],
+) -> Callable[[list[ConfigResource]], Awaitable[Mapping[ConfigResource, ClientError | None]]]:
+    """Asks the broker that each resource belongs to."""
 
     async def ask(pending: list[ConfigResource]) -> Mapping[ConfigResource, ClientError | None]:
         outcomes: dict[ConfigResource, ClientError | None] = {}
@@ -155,7 +197,7 @@ async def alter_configs(
             outcomes.update(await gathered(ask_one(node, part), part))
         return outcomes
 
-    return await session.settled(changes, ask)
+    return ask
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

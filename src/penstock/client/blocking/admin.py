@@ -132,6 +132,12 @@ class Admin:
             self._inner.alter_configs(changes, append=append, subtract=subtract, validate_only=validate_only)
         )
 
+    def replace_configs(
+        self, values: Mapping[ConfigResource, Mapping[str, str]], *, validate_only: bool = False
+    ) -> Results[ConfigResource, None]:
+        """Puts values in place of all that were set before."""
+        return self._thread.call(self._inner.replace_configs(values, validate_only=validate_only))
+
     def describe_cluster(self, *, fenced: bool = True) -> ClusterInfo:
         """Brokers, dead ones too if `fenced`, and the controller with its epoch."""
         return self._thread.call(self._inner.describe_cluster(fenced=fenced))

@@ -1,0 +1,222 @@
+"""Members of consumer groups, each with its library in a thread of its own.
+
+A member hands over what it reads, commits, and only then asks for more. Before it gives a partition up it has
+committed all it was given, so that no record may come twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.abc import ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from tests.clients.interface import TIMEOUT_S
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # see kafka_python.py
+    from kafka import KafkaConsumer
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+SESSION_MS = 6_000
+HEARTBEAT_MS = 100
+POLL_MS = 50
+COMMIT_EVERY = 25
+
+Take = Callable[[str, bytes], None]
+"""Told the member's name and the value of each record."""
+
+
+class Member(ABC):
+    """Joins when made, reads until `leave`."""
+
+    def __init__(self, bootstrap: str, group: str, topics: Sequence[str], name: str, take: Take) -> None:
+        self.bootstrap, self.group, self.topics, self.name = bootstrap, group, list(topics), name
+        self._take = take
+        self._leaving = threading.Event()
+        self._failure: BaseException | None = None
+        self.owned: frozenset[tuple[str, int]] = frozenset()
+        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begins to leave."""
+        self._leaving.set()
+
+    def leave(self) -> None:
+        """Commits and leaves the group; what went wrong meanwhile is raised here."""
+        self.stop()
+        self._thread.join(TIMEOUT_S)
+        assert not self._thread.is_alive(), f"{self.name} does not leave"
+        if self._failure is not None:
+            raise self._failure
+
+    def _live(self) -> None:
+        try:
+            self.read()
+        except BaseException as failure:
+            self._failure = failure
+
+    @property
+    def staying(self) -> bool:
+        return not self._leaving.is_set()
+
+    def took(self, value: bytes | None) -> None:
+        self._take(self.name, value or b"")
+
+    @abstractmethod
+    def read(self) -> None:
+        """Joins, reads and commits while `staying`, then leaves."""
+
+
+class ConfluentMember(Member):
+    """librdkafka, with the classic protocol."""
+
+    protocol = "classic"
+    _uncommitted = 0
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "partition.assignment.strategy": "range",
+        }
+
+    def read(self) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.group,
+                "client.id": self.name,
+                "group.protocol": self.protocol,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **self.settings(),
+            }
+        )
+        consumer.subscribe(self.topics, on_revoke=lambda consumer, _partitions: self._commit(consumer))
+        try:
+            while self.staying or self._uncommitted:
+                message = consumer.poll(POLL_MS / 1_000)
+                self.owned = frozenset((each.topic, each.partition) for each in consumer.assignment())
+                if message is not None:
+                    assert message.error() is None, message.error()
+                    self.took(message.value())
+                    self._uncommitted += 1
+                if self._uncommitted >= COMMIT_EVERY or not self.staying:
+                    self._commit(consumer)
+        finally:
+            consumer.close()
+
+    def _commit(self, consumer: Consumer) -> None:
+        if not self._uncommitted:
+            return
+        try:
+            consumer.commit(asynchronous=False)
+            self._uncommitted = 0
+        except KafkaException as refusal:
+            # Who keeps its partitions through a rebalance may not commit in the midst of it, and tries again.
+            if refusal.args[0].code() != KafkaError.REBALANCE_IN_PROGRESS:
+                raise
+
+
+class ConfluentCooperativeMember(ConfluentMember):
+    """librdkafka, giving up only what moves."""
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "partition.assignment.strategy": "cooperative-sticky"}
+
+
+class ConfluentNewMember(ConfluentMember):
+    """librdkafka, with the protocol in which the coordinator assigns."""
+
+    protocol = "consumer"
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+class KafkaPythonMember(Member):
+    def read(self) -> None:
+        consumer = KafkaConsumer(
+            *self.topics,
+            bootstrap_servers=self.bootstrap,
+            group_id=self.group,
+            client_id=self.name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            partition_assignment_strategy=[RangePartitionAssignor],
+        )
+        try:
+            while self.staying:
+                found = consumer.poll(POLL_MS, max_records=COMMIT_EVERY)
+                self.owned = frozenset((each.topic, each.partition) for each in consumer.assignment())
+                for records in found.values():
+                    for record in records:
+                        self.took(record.value)
+                if found:
+                    consumer.commit()
+        finally:
+            consumer.close(autocommit=False)
+
+
+class AioKafkaMember(Member):
+    def read(self) -> None:
+        asyncio.run(self._read())
+
+    async def _read(self) -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            group_id=self.group,
+            client_id=self.name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            partition_assignment_strategy=(AioRange,),
+        )
+        # It rebalances in the background: not between reading and committing, if you please.
+        busy = asyncio.Lock()
+
+        class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is not typed
+            async def on_partitions_revoked(self, revoked: object) -> None:
+                async with busy:
+                    pass
+
+            async def on_partitions_assigned(self, assigned: object) -> None:
+                pass
+
+        consumer.subscribe(self.topics, listener=Listener())
+        await consumer.start()
+        try:
+            while self.staying:
+                async with busy:
+                    found = await consumer.getmany(timeout_ms=POLL_MS, max_records=COMMIT_EVERY)
+                    self.owned = frozenset((each.topic, each.partition) for each in consumer.assignment())
+                    for records in found.values():
+                        for record in records:
+                            self.took(record.value)
+                    if found:
+                        await consumer.commit()
+        finally:
+            await consumer.stop()
+
+
+MEMBERS: dict[str, type[Member]] = {
+    "confluent-kafka": ConfluentMember,
+    "confluent-kafka cooperative": ConfluentCooperativeMember,
+    "confluent-kafka consumer protocol": ConfluentNewMember,
+    "kafka-python": KafkaPythonMember,
+    "aiokafka": AioKafkaMember,
+}
+RANGE_MEMBERS = ("confluent-kafka", "kafka-python", "aiokafka")
+"""Those that have an assignor of the same name, and so may be in one group."""
