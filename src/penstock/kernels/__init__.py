@@ -1,12 +1,16 @@
-"""The hot loops over record batches: headers, checksums, records, varints; the map of compaction. No I/O.
+"""The hot loops over record batches: headers, checksums, records, varints; records for clients, to and from Arrow
+columns; the map of compaction. No I/O.
 
-Two twins with one behaviour: `_compiled` (Cython) and `_pure`. The compiled one is taken when it was built, unless the
-environment says PENSTOCK_PURE=1; `IMPLEMENTATION` tells which one serves. Tests run both and compare them.
+Two twins with one behaviour, each in two modules: `_compiled` and `_compiled_client` (Cython), `_pure` and
+`_pure_client`. The compiled ones are taken when they were built, unless the environment says PENSTOCK_PURE=1;
+`IMPLEMENTATION` tells which serves. Tests run both and compare them.
 
-Invariants: nothing outside the given buffer is read, whatever its bytes claim; a kernel raises `BadBatch`, `BadCrc` or
-`BadRecord` and nothing else for bad bytes; no kernel knows a codec: payloads are decompressed by `protocol`.
+Invariants: nothing outside the given buffers is read, whatever their bytes claim; a kernel raises `BadBatch`, `BadCrc`
+or `BadRecord` and nothing else for bad bytes of a batch, and ValueError for columns that lie; no kernel knows a codec:
+payloads are decompressed by `protocol`; none knows pyarrow: columns are plain buffers in Arrow's layout.
 
-Read `shapes.py` first (what goes in and out), then `_pure.py`. May import `model`.
+Read `shapes.py` first (what goes in and out), then `_pure.py`; for clients `_pure_builder.py` and `_pure_consumer.py`.
+May import `model`.
 """
 
 from __future__ import annotations

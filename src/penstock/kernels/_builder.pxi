@@ -207,10 +207,10 @@ cdef class RecordsBuilder:
             if row < 0 or row >= count:
                 raise ValueError(f"row {row} of {count}")
             if not self.add(
-                timestamp if timestamps is None else <int64_t>timestamps[row],
+                timestamp if timestamps is None else <int64_t>item_of(timestamps, row),
                 None if keys is None else item_of(keys, row),
                 item_of(values, row),
-                None if headers is None else headers[row],
+                None if headers is None else item_of(headers, row),
             ):
                 return index
         return end
@@ -284,7 +284,7 @@ cdef bytes bytes_of(object data):
 
 
 cdef inline object item_of(object items, Py_ssize_t row):
-    # Indexing is checked: a list may shrink while text is encoded.
+    # Its length was checked before, and a tuple keeps it; a list may have shrunk while a caller's object was asked.
     if type(items) is list:
         if row >= len(<list>items):
             raise ValueError("the list shrank")

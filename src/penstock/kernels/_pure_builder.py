@@ -88,7 +88,7 @@ class RecordsBuilder:
             None if value is None else payload_bytes(value),
             [
                 (name.encode("utf-8", "surrogateescape"), None if data is None else payload_bytes(data))
-                for name, data in headers
+                for name, data in headers or ()
             ],
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import HEADER_BYTES, BadBatch, Record, _pure, _pure_client, check_batch
@@ -48,6 +48,7 @@ def sealed(builder: Any, twin: ModuleType) -> bytearray:
     return batch
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_what_is_built_every_reader_reads(rows: list[Any]) -> None:
     expected = [Record(i, at, key, value, tuple(headers)) for i, (at, key, value, headers) in enumerate(rows)]
@@ -133,6 +134,20 @@ def test_lists_may_bring_timestamps_headers_and_chosen_rows(client_twin: ModuleT
         Record(0, 12, None, b"c"),
         Record(1, 10, None, b"a", (("h", b"1"),)),
     ]
+
+
+def test_a_list_that_shrinks_while_it_is_read_is_not_read_past_its_end(client_twin: ModuleType) -> None:
+    values: list[bytes] = [b"a", b"b", b"c"]
+
+    class Clearing(str):
+        def encode(self, *_: str) -> bytes:
+            values.clear()
+            return b"h"
+
+    builder = client_twin.RecordsBuilder(ROOMY)
+    with pytest.raises((ValueError, IndexError)):
+        builder.append_many(1, values, headers=[[(Clearing("h"), b"")], (), ()])
+    assert builder.count == 1
 
 
 def test_lists_and_rows_that_do_not_fit_each_other_are_refused(client_twin: ModuleType) -> None:

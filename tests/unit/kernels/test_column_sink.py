@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import BadRecord, Record, _pure, _pure_client
@@ -81,6 +81,7 @@ BATCHES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(BATCHES, st.integers(0, 40), st.integers(0, 60))
 def test_many_batches_make_the_table_of_their_records(batches: list[Any], first: int, limit: int) -> None:
     for twin in TWINS:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import Record, _pure, _pure_client
@@ -65,6 +65,7 @@ ROWS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(ROWS, st.integers(0, 8), st.integers(0, 25), st.sampled_from([pa.binary(), pa.large_binary()]), st.data())
 def test_a_slice_of_a_table_becomes_its_records(
     rows: list[Any], start: int, length: int, key_type: pa.DataType, data: st.DataObject
@@ -206,6 +207,7 @@ def test_columns_hold_their_buffers(client_twin: ModuleType) -> None:
     data.clear()
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=70))
 def test_the_hash_is_kafkas(key: bytes) -> None:
     for twin in TWINS:
@@ -231,6 +233,7 @@ def test_known_keys_go_where_kafka_puts_them(client_twin: ModuleType) -> None:
         client_twin.murmur2(None)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(-1, n - 1), max_size=60))))
 def test_rows_are_grouped_in_order(drawn: tuple[int, list[int]]) -> None:
     partitions, chosen = drawn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import OffsetTable
@@ -37,6 +37,7 @@ def test_a_full_table_takes_only_keys_that_it_has(twin: ModuleType) -> None:
         table.put(key(3), 1)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=20), st.integers(0, 2**62)), max_size=150))
 def test_it_behaves_like_a_dict(entries: list[tuple[bytes, int]]) -> None:
     table, model = OffsetTable(200), dict(entries)

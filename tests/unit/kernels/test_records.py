@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import BadRecord, Record, RecordFacts, RecordSpan, _pure
@@ -30,6 +30,7 @@ RECORDS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(RECORDS, st.integers(-40, 40), st.integers(-(1 << 61), 1 << 61))
 def test_what_one_twin_encodes_both_decode(records: list[Record], base_offset: int, base_timestamp: int) -> None:
     payload = _pure.encode_records(records, base_offset, base_timestamp)

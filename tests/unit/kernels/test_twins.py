@@ -35,7 +35,7 @@ NEAR_RECORDS = st.lists(
 ).map(bytes)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(NEAR_RECORDS | st.binary(max_size=80), COUNTS)
 def test_random_payloads(payload: bytes, count: int) -> None:
     agree(lambda twin: twin.walk_records(payload, count))
@@ -68,7 +68,7 @@ def mutated_batches(draw: st.DrawFn) -> bytes:
     return bytes(batch[: len(batch) - draw(st.sampled_from([0, 0, 0, 1, 30]))])
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(mutated_batches(), st.integers(-1, 3))
 def test_mutated_batches(batch: bytes, position: int) -> None:
     padded = b"\x00" * max(position, 0) + batch
@@ -80,6 +80,7 @@ def test_mutated_batches(batch: bytes, position: int) -> None:
     agree(lambda twin: twin.scan_batches(batch + batch))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=70), st.integers(-100, 100), st.integers(-100, 100))
 def test_random_bytes_as_batches(data: bytes, position: int, size: int) -> None:
     agree(lambda twin: twin.check_batch(data, position))
@@ -87,6 +88,7 @@ def test_random_bytes_as_batches(data: bytes, position: int, size: int) -> None:
     agree(lambda twin: twin.crc_holds(data, position, size))
 
 
+@settings(deadline=None)
 @given(mutated_batches(), st.integers(-1, 3), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
 def test_writes_in_place(batch: bytes, position: int, number: int, epoch: int) -> None:
     def stamped(twin: ModuleType) -> bytes:
