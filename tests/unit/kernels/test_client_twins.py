@@ -70,7 +70,7 @@ def bits(data: bytes | None, rows: int) -> Any:
     return None if data is None else [data[row >> 3] >> (row & 7) & 1 for row in range(rows)]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     NEAR_RECORDS | mutated_payloads(),
     COUNTS,
@@ -98,7 +98,7 @@ OFFSETS = st.builds(
 COLUMNS = st.tuples(BUFFERS, OFFSETS, BUFFERS) | st.tuples(BUFFERS, OFFSETS, BUFFERS, st.integers(-1, 9))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.integers(0, 8),
     st.none() | COLUMNS,
