@@ -216,6 +216,10 @@ class Consumer:
         """The offset after the newest record that this consumer may see."""
         return self._thread.call(self._inner.end_offsets(*partitions))
 
+    def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic; UnknownTopic after `default_api_timeout_ms`."""
+        return self._thread.call(self._inner.partitions_for(topic))
+
     def offsets_for_times(
         self, times: Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:

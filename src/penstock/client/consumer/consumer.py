@@ -264,6 +264,12 @@ class Consumer:
         """The offset after the newest record that this consumer may see."""
         return await self._offsets_at(LATEST, partitions)
 
+    async def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic; UnknownTopic after `default_api_timeout_ms`."""
+        engine = await self._start()
+        found = await engine.view.topic(topic, timeout_ms=self._settings.default_api_timeout_ms)
+        return [partition.index for partition in found.partitions]
+
     async def offsets_for_times(
         self, times: Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
