@@ -228,11 +228,10 @@ class Consumer:
 
     async def commit(self, offsets: Mapping[tuple[str, int], OffsetAndMetadata | int] | None = None) -> None:
         """Commits how far records were given, or the given offsets (of the next record to read); waits for it."""
+        self._needs_group()
         engine = await self._start()
         wanted = engine.committer.positions() if offsets is None else _as_committed(offsets)
-        self._needs_group()
-        async with asyncio.timeout(self._settings.default_api_timeout_ms / 1000):
-            await engine.committer.commit(wanted)
+        await engine.committer.commit(wanted)
 
     def commit_nowait(
         self, offsets: Mapping[tuple[str, int], OffsetAndMetadata | int] | None = None

@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 # An application that finds records at every poll would never let the loop run: heartbeats and sockets want a turn.
 _TURN_S: Final = 0.005
+_LAST_TURNS: Final = 5
 
 
 class Engine:
@@ -135,13 +136,19 @@ class Engine:
         except (ClientError, TimeoutError):
             pass
         finally:
+            # Whoever is cancelled while closing must still leave nothing behind: first what needs no waiting.
             self.navigator.cancel()
             self.fetcher.cancel()
             try:
+                if self.joined:
+                    await self.membership.leave(timeout_ms=0)
                 await self.navigator.close()
                 await self.fetcher.close()
             finally:
                 self.view.close()
+        # What the view had under way is cancelled by now and ends in its own turns of the loop.
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)
 
     def _new_membership(self) -> Membership:
         made: Membership

@@ -46,11 +46,12 @@ _GOODBYE_MS: Final = 1_000
 class _Broker:
     """Our side of one broker: its connection, its session, and whether a fetch is under way."""
 
-    __slots__ = ("by_id", "failures", "link", "node_id", "retry_at_ms", "session", "task")
+    __slots__ = ("by_id", "failures", "link", "node_id", "reached", "retry_at_ms", "session", "task")
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self.link: Link | None = None
+        self.reached = False  # when we hung up
         self.session = FetchSession()
         self.by_id = True
         self.task: asyncio.Task[None] | None = None
@@ -87,7 +88,8 @@ class Fetcher:
         self._refreshing: asyncio.Task[None] | None = None
         self._unpacking: set[asyncio.Future[None]] = set()
         self._closed = False
-        self.enough_bytes = _BUFFERED_FETCHES * settings.max_partition_fetch_bytes
+        # With limits of zero a broker still gives one batch at a time.
+        self.enough_bytes = max(1, _BUFFERED_FETCHES * settings.max_partition_fetch_bytes)
         """A partition with this much buffered is not asked for."""
         self.held_back = False  # a partition was left out for want of room
 
@@ -108,7 +110,7 @@ class Fetcher:
             self._look_at_leaders()
         now = self._clock.monotonic_ms()
         wanted: dict[int, list[AssignedPartition]] = {}
-        room = self._settings.fetch_max_bytes
+        room = max(1, self._settings.fetch_max_bytes)
         enough = self.enough_bytes
         held_back: set[int] = set()
         next_at = float("inf")
@@ -355,29 +357,30 @@ class Fetcher:
     # -- the end
 
     def cancel(self) -> None:
-        """Ends what is under way; `close` waits for that."""
+        """Ends what is under way and hangs up; `close` waits for that. Never blocks, so nothing can keep it from it."""
         self._closed = True
         self._set_timer(float("inf"))
         for task in self._under_way():
             task.cancel()
+        for broker in self._brokers.values():
+            if broker.link is not None:
+                broker.reached = broker.link.up
+                broker.link.abort()
+                broker.link = None
 
     def _under_way(self) -> list[asyncio.Task[None]]:
         return [task for task in (self._refreshing, *(broker.task for broker in self._brokers.values())) if task]
 
     async def close(self) -> None:
-        """Ends what is under way, tells brokers to forget the sessions, and closes the connections."""
+        """Ends what is under way, closes the connections and tells brokers to forget the sessions."""
         self.cancel()
-        try:
-            await asyncio.gather(*self._under_way(), *self._unpacking, return_exceptions=True)
-            await asyncio.gather(*(self._goodbye(broker) for broker in self._brokers.values()))
-        finally:
-            for broker in self._brokers.values():
-                if broker.link is not None:
-                    broker.link.abort()
+        await asyncio.gather(*self._under_way(), *self._unpacking, return_exceptions=True)
+        self.cancel()  # a connection that was just being made
+        await asyncio.gather(*(self._goodbye(broker) for broker in self._brokers.values()))
 
     async def _goodbye(self, broker: _Broker) -> None:
-        """Frees the broker's memory of us. Over the shared connection: on our own one a long fetch may be under way."""
-        if broker.session.session_id == NO_SESSION or broker.link is None or not broker.link.up:
+        """Frees the broker's memory of us. Over the shared connection: on our own one a long fetch was under way."""
+        if broker.session.session_id == NO_SESSION or not broker.reached:
             return
         ending = FetchRequest(session_id=broker.session.session_id, session_epoch=FINAL_EPOCH)
         try:
