@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from coffee_shop.barista import BARISTAS, DRINKS, SPILT, Barista
 from coffee_shop.orders import ORDERS, Desk, Order
@@ -18,11 +16,11 @@ def espressos(count: int) -> list[Order]:
 
 
 @pytest.fixture
-def counter(penstock_broker: EmbeddedBroker) -> Iterator[EmbeddedBroker]:
+def counter(penstock_broker: EmbeddedBroker) -> EmbeddedBroker:
     """A broker with a topic of four partitions."""
     with Admin(bootstrap_servers=penstock_broker.bootstrap_servers) as admin:
         admin.create_topic(ORDERS, partitions=4)
-    yield penstock_broker
+    return penstock_broker
 
 
 def order(counter: EmbeddedBroker, count: int) -> None:

@@ -68,7 +68,7 @@ class NotReachable(ClientError):
     """No broker could be reached, or the connection broke before the answer came."""
 
 
-class TimedOutWaiting(ClientError):
+class TimedOutWaiting(ClientError, TimeoutError):
     """Something did not happen in time: an answer, metadata, room in the buffer, a delivery."""
 
 

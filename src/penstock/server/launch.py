@@ -17,7 +17,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.ports import Ports
 
 if TYPE_CHECKING:
-    from penstock.model.ports import Clock, Offload
+    from penstock.model.ports import Clock, Files, Offload
     from penstock.server.formatting import Formatted
     from penstock.server.node import Node
 
@@ -106,10 +106,11 @@ def dev_node(
     overrides: Mapping[str, str],
     clock: Clock | None = None,
     offload: Offload | None = None,
+    files: Files | None = None,
 ) -> Node:
-    """A node that formats its directory itself when it is new. Tests give it a clock and an offload of their own."""
+    """A node that formats its directory itself when it is new. Tests give it ports of their own."""
     settings = BrokerSettings.load(dev_properties(data_dir, port=port, overrides=overrides))
-    return _node(settings, system_ports(settings, clock=clock, offload=offload), formats_itself=True)
+    return _node(settings, system_ports(settings, clock=clock, offload=offload, files=files), formats_itself=True)
 
 
 def configured_node(settings: BrokerSettings) -> Node:
@@ -123,7 +124,13 @@ def _node(settings: BrokerSettings, ports: Ports, *, formats_itself: bool) -> No
     return Node(settings, ports, random=SystemRandom(), formats_itself=formats_itself)
 
 
-def system_ports(settings: BrokerSettings, *, clock: Clock | None = None, offload: Offload | None = None) -> Ports:
+def system_ports(
+    settings: BrokerSettings,
+    *,
+    clock: Clock | None = None,
+    offload: Offload | None = None,
+    files: Files | None = None,
+) -> Ports:
     """The real world. Called on the event loop that the node will run on."""
     from penstock.server.ports import SystemClock, ThreadOffload
     from penstock.storage.files import DiskFiles
@@ -135,8 +142,8 @@ def system_ports(settings: BrokerSettings, *, clock: Clock | None = None, offloa
         send_buffer_bytes=_buffer_bytes(settings, "socket.send.buffer.bytes"),
         receive_buffer_bytes=_buffer_bytes(settings, "socket.receive.buffer.bytes"),
     )
-    files = DiskFiles(max_open=_open_files_max())
-    return Ports(clock or SystemClock(), files, net, offload or ThreadOffload())
+    disk = files or DiskFiles(max_open=_open_files_max())
+    return Ports(clock or SystemClock(), disk, net, offload or ThreadOffload())
 
 
 def _buffer_bytes(settings: BrokerSettings, name: str) -> int:

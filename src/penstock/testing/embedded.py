@@ -23,8 +23,14 @@ READY_TIMEOUT_S = 30.0
 SETTLE_TIMEOUT_S = 30.0
 QUIET_ROUNDS = 8
 
-# The node's own liveness must outlast any leap of its clock: its heartbeats are as late as everything else then.
-_ENDLESS_SESSION = {"broker.session.timeout.ms": str((1 << 31) - 1)}
+_TEST_DEFAULTS = {
+    # The node's own liveness must outlast any leap of its clock: its heartbeats are as late as everything else then.
+    "broker.session.timeout.ms": str((1 << 31) - 1),
+    # Members of the newer protocol hear of a rebalance with their next heartbeat; tests should not wait 5 s for it.
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
+}
 
 
 class Snapshot:
@@ -43,8 +49,9 @@ class EmbeddedBroker:
     May be used from any thread, and from a running event loop: the broker never touches the caller's.
     """
 
-    def __init__(self, data_dir: str, settings: Mapping[str, object]) -> None:
-        self._data_dir = data_dir
+    def __init__(self, data_dir: str, settings: Mapping[str, object], *, passing: bool = False) -> None:
+        """`passing` data is not worth a sync: nobody wants it after the test."""
+        self._data_dir, self._passing = data_dir, passing
         self._settings = {name: _property(value) for name, value in settings.items()}
         self._loop: MovingLoop | None = None
         self._thread: threading.Thread | None = None
@@ -307,6 +314,7 @@ class EmbeddedBroker:
     def _make_node(self) -> Node:
         from penstock.server.launch import dev_node
         from penstock.testing.offload import CountingOffload
+        from penstock.testing.passing_files import PassingFiles
 
         # Only the clients' port has to stay the same; the others are free ones, so that brokers never meet.
         ports = {
@@ -318,9 +326,10 @@ class EmbeddedBroker:
         return dev_node(
             self._data_dir,
             port=self._port,
-            overrides={**_ENDLESS_SESSION, **ports, **self._settings},
+            overrides={**_TEST_DEFAULTS, **ports, **self._settings},
             clock=self.clock,
             offload=self._offload,
+            files=PassingFiles() if self._passing else None,
         )
 
 
@@ -357,7 +366,7 @@ def broker(settings: Mapping[str, object] | None = None, *, data_dir: str | None
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
-        running = EmbeddedBroker(data_dir or scratch, settings or {})
+        running = EmbeddedBroker(data_dir or scratch, settings or {}, passing=data_dir is None)
         running.start()
         try:
             yield running
