@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -118,6 +120,48 @@ def test_closing_works_while_nobody_answers() -> None:
             assert len(asyncio.all_tasks()) == 1
 
         run(main())
+
+
+def sockets() -> set[str]:
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # closed meanwhile by the broker's thread
+            found.add(os.readlink(f"/proc/self/fd/{name}"))
+    return {link for link in found if link.startswith("socket:")}
+
+
+@pytest.mark.parametrize("group", [None, "cancelled"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_cancelled_application_leaves_no_task_and_no_socket(
+    node: EmbeddedBroker, group: str | None, times: int
+) -> None:
+    topic = f"cancelled-{group}-{times}"
+    put(node, topic, numbers(0, 10))
+
+    async def main() -> None:
+        before = sockets()
+        reached = asyncio.Event()
+
+        async def application() -> None:
+            async with consumer_of(node, topic, group_id=group) as consumer:
+                async for record in consumer:
+                    if record.offset == 9:
+                        reached.set()
+
+        running = asyncio.ensure_future(application())
+        await reached.wait()
+        assert sockets() - before
+        for _ in range(times):
+            running.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        async with asyncio.timeout(PATIENCE_S):
+            # The broker runs in this process too, and closes its ends when it sees ours closed.
+            while sockets() - before:
+                await asyncio.sleep(0.01)
+
+    run(main())
 
 
 def test_a_consumer_of_nobody_ends_too() -> None:
