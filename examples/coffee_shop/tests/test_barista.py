@@ -87,7 +87,7 @@ def work(count: int, *baristas: Barista) -> None:
 
 
 def test_who_walks_out_is_replaced(counter: EmbeddedBroker) -> None:
-    with Barista(counter.bootstrap_servers) as stays:
+    with Barista(counter.bootstrap_servers, heartbeat_interval_ms=300) as stays:
         with Barista(counter.bootstrap_servers) as leaves:
             share(stays, leaves)
         order(counter, 40)

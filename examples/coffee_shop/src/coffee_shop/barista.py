@@ -23,7 +23,6 @@ class Barista:
             group_id=BARISTAS,
             offset_reset="earliest",
             enable_auto_commit=False,
-            heartbeat_interval_ms=300,
             **settings,
         )
         self._producer = Producer(bootstrap_servers=bootstrap_servers, linger_ms=0)
