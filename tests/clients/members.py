@@ -123,7 +123,7 @@ class ConfluentMember(Member):
             self._uncommitted = 0
         except KafkaException as refusal:
             # Who keeps its partitions through a rebalance may not commit in the midst of it, and tries again.
-            if refusal.args[0].code() != KafkaError.REBALANCE_IN_PROGRESS:
+            if refusal.args[0].code() not in (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION):
                 raise
 
 
@@ -184,13 +184,15 @@ class AioKafkaMember(Member):
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=(AioRange,),
         )
-        # It rebalances in the background: not between reading and committing, if you please.
-        busy = asyncio.Lock()
+        # It rebalances in the background: what was read just before is not ours any more, and nothing may be given up
+        # between taking a record and committing it.
+        taking, rounds = asyncio.Lock(), 0
 
         class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is not typed
             async def on_partitions_revoked(self, revoked: object) -> None:
-                async with busy:
-                    pass
+                nonlocal rounds
+                async with taking:
+                    rounds += 1
 
             async def on_partitions_assigned(self, assigned: object) -> None:
                 pass
@@ -199,13 +201,14 @@ class AioKafkaMember(Member):
         await consumer.start()
         try:
             while self.staying:
-                async with busy:
-                    found = await consumer.getmany(timeout_ms=POLL_MS, max_records=COMMIT_EVERY)
-                    self.owned = frozenset((each.topic, each.partition) for each in consumer.assignment())
-                    for records in found.values():
-                        for record in records:
-                            self.took(record.value)
-                    if found:
+                found = await consumer.getmany(timeout_ms=POLL_MS, max_records=COMMIT_EVERY)
+                began = rounds
+                self.owned = frozenset((each.topic, each.partition) for each in consumer.assignment())
+                async with taking:
+                    if found and began == rounds:
+                        for records in found.values():
+                            for record in records:
+                                self.took(record.value)
                         await consumer.commit()
         finally:
             await consumer.stop()
