@@ -9,6 +9,9 @@ PART ?= node
 MINUTES ?= 30
 SUITE ?= node
 RECORDS ?= 1000000
+# What PART=... means; any other part is one file of tests/faults.
+SOAK_node := tests/faults
+SOAK_groups := tests/sim/groups tests/faults/test_groups.py
 
 .PHONY: help setup demo test lint compat bench soak docs clean
 
@@ -62,7 +65,7 @@ bench: $(STAMP)
 
 soak: $(STAMP)
 	@echo "== soak: part $(PART), at most $(MINUTES) minutes"
-	@PENSTOCK_SOAK=1 PENSTOCK_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(filter node,$(PART)),tests/faults,tests/faults/test_$(PART).py)
+	@PENSTOCK_SOAK=1 PENSTOCK_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -p no:cacheprovider $(or $(SOAK_$(PART)),tests/faults/test_$(PART).py)
 
 docs: $(STAMP)
 	@echo "== reference pages"
