@@ -259,7 +259,10 @@ class Accumulator:
                 self.waiting.appendleft(item)
                 break
             self.waiting_bytes -= item.size
-        if not self.waiting:
+        self._wake_waiters()
+
+    def _wake_waiters(self) -> None:
+        if not self.waiting_bytes:
             wakers, self.room_wakers = self.room_wakers, []
             for wake in wakers:
                 wake()
@@ -286,12 +289,15 @@ class Accumulator:
             item = self.waiting.popleft()
             self.waiting_bytes -= item.size
             found.append(item)
+        if found:
+            self._wake_waiters()
         return found
 
     def give_up(self, topic: str) -> list[Parked | ParkedBulk]:
         """Those who waited for a topic that did not come."""
         items = list(self.unknown.pop(topic, ()))
         self.waiting_bytes -= sum(item.size for item in items)
+        self._wake_waiters()
         return items
 
     # Batches out.

@@ -54,9 +54,9 @@ class ListRows:
     def _estimate(self) -> int:
         step = max(self.count // _SAMPLE_ROWS, 1)
         sample = range(0, self.count, step)
-        size = sum(len(self._values[row] or b"") + 12 for row in sample)
+        size = sum(_length(self._values[row]) + 12 for row in sample)
         if self._keys is not None:
-            size += sum(len(self._keys[row] or b"") for row in sample)
+            size += sum(_length(self._keys[row]) for row in sample)
         return size * self.count // max(len(sample), 1)
 
     def take(self, builder: RecordsBuilder, start: int, stop: int, rows: array[int] | None) -> int:
@@ -73,6 +73,11 @@ class ListRows:
 
     def partitions(self, held: TopicLanes) -> array[int]:
         return held.rows_of_keys(self._keys, self._values, self.count)
+
+
+def _length(data: Any) -> int:
+    """A guess; what is no text or bytes at all is for the kernel to refuse."""
+    return len(data) if hasattr(data, "__len__") else 0
 
 
 class ColumnRows:

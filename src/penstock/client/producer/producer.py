@@ -181,7 +181,7 @@ class Producer:
         """
         self._start()
         await asyncio.sleep(0)
-        while self._accumulator.waiting and not self._closing:
+        while self._accumulator.waiting_bytes and not self._closing:
             future = asyncio.get_running_loop().create_future()
             self._accumulator.room_wakers.append(waker(future))
             await future

@@ -1,0 +1,166 @@
+"""The order of a partition's batches and their sequence numbers."""
+
+from __future__ import annotations
+
+from penstock.client.producer.batch import Batch
+from penstock.client.producer.lane import SEQUENCE_MASK, Lane
+from penstock.kernels import RecordsBuilder, read_header
+
+FIRST, SECOND = (7, 0), (7, 1)
+
+
+def batch(lane: Lane, records: int = 2) -> Batch:
+    builder = RecordsBuilder(10_000)
+    for _ in range(records):
+        builder.append(1, b"k", b"v", ())
+    made = Batch(lane, builder, 0, 1e9)
+    lane.queue.append(made)
+    return made
+
+
+def send(lane: Lane, producer: tuple[int, int] = FIRST) -> Batch | None:
+    """What the lane would send now, sent."""
+    picked = lane.next_batch(producer)
+    if picked is not None:
+        lane.launch(picked, producer, lambda one, sequence: one.seal(0, None, lane.producer, sequence))
+    return picked
+
+
+def through(lane: Lane) -> Batch | None:
+    """The same, and accepted."""
+    sent = send(lane)
+    if sent is not None:
+        lane.land(sent)
+        lane.accepted(sent)
+    return sent
+
+
+def header(one: Batch) -> tuple[int, int, int]:
+    assert one.sealed is not None
+    found = read_header(one.sealed)
+    return found.producer_id, found.producer_epoch, found.base_sequence
+
+
+def test_sequences_count_records_from_the_first_sending_on() -> None:
+    lane = Lane("t", 0)
+    first, second = batch(lane, 3), batch(lane, 2)
+    assert (send(lane), send(lane)) == (first, second)
+    assert (header(first), header(second)) == ((7, 0, 0), (7, 0, 3))
+
+
+def test_sequences_go_round() -> None:
+    lane = Lane("t", 0)
+    send(lane)
+    lane.producer, lane._next_sequence = FIRST, SEQUENCE_MASK
+    first, second = batch(lane, 3), batch(lane)
+    send(lane)
+    send(lane)
+    assert (first.sequence, second.sequence) == (SEQUENCE_MASK, 2)
+
+
+def test_a_repetition_keeps_its_sequence_and_goes_first() -> None:
+    lane = Lane("t", 0)
+    first, second, third = batch(lane), batch(lane), batch(lane)
+    send(lane)
+    send(lane)
+    lane.land(first)
+    lane.again(first)
+    assert send(lane) is first
+    assert (first.sequence, first.attempts) == (0, 2)
+    assert lane.flying == [first, second]
+    assert send(lane) is third
+
+
+def test_a_repetition_waits_while_an_earlier_batch_is_out() -> None:
+    lane = Lane("t", 0)
+    first, second = batch(lane), batch(lane)
+    send(lane)
+    send(lane)
+    lane.land(second)
+    lane.again(second)
+    assert send(lane) is None
+    lane.land(first)
+    lane.accepted(first)
+    assert send(lane) is second
+
+
+def test_repetitions_are_sent_in_their_first_order() -> None:
+    lane = Lane("t", 0)
+    batches = [batch(lane) for _ in range(3)]
+    for _ in batches:
+        send(lane)
+    for one in (batches[2], batches[0], batches[1]):
+        lane.land(one)
+        lane.again(one)
+    assert [through(lane), through(lane), through(lane)] == batches
+
+
+def test_a_hole_ends_an_epoch_and_what_follows_is_numbered_anew() -> None:
+    lane = Lane("t", 0)
+    first, second, third = batch(lane), batch(lane), batch(lane)
+    send(lane)
+    send(lane)
+    lane.land(first)
+    lane.lost(first)
+    assert send(lane) is None  # `second` is still out
+    assert not lane.needs_new_epoch
+    lane.land(second)
+    lane.again(second)
+    assert lane.needs_new_epoch
+    lane.begin_epoch(SECOND)
+    assert send(lane, SECOND) is second
+    assert send(lane, SECOND) is third
+    assert (header(second), header(third)) == ((7, 1, 0), (7, 1, 2))
+
+
+def test_what_may_be_written_already_keeps_its_number_until_its_fate_is_known() -> None:
+    lane = Lane("t", 0)
+    first, second = batch(lane), batch(lane)
+    send(lane)
+    send(lane)
+    lane.land(first)
+    lane.lost(first)
+    lane.land(second)
+    second.doubtful = True
+    lane.again(second)
+    assert not lane.needs_new_epoch
+    assert send(lane) is second
+    assert header(second) == (7, 0, 2)
+
+
+def test_epochs_do_not_overlap() -> None:
+    lane = Lane("t", 0)
+    first, second = batch(lane), batch(lane)
+    send(lane, FIRST)
+    assert send(lane, SECOND) is None  # another lane has raised the epoch
+    lane.land(first)
+    lane.accepted(first)
+    assert send(lane, SECOND) is second
+    assert header(second) == (7, 1, 0)
+
+
+def test_halves_take_the_place_and_the_numbers_of_the_whole() -> None:
+    lane = Lane("t", 0)
+    whole, later = batch(lane, 5), batch(lane)
+    send(lane)
+    send(lane)
+    lane.land(whole)
+    lane.replace(whole, whole.split())
+    lane.land(later)
+    lane.again(later)
+    halves = whole.pieces
+    assert [through(lane), through(lane), through(lane)] == [*halves, later]
+    assert [one.sequence for one in (*halves, later)] == [0, 2, 5]
+    assert [one.count for one in halves] == [2, 3]
+
+
+def test_without_an_identity_nothing_is_numbered() -> None:
+    lane = Lane("t", 0)
+    only = batch(lane)
+    picked = lane.next_batch(None)
+    assert picked is only
+    lane.launch(only, None, lambda one, sequence: one.seal(0, None, None, sequence))
+    assert header(only) == (-1, -1, -1)
+    lane.land(only)
+    lane.lost(only)
+    assert not lane.broken

@@ -1,0 +1,91 @@
+"""Settings: names, values, and what hangs together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.client.errors import BadSetting
+from penstock.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
+
+
+def test_the_defaults_are_those_of_kafkas_clients() -> None:
+    producer, consumer = ProducerSettings.of({}), ConsumerSettings.of({})
+    assert (producer.acks, producer.idempotence, producer.linger_ms, producer.batch_size) == (-1, True, 5, 16_384)
+    assert (producer.max_in_flight, producer.delivery_timeout_ms, producer.buffer_memory) == (5, 120_000, 33_554_432)
+    assert (consumer.offset_reset, consumer.session_timeout_ms, consumer.max_poll_records) == ("latest", 45_000, 500)
+
+
+def test_kafkas_names_and_ours_mean_the_same() -> None:
+    ours = ProducerSettings.of(
+        {"idempotence": False, "compression": "zstd", "compression_level": 7, "max_in_flight": 9}
+    )
+    theirs = ProducerSettings.of(
+        {
+            "enable_idempotence": False,
+            "compression_type": "zstd",
+            "compression_zstd_level": 7,
+            "max_in_flight_requests_per_connection": 9,
+        }
+    )
+    assert ours == theirs
+    assert ConsumerSettings.of({"auto_offset_reset": "earliest"}) == ConsumerSettings.of({"offset_reset": "earliest"})
+
+
+@pytest.mark.parametrize(("given", "acks"), [(0, 0), ("1", 1), ("all", -1), (-1, -1)])
+def test_acks_are_numbers_or_all(given: Any, acks: int) -> None:
+    assert ProducerSettings.of({"acks": given}).acks == acks
+
+
+def test_addresses_may_be_text_or_a_list() -> None:
+    assert ProducerSettings.of({"bootstrap_servers": "a:1, b:2"}).bootstrap_servers == ("a:1", "b:2")
+    assert AdminSettings.of({"bootstrap_servers": ["a:1", "b:2"]}).bootstrap_servers == ("a:1", "b:2")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"linger": 5}, "did you mean 'linger_ms'"),
+        ({"batch_sise": 5}, "did you mean 'batch_size'"),
+        ({"linger_ms": "soon"}, "linger_ms='soon': expected a whole number"),
+        ({"linger_ms": -1}, "from 0"),
+        ({"linger_ms": True}, "whole number"),
+        ({"acks": 2}, "0, 1 or 'all'"),
+        ({"compression": "rar"}, "'none' or 'gzip'"),
+        ({"compression": "gzip", "compression_level": 12}, "gzip knows"),
+        ({"idempotence": True, "acks": 1}, "idempotence needs acks='all'"),
+        ({"idempotence": True, "max_in_flight": 6}, "at most 5"),
+        ({"delivery_timeout_ms": 10}, "linger_ms \\+ request_timeout_ms"),
+        ({"enable_idempotence": True, "idempotence": True}, "both were given"),
+        ({"partitioner": "random"}, "'default' or 'sticky'"),
+        ({"bootstrap_servers": ""}, "at least one address"),
+    ],
+)
+def test_what_cannot_be_is_named_with_what_was_expected(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadSetting, match=words):
+        ProducerSettings.of(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"group_protocol": "consumer", "session_timeout_ms": 1}, "the broker's to set"),
+        ({"group_remote_assignor": "uniform"}, "needs group_protocol"),
+        ({"heartbeat_interval_ms": 45_000}, "less than session_timeout_ms"),
+        ({"group_instance_id": "a"}, "needs a group_id"),
+        ({"auto_commit": True}, "needs a group_id"),
+    ],
+)
+def test_a_consumers_settings_fit_together(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadSetting, match=words):
+        ConsumerSettings.of(given)
+
+
+@pytest.mark.parametrize("given", [{"acks": 1}, {"acks": 0}, {"max_in_flight": 6}, {"retries": 0}])
+def test_a_setting_that_rules_idempotence_out_turns_it_off(given: dict[str, Any]) -> None:
+    assert not ProducerSettings.of(given).idempotence
+
+
+def test_a_long_request_timeout_raises_the_delivery_timeout() -> None:
+    assert ProducerSettings.of({"request_timeout_ms": 300_000}).delivery_timeout_ms == 300_005

@@ -1,0 +1,80 @@
+"""What metadata replies and hints add up to."""
+
+from __future__ import annotations
+
+from penstock.client.topology import Topology
+from penstock.model.ids import Uuid
+from penstock.protocol.messages.metadata import MetadataResponse
+
+A, B = Uuid(b"a" * 16), Uuid(b"b" * 16)
+
+
+def reply(
+    *leaders: tuple[int, int], topic_id: Uuid = A, error: int = 0, nodes: tuple[int, ...] = (1, 2)
+) -> MetadataResponse:
+    partitions = [
+        MetadataResponse.MetadataResponsePartition(
+            partition_index=index, leader_id=leader, leader_epoch=epoch, replica_nodes=[1, 2], isr_nodes=[1]
+        )
+        for index, (leader, epoch) in enumerate(leaders)
+    ]
+    topic = MetadataResponse.MetadataResponseTopic(error_code=error, name="t", topic_id=topic_id, partitions=partitions)
+    brokers = [
+        MetadataResponse.MetadataResponseBroker(node_id=node, host=f"h{node}", port=9, rack=f"r{node}")
+        for node in nodes
+    ]
+    return MetadataResponse(brokers=brokers, topics=[topic])
+
+
+def test_a_reply_tells_leaders_racks_and_ids() -> None:
+    topology = Topology()
+    topology.absorb(reply((1, 5), (2, 6)))
+    assert [topology.leader_of("t", index) for index in (0, 1, 2)] == [1, 2, None]
+    assert topology.topics["t"].partitions[0].racks == ("r1", "r2")
+    assert topology.names == {A: "t"}
+
+
+def test_a_broker_that_lags_behind_does_not_bring_a_former_leader_back() -> None:
+    topology = Topology()
+    topology.absorb(reply((2, 6)))
+    topology.absorb(reply((1, 5)))
+    assert topology.leader_of("t", 0) == 2
+
+
+def test_a_topic_made_anew_starts_from_its_own_epochs() -> None:
+    topology = Topology()
+    topology.absorb(reply((2, 6)))
+    topology.absorb(reply((1, 0), topic_id=B))
+    assert topology.leader_of("t", 0) == 1
+    assert topology.names == {B: "t"}
+
+
+def test_a_hint_counts_when_its_epoch_is_newer() -> None:
+    topology = Topology()
+    topology.absorb(reply((1, 5)))
+    assert not topology.learn("t", 0, 2, 5, None)
+    assert topology.learn("t", 0, 2, 6, None)
+    assert topology.leader_of("t", 0) == 2
+
+
+def test_a_hint_at_an_unknown_broker_needs_its_address() -> None:
+    topology = Topology()
+    topology.absorb(reply((1, 5)))
+    assert not topology.learn("t", 0, 9, 6, None)
+    assert topology.learn("t", 0, 9, 6, ("h9", 9))
+    assert topology.addresses[9] == ("h9", 9)
+
+
+def test_a_topic_that_is_gone_is_forgotten() -> None:
+    topology = Topology()
+    topology.absorb(reply((1, 5)))
+    assert topology.absorb(reply(error=3)) == ["t"]
+    assert topology.topics == {}
+    assert topology.refusals == {"t": 3}
+
+
+def test_an_error_that_passes_keeps_what_is_known() -> None:
+    topology = Topology()
+    topology.absorb(reply((1, 5)))
+    topology.absorb(reply(error=29))
+    assert topology.leader_of("t", 0) == 1
