@@ -159,8 +159,10 @@ class GroupSession:
             self._spawn(self._create_missing(self._topics or frozenset()))
 
     def polled(self) -> None:
-        """The application is alive."""
-        self._feed(self._machine.polled(self._now()))
+        """The application is alive. Cheap: its deadline only moves away, so the timer may stay as it is."""
+        effects = self._machine.polled(self._now())
+        if effects:
+            self._feed(effects)
 
     async def leave(self, *, timeout_ms: float) -> None:
         """Gives everything up, tells the coordinator and ends; after `timeout_ms` it ends in any case."""
