@@ -1,4 +1,4 @@
-"""One node for all tests that only need topics of their own."""
+"""One node for all tests that only need topics of their own, and no profile of whoever runs them."""
 
 from __future__ import annotations
 
@@ -13,3 +13,10 @@ from penstock.testing import broker
 def bootstrap() -> Iterator[str]:
     with broker({"delete.topic.enable": True}) as running:
         yield running.bootstrap_servers
+
+
+@pytest.fixture(autouse=True)
+def no_profiles(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    for name in ("PENSTOCK_BOOTSTRAP", "PENSTOCK_PROFILE"):
+        monkeypatch.delenv(name, raising=False)

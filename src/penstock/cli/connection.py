@@ -35,6 +35,10 @@ class Connection:
         given = {names.get(_plain(name), _plain(name)): value for name, value in self.given.items()}
         return {"bootstrap_servers": self.bootstrap, "client_id": _client_id(), **remembered, **given}
 
+    def beside(self) -> Connection:
+        """For an Admin that helps another client: settings that are meant for that one are not its business."""
+        return Connection(self.bootstrap, {}, {**self.remembered, **self.given})
+
     def admin(self, timeout_ms: int | None = None) -> Admin:
         """`timeout_ms` is for those who had rather hear that a broker is silent than wait for it."""
         from penstock.client.admin.admin import Admin

@@ -83,7 +83,7 @@ def consume(
     balancer: str | None,
     **rest: Any,
 ) -> None:
-    r"""Print records of topics, from anywhere to anywhere, and then those to come.
+    """Print records of topics, from anywhere to anywhere, and then those to come.
 
     \b
     Where to read (-o):
@@ -92,11 +92,12 @@ def consume(
       5:9   :end      offsets 5 to 8; until what is the end now
       @T    @T1:T2    from a time, between two: 13 digits are ms, 10 are seconds,
                       2022-02-14, 2022-02-14T12:00:00Z, -48h (before now), 1h (after T1)
+
     \b
-    What to print (-f '%k %v\n'):
+    What to print (-f '%k %v\\n'):
       %t topic  %p partition  %o offset  %e leader epoch  %d timestamp  %i count
       %k key    %v value      %K %V %T their lengths      %H number of headers
-      %h{%k=%v }  each header        %%  %{  %}  \n  \t  \r  \\  \x00
+      %h{%k=%v }  each header        %%  %{  %}  \\n  \\t  \\r  \\\\  \\x00
       numbers: {ascii} {hex64…hex4} {big64…big8} {little64…little8} {byte} {bool}
       text: {hex} {base64} {base64raw} {unpack[>Iq]}   times: {strftime[%F]} {go##2006-01-02##}
 
@@ -192,7 +193,7 @@ def _job(
         write=_writer(layout, pretty, meta_only),
         limit=limit,
         keywords=keywords,
-        connection=connection,
+        connection=connection.beside(),
     )
 
 

@@ -14,6 +14,7 @@ from penstock.cli.progress import Progress
 from penstock.cli.records.offsets import Point, Range, place
 from penstock.client.consumer import Consumer
 from penstock.client.errors import UnknownTopic
+from penstock.client.settings import ConsumerSettings
 from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import TopicPartition
 
@@ -78,6 +79,7 @@ class Printer:
 
 
 async def run(job: Job) -> None:
+    ConsumerSettings.of(job.keywords)  # what is wrong with them is told before anybody is asked
     printer = Printer(job.write, job.limit)
     try:
         if "group_id" in job.keywords:

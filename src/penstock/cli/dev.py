@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import log_format_option, log_level_option, pairs
+from penstock.cli.options import examples, log_format_option, log_level_option, pairs
 
 if TYPE_CHECKING:
     from penstock.server.node import Node
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ADMIN_LISTENER = "penstock.admin.listener"
 
 
-@click.command()
+@click.command(epilog=examples("penstock dev --ephemeral", "penstock dev --port 0 --data-dir data -c num.partitions=6"))
 @click.option("--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0 takes a free one.")
 @click.option(
     "--data-dir",

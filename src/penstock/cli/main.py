@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -41,6 +41,14 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Whoever read our output, such as `head`, has had enough; nobody is left to tell, not even at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(OK)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
@@ -63,10 +71,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.ClickException as wrong:
         wrong.show()
         sys.exit(wrong.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output, such as `head`, has had enough; nobody is left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(OK)
     except Exception as failure:
         if os.environ.get(TRACEBACK_VARIABLE) == "1":
             raise

@@ -42,17 +42,17 @@ def _numeric(column: Sequence[Any]) -> bool:
 
 
 def yaml_lines(data: Any, indent: int = 0) -> list[str]:
-    """Block-style YAML of plain data. Scalars are written as JSON, which YAML reads alike."""
+    """Block-style YAML of plain data."""
     pad = "  " * indent
     if not data or not isinstance(data, (Mapping, list, tuple)):
-        return [f"{pad}{json.dumps(data)}"]
+        return [f"{pad}{_yaml_scalar(data)}"]
     lines = []
     if isinstance(data, Mapping):
         for key, value in data.items():
             if value and isinstance(value, (Mapping, list, tuple)):
                 lines += [f"{pad}{_yaml_key(key)}:", *yaml_lines(value, indent + 1)]
             else:
-                lines.append(f"{pad}{_yaml_key(key)}: {json.dumps(value)}")
+                lines.append(f"{pad}{_yaml_key(key)}: {_yaml_scalar(value)}")
         return lines
     for item in data:
         first, *rest = yaml_lines(item, indent + 1)
@@ -60,8 +60,26 @@ def yaml_lines(data: Any, indent: int = 0) -> list[str]:
     return lines
 
 
+def _yaml_scalar(value: Any) -> str:
+    """As JSON, which YAML reads alike but for what is corrected here."""
+    if isinstance(value, float):
+        if value in (float("inf"), float("-inf")):
+            return ".inf" if value > 0 else "-.inf"
+        text = repr(value)
+        # Without a point YAML takes 1e+16 for a word.
+        return text if "." in text else text.replace("e", ".0e")
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return "".join(char if char.isprintable() else _yaml_escape(char) for char in json.dumps(value, ensure_ascii=False))
+
+
+def _yaml_escape(char: str) -> str:
+    number = ord(char)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
 def _yaml_key(key: object) -> str:
     """Words such as `on` and `null` mean something else to YAML when they stand bare."""
     text = str(key)
-    bare = text.isidentifier() and text.lower() not in _YAML_WORDS
-    return text if bare else json.dumps(text)
+    bare = text.isascii() and text.isidentifier() and text.lower() not in _YAML_WORDS
+    return text if bare else _yaml_scalar(text)

@@ -96,7 +96,7 @@ def produce(
         report=_reporter(report),
         create=create,
         keywords=keywords,
-        connection=connection,
+        connection=connection.beside(),
     )
     asyncio.run(run(job))
 

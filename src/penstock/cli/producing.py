@@ -15,6 +15,7 @@ from penstock.cli.progress import Progress
 from penstock.cli.records.reading import BadInput, InputRecord
 from penstock.client.errors import ClientError
 from penstock.client.producer import Producer
+from penstock.client.settings import ProducerSettings
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class _Delivered:
 
 async def run(job: Job) -> None:
     """Sends everything; the first failure ends it."""
+    ProducerSettings.of(job.keywords)  # what is wrong with them is told before anybody is asked
     known: set[str] = set()
     if job.topic is not None:
         await _check(job, job.topic, known)

@@ -13,7 +13,6 @@ import json
 import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from penstock.model.errors import PenstockError
 
@@ -44,9 +43,9 @@ class Profiles:
         return self.by_name[name]
 
 
-def profiles_path() -> Path:
+def profiles_path() -> str:
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return Path(home) / "penstock" / "profiles.toml"
+    return os.path.join(home, "penstock", "profiles.toml")
 
 
 def current_profile(name: str | None) -> Profile:
@@ -59,7 +58,8 @@ def current_profile(name: str | None) -> Profile:
 def load_profiles() -> Profiles:
     path = profiles_path()
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return Profiles()
     import tomllib
@@ -76,11 +76,11 @@ def load_profiles() -> Profiles:
     return Profiles(current if current in found else None, found)
 
 
-def save_profiles(profiles: Profiles) -> Path:
+def save_profiles(profiles: Profiles) -> str:
     """Writes the file whole, so that nobody reads half of it."""
     path = profiles_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    draft = f"{path}.{os.getpid()}.tmp"
     # It may hold credentials one day.
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
         out.write("\n".join(_lines(profiles)) + "\n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 
 import click
 
 from penstock.cli.main import cli
+from penstock.cli.options import examples_of
 
 HEAD = """\
 # Command line
@@ -14,21 +16,26 @@ HEAD = """\
 This page is printed from the commands by `python -m penstock.cli.reference`; do not edit it by hand.
 
 Data goes to standard output, words to standard error, so `penstock topic list --format json | jq .` just works. Errors
-are sentences; `PENSTOCK_TRACEBACK=1` shows where one came from.
+are sentences; `PENSTOCK_TRACEBACK=1` shows where one came from. What a flag says comes before the environment, that
+before the profile, and that before the default. When the reader of a pipe goes away, such as `head`, a command ends
+quietly with 0. [A guide](../guides/command-line.md) shows the commands at work.
 
 | exit code | meaning |
 |--:|---|
 | 0 | done |
 | 1 | failed, or not confirmed |
 | 2 | the command makes no sense as it was written |
-| 3 | a topic or partition is not there |
+| 3 | a topic, partition, group or profile is not there |
 | 4 | not allowed |
 | 5 | no broker answers |
-| 130 | stopped by Ctrl-C (a node that Ctrl-C or SIGTERM stops ends with 0) |
+| 10 | the cluster is not healthy (`cluster health`, `doctor`) |
+| 130 | stopped by Ctrl-C; what only ends that way (a node, `tail`, `--watch`) ends with 0 |
 
 | variable | meaning |
 |---|---|
 | `PENSTOCK_BOOTSTRAP` | the default of `-b/--bootstrap` |
+| `PENSTOCK_PROFILE` | the default of `--profile` |
+| `XDG_CONFIG_HOME` | where `penstock/profiles.toml` lies; `~/.config` if not set |
 | `PENSTOCK_PURE` | `1` takes the pure-Python kernels although compiled ones are there |
 | `PENSTOCK_TRACEBACK` | `1` shows tracebacks |
 """
@@ -48,16 +55,28 @@ def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
             yield from _commands(member, click.Context(member, parent=context, info_name=name))
         return
     yield f"## `{context.command_path}`\n"
-    yield f"{command.help}\n"
+    yield f"{_help(command)}\n"
     yield f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n"
     yield "| option | default | meaning |\n|---|---|---|"
     yield from (_row(option) for option in command.params if isinstance(option, click.Option))
     yield ""
+    shown = "\n".join(f"$ {example}" for example in examples_of(command))
+    yield f"```console\n{shown}\n```\n"
+
+
+def _help(command: click.Command) -> str:
+    """The help as Markdown; what click is told not to wrap stands as it is."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    parts = []
+    for paragraph in paragraphs:
+        plain, *fixed = paragraph.split("\b\n")
+        parts += [plain.strip(), *(f"```text\n{block.rstrip()}\n```" for block in fixed)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _row(option: click.Option) -> str:
     names = ", ".join(f"`{name}`" for name in option.opts)
-    if not option.is_flag:
+    if not option.is_flag and not option.count:
         names += f" {_cell(_value(option))}"
     default = "required" if option.required else _default(option)
     return f"| {names} | {default} | {_cell(option.help or '')} |"
@@ -71,7 +90,7 @@ def _value(option: click.Option) -> str:
         return option.metavar
     return (
         "NUMBER"
-        if isinstance(option.type, click.IntRange)
+        if isinstance(option.type, (click.IntRange, click.FloatRange))
         else "DIR"
         if isinstance(option.type, click.Path)
         else "TEXT"
@@ -79,7 +98,7 @@ def _value(option: click.Option) -> str:
 
 
 def _default(option: click.Option) -> str:
-    plain = isinstance(option.default, (str, int)) and not option.is_flag
+    plain = isinstance(option.default, (str, int)) and not option.is_flag and not option.count
     return f"`{option.default}`" if plain else ""
 
 

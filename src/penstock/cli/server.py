@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import format_option, log_format_option, log_level_option
+from penstock.cli.options import examples, format_option, log_format_option, log_level_option
 from penstock.cli.output import show, table
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _load(path: str) -> BrokerSettings:
         raise PenstockError("\n".join([f"{path} has {count}:", *bad.problems])) from None
 
 
-@server.command()
+@server.command(epilog=examples("penstock server start --config server.properties"))
 @config_option
 @log_level_option("info")
 @log_format_option
@@ -60,7 +60,7 @@ def start(path: str, log_level: str, log_format: str) -> None:
     )
 
 
-@server.command("format")
+@server.command("format", epilog=examples("penstock server format --config server.properties --ignore-formatted"))
 @config_option
 @click.option("-t", "--cluster-id", help="22 characters of base64url; a new one if not given.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
@@ -81,7 +81,7 @@ def config() -> None:
     """Print or check the configuration of a node."""
 
 
-@config.command("print")
+@config.command("print", epilog=examples("penstock server config print --config server.properties --format json"))
 @config_option
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what the file sets.")
 @format_option
@@ -94,7 +94,7 @@ def print_(path: str, everything: bool, style: str) -> None:
     show(data, style, table(("NAME", "VALUE", "SOURCE"), [(row.name, row.value, row.source) for row in rows]))
 
 
-@config.command()
+@config.command(epilog=examples("penstock server config lint --config server.properties"))
 @config_option
 @format_option
 def lint(path: str, style: str) -> None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
 from penstock.cli.output import table, yaml_lines
+
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.floats(allow_nan=False, width=32)
+plain = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=12,
+)
 
 
 def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
@@ -34,3 +45,12 @@ def test_words_that_yaml_would_misread_are_quoted() -> None:
 def test_empty_things_stay_empty() -> None:
     assert yaml_lines([]) == ["[]"]
     assert yaml_lines({}) == ["{}"]
+
+
+@given(plain)
+def test_a_yaml_parser_reads_what_was_written(data: object) -> None:
+    assert yaml.safe_load("\n".join(yaml_lines(data))) == data
+
+
+def test_what_is_not_known_is_a_dash_among_numbers() -> None:
+    assert table(("NAME", "COUNT"), [("a", None), ("b", 200)]) == "NAME  COUNT\na         -\nb       200"

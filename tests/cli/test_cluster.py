@@ -1,0 +1,163 @@
+"""`penstock cluster …` and `penstock doctor`: what they say of a cluster that is well, and of others."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.testing import broker
+from tests.cli.command import Running, penstock
+from tests.compat.processes import free_ports
+
+
+def test_info_names_the_controller_and_its_epoch(bootstrap: str) -> None:
+    data = penstock("cluster", "info", "--format", "json", "-b", bootstrap).data
+    assert len(data["cluster_id"]) == 22
+    assert (data["controller"], data["controller_epoch"]) == (1, 1)
+    host, _, port = bootstrap.partition(":")
+    assert data["brokers"] == [{"id": 1, "host": host, "port": int(port), "rack": None, "fenced": False}]
+    assert data["features"]["metadata.version"] > 0
+    text = penstock("cluster", "info", "-b", bootstrap).out
+    assert "controller   1 (epoch 1)" in text
+    assert bootstrap in text
+
+
+def test_brokers_have_disks(bootstrap: str) -> None:
+    (only,) = penstock("cluster", "brokers", "--format", "json", "-b", bootstrap).data
+    (directory,) = only["log_dirs"]
+    assert directory["error"] is None
+    assert 0 < directory["usable_bytes"] <= directory["total_bytes"]
+    assert "online" in penstock("cluster", "brokers", "-b", bootstrap).out
+
+
+def test_the_quorum_has_voters_with_lag(bootstrap: str) -> None:
+    data = penstock("cluster", "quorum", "--format", "json", "-b", bootstrap).data
+    assert (data["leader"], data["epoch"]) == (1, 1)
+    assert [(voter["id"], voter["lag"]) for voter in data["voters"]] == [(1, 0)]
+    assert "voter" in penstock("cluster", "quorum", "-b", bootstrap).out
+
+
+def test_health_is_exit_code_0_or_10_with_reasons(bootstrap: str) -> None:
+    well = penstock("cluster", "health", "--format", "json", "-b", bootstrap)
+    assert (well.code, well.data["healthy"], well.data["reasons"]) == (0, True, [])
+    with broker() as other:
+        penstock("topic", "create", "strict", "-c", "min.insync.replicas=2", "-b", other.bootstrap_servers)
+        ill = penstock("cluster", "health", "--format", "json", "-b", other.bootstrap_servers)
+        assert ill.code == 10
+        assert [(r["kind"], r["items"]) for r in ill.data["reasons"]] == [("under_min_isr", ["strict-0"])]
+        text = penstock("cluster", "health", "-b", other.bootstrap_servers)
+        assert text.out.splitlines()[0] == "unhealthy"
+        assert "too few in-sync replicas" in text.out
+        sick = penstock("doctor", "--format", "json", "-b", other.bootstrap_servers)
+        assert sick.code == 10
+        assert [found["kind"] for found in sick.data["findings"]] == ["under_min_isr"]
+
+
+def test_watching_ends_when_all_is_well(bootstrap: str) -> None:
+    said = penstock("cluster", "health", "--watch", "--exit-when-healthy", "-b", bootstrap)
+    assert (said.code, said.out) == (0, "healthy\n")
+    assert penstock("cluster", "health", "--exit-when-healthy", "-b", bootstrap).code == 2
+
+
+def test_defaults_of_brokers_are_set_read_and_taken_back(bootstrap: str) -> None:
+    config = ("cluster", "config")
+    assert penstock(*config, "get", "log.retention.ms", "-b", bootstrap).code == 3
+    assert penstock(*config, "set", "log.retention.ms=600000", "-b", bootstrap).err == (
+        "changed log.retention.ms of all brokers\n"
+    )
+    assert penstock(*config, "get", "log.retention.ms", "-b", bootstrap).out == "600000\n"
+    found = penstock(*config, "list", "--broker", "1", "--format", "json", "-b", bootstrap).data
+    assert found["log.retention.ms"] == {"value": "600000", "source": "cluster", "read_only": False}
+    assert "log.retention.ms" in penstock(*config, "list", "-b", bootstrap).out
+    everything = penstock(*config, "list", "--broker", "1", "--all", "--format", "json", "-b", bootstrap).data
+    assert everything["num.partitions"]["source"] in ("default", "static")
+    assert penstock(*config, "set", "-d", "log.retention.ms", "-b", bootstrap).code == 0
+    assert penstock(*config, "get", "log.retention.ms", "-b", bootstrap).code == 3
+    assert penstock(*config, "set", "log.retention.ms=soon", "--dry-run", "-b", bootstrap).code == 1
+    assert penstock(*config, "set", "-b", bootstrap).code == 2
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_node_that_is_well(bootstrap: str) -> None:
+    said = penstock("doctor", "--format", "json", "-b", bootstrap)
+    assert said.code == 0
+    assert (said.data["reachable"], said.data["healthy"]) == (True, True)
+    checks = [each["check"] for each in said.data["checks"]]
+    assert checks == ["bootstrap", "cluster", "advertised", "versions", "health", "clock", "disks", "groups"]
+    assert penstock("doctor", "-b", bootstrap).out.endswith("all is well\n")
+
+
+def test_the_doctor_explains_an_address_that_nobody_reaches(tmp_path: Path) -> None:
+    port, other = free_ports(2)
+    advertised = f"advertised.listeners=PLAINTEXT://localhost:{other}"
+    with Running("dev", "--port", str(port), "--ephemeral", "-c", advertised, log=tmp_path / "log") as node:
+        node.wait_to_say("try ")
+        said = penstock("doctor", "--format", "json", "-b", f"127.0.0.1:{port}")
+    assert said.code == 10
+    (found,) = said.data["findings"]
+    assert found["kind"] == "advertised_address"
+    assert f"localhost:{other}" in found["what"]
+    assert "advertised.listeners" in found["try"]
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_doctor_knows_a_web_server(web: str) -> None:
+    said = penstock("doctor", "--format", "json", "-b", web)
+    assert said.code == 5
+    assert [found["kind"] for found in said.data["findings"]] == ["bootstrap_http"]
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"), [("127.0.0.1:1", "bootstrap_refused"), ("nowhere.invalid:9092", "bootstrap_name")]
+)
+def test_the_doctor_tells_a_wrong_name_from_a_closed_port(address: str, kind: str) -> None:
+    said = penstock("doctor", "--format", "json", "-b", address)
+    assert said.code == 5
+    assert (said.data["reachable"], [found["kind"] for found in said.data["findings"]]) == (False, [kind])
+    text = penstock("doctor", "-b", address)
+    assert text.code == 5
+    assert "\n  why  " in text.out
+    assert "\n  try  " in text.out
+
+
+def test_the_doctor_knows_tls_when_it_meets_it() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    peer, _ = listening.accept()
+                except OSError:
+                    return
+                try:
+                    context.wrap_socket(peer, server_side=True).close()
+                except OSError:
+                    peer.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        said = penstock("doctor", "--format", "json", "-b", f"127.0.0.1:{listening.getsockname()[1]}")
+    assert said.code == 5
+    assert [found["kind"] for found in said.data["findings"]] == ["bootstrap_tls"]
+
+
+@pytest.mark.parametrize("command", [("info",), ("health",), ("brokers",), ("quorum",), ("config", "list")])
+def test_a_cluster_that_is_not_there_is_exit_code_5(command: tuple[str, ...]) -> None:
+    said = penstock("cluster", *command, "-b", "127.0.0.1:1")
+    assert (said.code, said.out) == (5, "")
+    assert "penstock dev" in said.err

@@ -1,0 +1,110 @@
+"""The examples in every command's help are commands that work: all of them are run, as a reader would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from penstock.cli.main import cli
+from penstock.cli.options import examples_of
+from penstock.testing import broker
+from tests.cli.command import DEADLINE_S, penstock
+from tests.compat.processes import Child, free_ports, wait_for
+
+GO_ON = ("penstock dev", "penstock server start", "penstock tail", "penstock group lag billing --watch")
+"""These end only when they are told to."""
+
+
+def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            member = command.get_command(context, name)
+            assert member is not None
+            yield from commands(member, click.Context(member, parent=context, info_name=name))
+    else:
+        yield context.command_path, command
+
+
+EVERY = list(commands(cli, click.Context(cli, info_name="penstock")))
+
+
+@pytest.mark.parametrize(("path", "command"), EVERY, ids=[path for path, _ in EVERY])
+def test_every_command_has_help_and_an_example_of_itself(path: str, command: click.Command) -> None:
+    assert command.help
+    examples = examples_of(command)
+    assert examples
+    assert all(path in example for example in examples)
+    assert all(option.help for option in command.params if isinstance(option, click.Option))
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder and an environment in which a reader of the help has what the examples speak of."""
+    folder = tmp_path_factory.mktemp("reader")
+    port, controller_port, admin_port = free_ports(3)
+    (folder / "server.properties").write_text(
+        "node.id=1\nprocess.roles=broker,controller\n"
+        f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n"
+        f"controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=127.0.0.1:{controller_port}\n"
+        f"log.dirs={folder / 'var'}\npenstock.admin.listener=127.0.0.1:{admin_port}\n"
+    )
+    with broker({"log.retention.ms": 604_800_000}) as running:
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "PENSTOCK_BOOTSTRAP": running.bootstrap_servers,
+        }
+        given = {name: environment[name] for name in ("XDG_CONFIG_HOME", "PENSTOCK_BOOTSTRAP")}
+        for topic in ("clicks", "orders"):
+            penstock("topic", "create", topic, "-p", "2", environment=given)
+            for partition in ("0", "1"):
+                penstock("produce", topic, "-p", partition, "-k", "k", stdin="v\n" * 20, environment=given)
+        penstock("group", "seek", "billing", "--to", "5", "--topic", "clicks", "--yes", environment=given)
+        yield folder, environment
+
+
+def in_order() -> list[str]:
+    """Those that make what others need go first, those that take it away go last."""
+    every = [example for _, command in EVERY for example in examples_of(command)]
+    rank = {"create": -1, "server format": -1, "delete": 1}
+    return sorted(every, key=lambda example: next((r for word, r in rank.items() if word in example), 0))
+
+
+def test_every_example_works(reader: tuple[Path, dict[str, str]]) -> None:
+    folder, environment = reader
+    for example in in_order():
+        if example.startswith(GO_ON):
+            goes_on(example, folder, environment)
+            continue
+        done = subprocess.run(
+            ["bash", "-c", example],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        assert done.returncode == 0, f"$ {example}\n{done.stdout}{done.stderr}"
+
+
+def goes_on(example: str, folder: Path, environment: dict[str, str]) -> None:
+    log = folder / "example.log"
+    log.unlink(missing_ok=True)
+    command = example.replace("penstock dev --ephemeral", "penstock dev --ephemeral --port 0")
+    child = Child(["bash", "-c", f"cd {folder} && exec {command}"], log, environment)
+    try:
+        wait_for(f"{example} to say something", lambda: not child.running() or log.read_text(), timeout_s=DEADLINE_S)
+        assert child.running(), f"$ {example}\n{child.tail()}"
+        os.kill(child.pid, signal.SIGINT)
+        assert child.wait(DEADLINE_S) == 0, f"$ {example}\n{child.tail()}"
+    finally:
+        child.kill()
