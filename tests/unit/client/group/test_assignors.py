@@ -25,6 +25,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription as TheirSubscription
 
 TOPICS = ["a", "b", "c", "d"]
@@ -135,6 +136,15 @@ def test_sticky_assignments_are_whole_and_even_and_do_not_move_without_a_reason(
     check_even(members, first)
     again = {member_id: with_history(name, members[member_id], first[member_id], 1) for member_id in members}
     assert assign(name, counts, again) == first
+
+
+@settings(max_examples=100, deadline=None)
+@given(group=groups(same=True, static=False))
+def test_sticky_shares_are_as_large_as_those_of_kafka_python(group: Any) -> None:
+    counts, members = group
+    ours = assign("sticky", counts, members)
+    shares = theirs(StickyPartitionAssignor(), counts, members)
+    assert sorted(map(len, ours.values())) == sorted(map(len, shares.values()))
 
 
 @settings(max_examples=150, deadline=None)
