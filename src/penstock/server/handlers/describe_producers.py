@@ -45,7 +45,7 @@ def _answer(ctx: Context, topic: str, index: int) -> Reply:
                 last_sequence=state.last_sequence,
                 last_timestamp=state.last_timestamp,
                 coordinator_epoch=state.coordinator_epoch,
-                current_txn_start_offset=state.txn_first_offset,
+                current_txn_start_offset=state.transaction_first,
             )
             for state in producers
         ],
