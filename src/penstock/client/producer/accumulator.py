@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from penstock.client.clock import SYSTEM_CLOCK
 from penstock.client.errors import BufferFull, ClientError, RecordTooLarge
 from penstock.client.producer.batch import Batch
 from penstock.client.producer.delivery import Delivery, OnDelivery, Wake
@@ -45,7 +47,8 @@ class Accumulator:
         self.room = threading.Condition(self.lock)
         self.settings = settings
         self.clock = clock
-        self._now_ms = clock.now_ms
+        # A record of the machine's own clock is stamped without a call in between.
+        self._time_ns = time.time_ns if clock is SYSTEM_CLOCK else None
         self._nudge = nudge
         self._chance = chance
         self._delivery: type[Delivery] = Delivery
@@ -90,7 +93,7 @@ class Accumulator:
         if held is None or self.waiting:
             return None
         if timestamp is None:
-            timestamp = self._now_ms()
+            timestamp = self.clock.now_ms() if self._time_ns is None else self._time_ns() // 1_000_000
         if partition is None:
             if held.choose is not None:
                 lane = held.choose(key, value)

@@ -118,7 +118,7 @@ class Producer:
 
         The lists must stay as they are until then.
         """
-        self._start()
+        self._start_open()
         return self._send_rows(topic, ListRows(values, keys, headers, timestamps, self._clock.now_ms()), partition)
 
     def send_arrow(
@@ -136,7 +136,7 @@ class Producer:
         """
         from penstock.client.producer.arrow_rows import arrow_rows
 
-        self._start()
+        self._start_open()
         return self._send_rows(topic, arrow_rows(table, self._clock.now_ms()), partition)
 
     def _send_rows(self, topic: str, rows: Rows, partition: int | None) -> BulkDelivery:
@@ -273,6 +273,12 @@ class Producer:
         self._sender.start(loop, self._accumulator, threads=self._threads)
         on_jump(self._clock, lambda: _from_any_thread(loop, self._sender.pump))
         self._append = self._accumulator.append
+
+    def _start_open(self) -> None:
+        """The same for what a closed producer must refuse."""
+        if self._closing:
+            raise Closed("the producer is closed")
+        self._start()
 
     def _start_and_append(self, *record: Any) -> Delivery | None:
         self._start()

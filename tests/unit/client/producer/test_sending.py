@@ -203,6 +203,8 @@ async def test_a_closed_producer_takes_nothing(node: EmbeddedBroker) -> None:
         await sender.send("closing", b"v")
     with pytest.raises(Closed):
         sender.send("closing", b"v")
+    with pytest.raises(Closed):
+        sender.send_batch("closing", [b"v"])
     await sender.close()
 
 
@@ -225,6 +227,29 @@ async def test_without_a_broker_sending_says_so_in_time() -> None:
     async with Producer("127.0.0.1:1", max_block_ms=200) as sender:
         with pytest.raises(NotReachable, match=r"127\.0\.0\.1:1"):
             await sender.send("t", b"v")
+
+
+def test_an_interrupt_ends_a_producer_that_has_nobody_to_send_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.client.producer.producer.INTERRUPTED_CLOSE_MS", 50)
+    deliveries: list[Any] = []
+
+    async def main() -> None:
+        async with Producer("127.0.0.1:1") as sender:
+            deliveries.append(sender.send("t", b"v"))
+            await asyncio.Event().wait()
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(main())
+        while not deliveries:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(interrupted())
+    assert isinstance(deliveries[0].exception(), Closed)
 
 
 async def test_flush_waits_no_longer_than_it_may() -> None:

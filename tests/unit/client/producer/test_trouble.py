@@ -191,6 +191,20 @@ async def test_a_restart_of_the_broker_loses_nothing() -> None:
     assert [int(record.value or b"-1") for record in found] == list(range(number))
 
 
+async def test_a_broker_that_does_not_answer_is_asked_again_and_repeats_nothing() -> None:
+    with broker({"num.partitions": 1}) as node:
+        async with Producer(node.bootstrap_servers, linger_ms=0, request_timeout_ms=300, **SOON) as producer:
+            await producer.send("mute", b"0")
+            with node.paused():
+                deliveries = [producer.send("mute", b"%d" % number) for number in range(1, 50)]
+                while not producer.metrics()["retries"]:
+                    await asyncio.sleep(0.01)
+            reports = [await one for one in deliveries]
+        assert [report.offset for report in reports] == list(range(1, 50))
+        (found,) = await read_all(node.bootstrap_servers, "mute")
+    assert [int(record.value or b"-1") for record in found] == list(range(50))
+
+
 class HandClock:
     """Time that only a test moves."""
 
