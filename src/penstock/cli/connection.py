@@ -57,8 +57,7 @@ def connect(bootstrap: str | None, profile: str | None, given: Mapping[str, str]
     from penstock.cli.profiles import current_profile
     from penstock.client.cluster_view import parse_bootstrap
 
-    if verbose:
-        _speak(verbose)
+    _speak(verbose)
     given = dict(given)
     remembered = current_profile(profile)
     for name in ("bootstrap_servers", "bootstrap.servers"):
@@ -92,8 +91,12 @@ def _client_id() -> str:
 
 
 def _speak(verbose: int) -> None:
+    """Lets the library's log be heard, or not: a warning about something that is tried again would only worry."""
     import logging
     import sys
 
+    if not verbose:
+        logging.getLogger("penstock").addHandler(logging.NullHandler())
+        return
     level = logging.INFO if verbose == 1 else logging.DEBUG
     logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")

@@ -102,7 +102,7 @@ def _lines(profiles: Profiles) -> list[str]:
 
 def _text(text: str) -> str:
     # A JSON string is a TOML string, but for the delete character.
-    return json.dumps(text).replace("\x7f", "\\u007f")
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(name: str) -> str:

@@ -1,0 +1,46 @@
+"""What makes a cluster unhealthy, from facts alone."""
+
+from __future__ import annotations
+
+from penstock.cli.health import Reason, reasons, sentence
+from penstock.client.admin import BrokerInfo, ClusterInfo, LogDirInfo, PartitionInfo, TopicInfo
+
+
+def cluster(*fenced: int, controller: int = 1) -> ClusterInfo:
+    return ClusterInfo("id", controller, 5, [BrokerInfo(node, "h", 9092, None, node in fenced) for node in (1, 2, 3)])
+
+
+def topic(*partitions: PartitionInfo) -> TopicInfo:
+    return TopicInfo("t", "id", False, list(partitions))
+
+
+def partition(index: int, leader: int, isr: list[int], replicas: list[int] | None = None) -> PartitionInfo:
+    return PartitionInfo(index, leader, 0, replicas or [1, 2, 3], isr, [])
+
+
+def directory(error: str | None = None) -> LogDirInfo:
+    return LogDirInfo("/d", error, 100, 50, [])
+
+
+def test_a_cluster_that_is_well_has_no_reasons() -> None:
+    assert reasons(cluster(), [topic(partition(0, 1, [1, 2, 3]))], {"t": 2}, {1: [directory()]}) == []
+
+
+def test_everything_that_is_wrong_is_named_once() -> None:
+    partitions = [partition(0, -1, []), partition(1, 1, [1]), partition(2, 1, [1, 2]), partition(3, 1, [1], [1, 9])]
+    found = reasons(
+        cluster(3, controller=-1), [topic(*partitions)], {"t": 2}, {2: [directory("KAFKA_STORAGE_ERROR"), directory()]}
+    )
+    assert {reason.kind: reason.items for reason in found} == {
+        "no_controller": ["quorum"],
+        "brokers_down": ["broker 3", "broker 9"],
+        "leaderless": ["t-0"],
+        "under_min_isr": ["t-0", "t-1", "t-3"],
+        "under_replicated": ["t-0", "t-1", "t-2", "t-3"],
+        "offline_dirs": ["/d of broker 2"],
+    }
+
+
+def test_a_sentence_names_a_few() -> None:
+    many = Reason("leaderless", "no leader", [f"t-{number}" for number in range(8)])
+    assert sentence(many) == "no leader: t-0, t-1, t-2, t-3, t-4 and 3 more"
