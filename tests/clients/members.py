@@ -80,6 +80,8 @@ class ConfluentMember(Member):
     """librdkafka, with the classic protocol."""
 
     protocol = "classic"
+    tries_again: tuple[int, ...] = ()
+    """Errors after which a commit is tried again."""
     _uncommitted = 0
 
     def settings(self) -> dict[str, Any]:
@@ -122,13 +124,14 @@ class ConfluentMember(Member):
             consumer.commit(asynchronous=False)
             self._uncommitted = 0
         except KafkaException as refusal:
-            # Who keeps its partitions through a rebalance may not commit in the midst of it, and tries again.
-            if refusal.args[0].code() not in (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION):
+            if refusal.args[0].code() not in self.tries_again:
                 raise
 
 
 class ConfluentCooperativeMember(ConfluentMember):
-    """librdkafka, giving up only what moves."""
+    """librdkafka, giving up only what moves. What it keeps it may not commit in the midst of a rebalance."""
+
+    tries_again = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION)
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "partition.assignment.strategy": "cooperative-sticky"}
@@ -138,6 +141,7 @@ class ConfluentNewMember(ConfluentMember):
     """librdkafka, with the protocol in which the coordinator assigns."""
 
     protocol = "consumer"
+    tries_again = (113,)  # STALE_MEMBER_EPOCH
 
     def settings(self) -> dict[str, Any]:
         return {}

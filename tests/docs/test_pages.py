@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from penstock.cli.reference import reference_page
 from penstock.testing import broker
@@ -73,6 +73,9 @@ def test_the_list_of_metrics_is_complete() -> None:
         producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})
         producer.produce("t", b"x")
         assert producer.flush(30) == 0
+        consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "g", "log_level": 0})
+        consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+        consumer.close()
         with urllib.request.urlopen(f"{running.admin_url}/metrics", timeout=10) as reply:
             served = set(re.findall(r"^# TYPE (\S+)", reply.read().decode(), re.M))
     assert documented == served
