@@ -150,7 +150,6 @@ class ConfluentNewMember(ConfluentMember):
 class KafkaPythonMember(Member):
     def read(self) -> None:
         consumer = KafkaConsumer(
-            *self.topics,
             bootstrap_servers=self.bootstrap,
             group_id=self.group,
             client_id=self.name,
@@ -161,6 +160,11 @@ class KafkaPythonMember(Member):
             partition_assignment_strategy=[RangePartitionAssignor],
         )
         try:
+            # It may join before it knows the topics, join once more when it does, and fall silent in between, with any
+            # broker. So it gets to know them first.
+            for topic in self.topics:
+                assert consumer.partitions_for_topic(topic)
+            consumer.subscribe(self.topics)
             while self.staying:
                 found = consumer.poll(POLL_MS, max_records=COMMIT_EVERY)
                 self.owned = frozenset((each.topic, each.partition) for each in consumer.assignment())
