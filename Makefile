@@ -70,6 +70,7 @@ soak: $(STAMP)
 docs: $(STAMP)
 	@echo "== reference pages"
 	@$(BIN)/python -m penstock.cli.reference >docs/reference/cli.md
+	@$(BIN)/python -m penstock.client.reference >docs/reference/client.md
 	@$(BIN)/python -m penstock.model.config.reference >docs/reference/configuration.md
 
 clean:
