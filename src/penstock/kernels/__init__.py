@@ -58,6 +58,7 @@ retime = _chosen.retime
 scan_batches = _chosen.scan_batches
 splice_records = _chosen.splice_records
 stamp = _chosen.stamp
+unfilled = _chosen.unfilled
 walk_records = _chosen.walk_records
 
 Columns = _chosen_client.Columns
@@ -105,6 +106,7 @@ __all__ = [
     "scan_batches",
     "splice_records",
     "stamp",
+    "unfilled",
     "walk_records",
     "write_header",
 ]

@@ -120,6 +120,13 @@ cdef object no_fit(int64_t size):
     return BadBatch(f"a batch of {size} bytes does not fit here")
 
 
+def unfilled(Py_ssize_t size):
+    """A buffer whose bytes are anything until they are written."""
+    if size < 0:
+        raise ValueError("negative count")
+    return PyByteArray_FromStringAndSize(NULL, size)
+
+
 def crc32c(data, value=0):
     """CRC-32C of `data`, continuing from `value`."""
     cdef Py_buffer view

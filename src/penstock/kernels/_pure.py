@@ -51,6 +51,11 @@ I63: Final = 1 << 63
 _U64: Final = (1 << 64) - 1
 
 
+def unfilled(size: int) -> bytearray:
+    """A buffer whose bytes are anything until they are written. For reading into: zeros would be written in vain."""
+    return bytearray(size)
+
+
 def crc32c(data: Buffer, value: int = 0) -> int:
     """CRC-32C of `data`, continuing from `value`."""
     return iscsi(data, value)

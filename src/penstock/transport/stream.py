@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, cast
 
+from penstock.kernels import unfilled
 from penstock.transport.intake import Intake
 from penstock.transport.outbox import CHUNK_BYTES, Buffer, Outbox
 
@@ -46,6 +47,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_cork",
+        "_earned",
         "_eof",
         "_filled",
         "_full",
@@ -84,6 +86,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self._own: bytearray | None = None  # the buffer of an incomplete frame
         self._own_bytes = 0  # what that frame announced
         self._filled = 0  # what of it has arrived
+        self._earned = 0  # the largest frame that came to its end
         self._rest: bytearray | None = None  # frames that were read but may not be delivered yet
         self._parsing = False
         self._reading = True
@@ -188,6 +191,7 @@ class FrameStream(asyncio.BufferedProtocol):
                 self._own = self._grown(memoryview(own))
             return
         self._own = None
+        self._earned = max(self._earned, filled)
         if self.frame(own):
             self.intake.release(self._own_bytes)
         else:
@@ -206,8 +210,12 @@ class FrameStream(asyncio.BufferedProtocol):
         return True
 
     def _grown(self, arrived: memoryview) -> bytearray:
-        """A larger buffer with the same beginning. An announced size alone is worth one scratch of memory."""
-        grown = bytearray(min(self._own_bytes, max(len(self.intake.scratch), 4 * len(arrived))))
+        """A larger buffer with the same beginning.
+
+        An announced size alone is worth one scratch of memory. A peer that has sent a large frame whole gets room for
+        another one like it at once: a buffer that grows is copied.
+        """
+        grown = unfilled(min(self._own_bytes, max(len(self.intake.scratch), self._earned, 4 * len(arrived))))
         grown[: len(arrived)] = arrived
         return grown
 

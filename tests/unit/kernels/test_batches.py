@@ -29,6 +29,15 @@ def three(twin: ModuleType) -> bytearray:
     return batch_of(bytes(twin.encode_records(records, 7, 1_000)), 3)
 
 
+def test_an_unfilled_buffer_has_its_size_and_can_be_written(twin: ModuleType) -> None:
+    buffer = twin.unfilled(5)
+    buffer[:] = b"hello"
+    assert buffer == bytearray(b"hello")
+    assert (len(twin.unfilled(0)), len(twin.unfilled(1 << 20))) == (0, 1 << 20)
+    with pytest.raises(ValueError, match="negative"):
+        twin.unfilled(-1)
+
+
 def test_the_check_value_of_crc32c_comes_out(twin: ModuleType) -> None:
     assert twin.crc32c(b"123456789") == 0xE3069283
 

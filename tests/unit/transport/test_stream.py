@@ -104,6 +104,17 @@ async def test_an_announced_size_alone_costs_no_more_than_one_scratch() -> None:
 
 
 @on_loop
+async def test_a_peer_that_sent_a_large_frame_whole_gets_room_for_the_next_at_once() -> None:
+    async with paired(frame_bytes_max=100 << 20) as pair:
+        await pair.send(framed(bytes(2 << 20)))
+        await until(lambda: pair.stream.frames)
+        await pair.send(struct.pack(">i", 50 << 20) + b"only a little")
+        await until(lambda: pair.stream._own is not None)
+        assert pair.stream._own is not None
+        assert len(pair.stream._own) == 2 << 20
+
+
+@on_loop
 async def test_memory_of_an_incomplete_frame_is_given_back_when_the_peer_goes() -> None:
     async with paired(budget_bytes=1 << 20) as pair:
         await pair.send(struct.pack(">i", 500_000) + bytes(1_000))
