@@ -23,6 +23,7 @@ from penstock.client.consumer.reset import parse_reset
 from penstock.client.errors import ClientError, Closed, TimedOutWaiting
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
+from penstock.kernels import unfilled
 from penstock.model.ids import TopicPartition
 from penstock.model.ports import Clock
 
@@ -31,6 +32,10 @@ T = TypeVar("T")
 # An application that finds records at every poll would never let the loop run: heartbeats and sockets want a turn.
 _TURN_S: Final = 0.005
 _LAST_TURNS: Final = 5
+
+# glibc gives freed memory back to the kernel at once and fetches it anew, page by page, until it has seen a block of
+# this size come and go (its own bound is 32 MB). Replies, records and columns come and go all the time.
+_LARGEST_RECYCLED_BYTES: Final = (32 << 20) - (8 << 10)
 
 
 class Engine:
@@ -98,6 +103,7 @@ class Engine:
         if self._started:
             return
         self._started = True
+        unfilled(_LARGEST_RECYCLED_BYTES)  # given back as soon as it is made, and never touched
         self._ran_at = asyncio.get_running_loop().time()
         self.view.when_changed(self.fetcher.wake)
         self.committer.start()

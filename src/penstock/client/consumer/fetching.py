@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.consumer.batches import Batch
@@ -57,6 +58,13 @@ class _Broker:
         self.task: asyncio.Task[None] | None = None
         self.failures = 0
         self.retry_at_ms = 0.0
+
+
+class _Asking(NamedTuple):
+    """A fetch that was sent: what was asked, as it was then, and the reply to be."""
+
+    asked: Mapping[tuple[TopicKey, int], tuple[AssignedPartition, int, int]]
+    reply: asyncio.Future[Any]
 
 
 class Fetcher:
@@ -149,8 +157,7 @@ class Fetcher:
                 if broker.retry_at_ms > now:
                     next_at = min(next_at, broker.retry_at_ms)
                     continue
-                work = self._fetch(broker, partitions, room, node_id in held_back)
-                broker.task = asyncio.get_running_loop().create_task(work)
+                self._begin(broker, partitions, room, node_id in held_back)
         self._set_timer(next_at - now)
 
     def _source_of(self, partition: AssignedPartition, now: float) -> int | None:
@@ -184,25 +191,53 @@ class Fetcher:
 
     # -- one fetch
 
-    async def _fetch(self, broker: _Broker, partitions: list[AssignedPartition], room: int, impatient: bool) -> None:
+    def _begin(self, broker: _Broker, partitions: list[AssignedPartition], room: int, impatient: bool) -> None:
+        # Over a link that stands the request leaves now, before the application gets what has come already: the broker
+        # works while it does.
+        asking: _Asking | None = None
+        if broker.link is not None and broker.link.up:
+            with suppress(PenstockError):  # the task asks again and sees to it
+                asking = self._ask(broker, broker.link, partitions, room, impatient)
+        work = self._fetch(broker, partitions, room, impatient, asking)
+        broker.task = asyncio.get_running_loop().create_task(work)
+
+    async def _fetch(
+        self,
+        broker: _Broker,
+        partitions: list[AssignedPartition],
+        room: int,
+        impatient: bool,
+        asking: _Asking | None,
+    ) -> None:
         try:
-            link = await self._linked(broker)
-            by_key, version = self._keyed(broker, link, partitions)
-            plan = broker.session.plan({key: self._wish(partition) for key, partition in by_key.items()})
-            asked = {key: (partition, partition.version, partition.fetch_offset) for key, partition in by_key.items()}
-            request = self._request(plan, room, impatient)
-            self._metrics.fetches += 1
-            timeout_ms = self._settings.request_timeout_ms + request.max_wait_ms
-            reply = await link.request(request, version, timeout_ms)
+            if asking is None:
+                link = await self._linked(broker)
+                asking = self._ask(broker, link, partitions, room, impatient)
+            reply = await asking.reply
         except PenstockError:
             # The broker may be gone for good: metadata knows who leads instead of it.
             self._trouble(broker)
             return
         else:
-            self._absorb(broker, reply, asked)
+            self._absorb(broker, reply, asking.asked)
         finally:
             broker.task = None
-            self.wake()
+            self.fetch_now()
+
+    def _ask(
+        self, broker: _Broker, link: Link, partitions: list[AssignedPartition], room: int, impatient: bool
+    ) -> _Asking:
+        """Sends a fetch of these partitions."""
+        by_key, version = self._keyed(broker, link, partitions)
+        plan = broker.session.plan({key: self._wish(partition) for key, partition in by_key.items()})
+        asked = {key: (partition, partition.version, partition.fetch_offset) for key, partition in by_key.items()}
+        request = self._request(plan, room, impatient)
+        self._metrics.fetches += 1
+        timeout_ms = self._settings.request_timeout_ms + request.max_wait_ms
+        reply = link.request(request, version, timeout_ms)
+        # A task that is cancelled before its first step never looks at the reply, and asyncio would complain of that.
+        reply.add_done_callback(_look_at)
+        return _Asking(asked, reply)
 
     async def _linked(self, broker: _Broker) -> Link:
         if broker.link is None or not broker.link.up:
@@ -258,7 +293,12 @@ class Fetcher:
 
     # -- what came back
 
-    def _absorb(self, broker: _Broker, reply: FetchResponse, asked: Mapping[tuple[TopicKey, int], Any]) -> None:
+    def _absorb(
+        self,
+        broker: _Broker,
+        reply: FetchResponse,
+        asked: Mapping[tuple[TopicKey, int], tuple[AssignedPartition, int, int]],
+    ) -> None:
         now = self._clock.monotonic_ms()
         if reply.error_code:
             broker.session.failed(gone=reply.error_code == FETCH_SESSION_ID_NOT_FOUND.code)
@@ -388,6 +428,11 @@ class Fetcher:
                 await self._view.ask(broker.node_id, ending)
         except (LinkError, PenstockError, TimeoutError):
             return
+
+
+def _look_at(reply: asyncio.Future[Any]) -> None:
+    if not reply.cancelled():
+        reply.exception()
 
 
 def _unpack_all(batches: list[Batch]) -> None:

@@ -49,6 +49,18 @@ def test_large_packed_batches_are_unpacked_in_a_thread_and_keep_their_order(node
     run(main())
 
 
+def test_the_next_fetch_is_under_way_before_the_application_has_its_records(node: EmbeddedBroker) -> None:
+    put(node, "ahead", numbers(0, 10))
+
+    async def main() -> None:
+        async with consumer_of(node, "ahead") as consumer:
+            records = await consumer.poll(timeout_ms=10_000)
+            asked = consumer.metrics()["fetch-total"]
+            assert (len(records), asked) == (10, 2)
+
+    run(main())
+
+
 def test_a_subscription_without_a_group_gets_every_partition(node: EmbeddedBroker) -> None:
     async def main() -> None:
         await create(node, "wide", 3)
