@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from penstock.client.consumer.engine import Engine
+from penstock.client.producer import Producer
 from penstock.client.reference import reference_page
 from penstock.client.settings import AdminSettings, CommonSettings, ConsumerSettings, ProducerSettings
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "client.md"
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE, GUIDE = DOCS / "reference" / "client.md", DOCS / "guides" / "client.md"
 
 
 def test_the_reference_page_is_what_the_tables_print() -> None:
@@ -19,3 +22,10 @@ def test_the_reference_page_is_what_the_tables_print() -> None:
 def test_every_setting_has_a_line(settings: type[CommonSettings]) -> None:
     page = reference_page()
     assert [setting.name for setting in fields(settings) if f"\n| `{setting.name}` |" not in page] == []
+
+
+def test_the_guide_names_every_number_that_metrics_gives() -> None:
+    producer = Producer().metrics()
+    consumer = Engine(ConsumerSettings.of({})).measures()
+    guide = GUIDE.read_text()
+    assert [name for name in [*producer, *consumer] if f"`{name}`" not in guide] == []
