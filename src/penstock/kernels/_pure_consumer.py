@@ -108,6 +108,7 @@ class ColumnSink:
     """Decodes payloads into the columns of one Arrow table: every `take` adds rows, `buffers` ends it.
 
     No data buffer passes `data_bytes_max`: a record that would is not taken, unless it is the first of the sink.
+    `expected_bytes` is a hint of how many bytes of values will come: room for them may be made at once.
     """
 
     __slots__ = (
@@ -124,7 +125,7 @@ class ColumnSink:
         "full",
     )
 
-    def __init__(self, data_bytes_max: int = DATA_BYTES_MAX) -> None:
+    def __init__(self, data_bytes_max: int = DATA_BYTES_MAX, expected_bytes: int = 0) -> None:
         if not 0 < data_bytes_max <= DATA_BYTES_MAX:
             raise ValueError(f"{data_bytes_max} bytes are too few or too many for a column")
         self._limit = data_bytes_max

@@ -82,6 +82,7 @@ cdef class ColumnSink:
     """Decodes payloads into the columns of one Arrow table: every `take` adds rows, `buffers` ends it.
 
     No data buffer passes `data_bytes_max`: a record that would is not taken, unless it is the first of the sink.
+    `expected_bytes` is a hint of how many bytes of values will come: room for them may be made at once.
     """
 
     cdef Column columns[4]
@@ -95,7 +96,7 @@ cdef class ColumnSink:
     cdef readonly bint finished
     cdef readonly bint full
 
-    def __cinit__(self, Py_ssize_t data_bytes_max=INT32_TOP):
+    def __cinit__(self, Py_ssize_t data_bytes_max=INT32_TOP, Py_ssize_t expected_bytes=0):
         cdef int index
         if not 0 < data_bytes_max <= INT32_TOP:
             raise ValueError(f"{data_bytes_max} bytes are too few or too many for a column")
@@ -106,6 +107,7 @@ cdef class ColumnSink:
             memset(self.columns[index].offsets.at, 0, 4)
         need(&self.lists, 4)
         memset(self.lists.at, 0, 4)
+        need(&self.columns[VALUES].data, max(0, min(expected_bytes, data_bytes_max)))
         self.settle()
 
     def __dealloc__(self):

@@ -211,6 +211,14 @@ def test_columns_that_were_given_away_take_no_more(client_twin: ModuleType) -> N
         sink.take(payload, 1, 0, 0, None, 0, ALL)
 
 
+@pytest.mark.parametrize("expected_bytes", [-1, 0, 1, 40, 1 << 40])
+def test_a_hint_of_what_will_come_changes_no_column(client_twin: ModuleType, expected_bytes: int) -> None:
+    records = [Record(number, number, None, b"v" * number) for number in range(20)]
+    sink = client_twin.ColumnSink(1_000, expected_bytes)
+    assert sink.take(payload_of(records), 20, 0, 0, None, 0, ALL) == 20
+    assert (sink.data_bytes, rows_of(table_of(sink))) == (190, records)
+
+
 def test_a_huge_count_reserves_no_more_than_its_bytes(client_twin: ModuleType) -> None:
     with pytest.raises(BadRecord):
         client_twin.ColumnSink().take(b"\x0c\x00\x00\x00\x01\x01\x00" * 3, (1 << 63) - 1, 0, 0, None, 0, ALL)

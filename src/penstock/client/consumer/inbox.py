@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from penstock.client.arrow import record_batch
 from penstock.client.consumer.metrics import ConsumerMetrics
 from penstock.client.consumer.partition import AssignedPartition, Run
 from penstock.kernels import ColumnSink, ConsumerRecord
+
+# Larger columns fall out of the caches and gain nothing.
+ARROW_BATCH_BYTES_MAX: Final = 16 << 20
 
 
 class Inbox:
@@ -83,7 +86,7 @@ class Inbox:
             partition = self._turn(given)
             if partition is None or left <= 0:
                 break
-            sink = ColumnSink()
+            sink = ColumnSink(ARROW_BATCH_BYTES_MAX, partition.buffered_bytes)
             count = partition.pour(left, sink)
             if count:
                 left -= count
