@@ -10,6 +10,7 @@ PARTS = {
         "_walk.pxi",
         "_columns.pxi",
         "_builder.pxi",
+        "_sending.pxi",
         "_consumer_records.pxi",
         "_sink.pxi",
         "crc32c.h",

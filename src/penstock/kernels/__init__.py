@@ -9,7 +9,8 @@ Invariants: nothing outside the given buffers is read, whatever their bytes clai
 or `BadRecord` and nothing else for bad bytes of a batch, and ValueError for columns that lie; no kernel knows a codec:
 payloads are decompressed by `protocol`; none knows pyarrow: columns are plain buffers in Arrow's layout.
 
-Read `shapes.py` first (what goes in and out), then `_pure.py`; for clients `_pure_builder.py` and `_pure_consumer.py`.
+Read `shapes.py` first (what goes in and out), then `_pure.py`; for clients `_pure_builder.py`,
+`_pure_sending.py` and `_pure_consumer.py`.
 May import `model`.
 """
 
@@ -64,7 +65,13 @@ walk_records = _chosen.walk_records
 Columns = _chosen_client.Columns
 ColumnSink = _chosen_client.ColumnSink
 ConsumerRecord = _chosen_client.ConsumerRecord
+Desk = _chosen_client.Desk
+OpenBatch = _chosen_client.OpenBatch
+OpenLane = _chosen_client.OpenLane
+OpenTopic = _chosen_client.OpenTopic
+Place = _chosen_client.Place
 RecordsBuilder = _chosen_client.RecordsBuilder
+SendFront = _chosen_client.SendFront
 decode_consumer_records = _chosen_client.decode_consumer_records
 group_rows = _chosen_client.group_rows
 murmur2 = _chosen_client.murmur2
@@ -84,11 +91,17 @@ __all__ = [
     "ColumnSink",
     "Columns",
     "ConsumerRecord",
+    "Desk",
     "OffsetTable",
+    "OpenBatch",
+    "OpenLane",
+    "OpenTopic",
+    "Place",
     "Record",
     "RecordFacts",
     "RecordSpan",
     "RecordsBuilder",
+    "SendFront",
     "check_batch",
     "crc32c",
     "crc_holds",

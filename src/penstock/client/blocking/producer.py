@@ -14,6 +14,7 @@ from penstock.client.producer import producer as asynchronous
 from penstock.client.producer.delivery import BulkDelivery, OnDelivery
 from penstock.client.producer.parked import Headers, Payload
 from penstock.client.settings import ProducerSettings
+from penstock.kernels import SendFront
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,7 +28,6 @@ class _Inner(asynchronous.Producer):
     def prepare(self) -> type[BlockingDelivery]:
         kind = delivery_class(self._accumulator.lock)
         self._threads = True
-        self._delivery = kind
         self._accumulator.deliver_as(kind)
         return kind
 
@@ -41,13 +41,14 @@ class _Inner(asynchronous.Producer):
         return self.send_arrow(topic, table, partition=partition)
 
 
-class Producer:
+class Producer(SendFront[BlockingDelivery, OnDelivery]):
     """Sends records. Use it with `with`, or call `close()`, which sends what is left.
 
         with Producer(bootstrap_servers="localhost:9092") as producer:
             producer.send("orders", b"value", key=b"k").result()
 
-    The settings are those of `penstock.Producer`.
+    The settings are those of `penstock.Producer`. `send` waits for nothing but room in the buffer and a topic's first
+    metadata; `result()` of its delivery waits for the `Report`. `on_delivery` is called in a background thread.
     """
 
     def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
@@ -59,6 +60,8 @@ class Producer:
         inner = self._inner
         self._farewell = close_at_the_latest(self, self._thread, lambda: inner.close(FAREWELL_MS))
         self._thread.call(inner.open())
+        self._share(self._lock)
+        self._desk = self._accumulator
 
     @property
     def settings(self) -> ProducerSettings:
@@ -73,22 +76,17 @@ class Producer:
         interrupted = kind is not None and not issubclass(kind, Exception)
         self.close(asynchronous.INTERRUPTED_CLOSE_MS if interrupted else None)
 
-    def send(
+    def _send_slowly(
         self,
         topic: str,
-        value: Payload | None = None,
-        *,
-        key: Payload | None = None,
-        partition: int | None = None,
-        timestamp: int | None = None,
-        headers: Headers = (),
-        on_delivery: OnDelivery | None = None,
+        value: Payload | None,
+        key: Payload | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers,
+        on_delivery: OnDelivery | None,
     ) -> BlockingDelivery:
-        """Puts a record into its batch; `result()` of what it answers waits for the `Report`.
-
-        Waits for nothing but room in the buffer and a topic's first metadata, up to `max_block_ms`. `on_delivery` is
-        called in a background thread with (report, None) or (None, error).
-        """
+        """What the kernel's `send` cannot do by itself: begins batches, waits for room, learns about topics."""
         with self._lock:
             delivery: BlockingDelivery | None = self._inner._append(
                 topic, value, key, partition, timestamp, headers, on_delivery
@@ -161,6 +159,7 @@ class Producer:
         """Sends what is left, for up to `timeout_ms`, and ends. What is not delivered by then fails with `Closed`."""
         if not self._farewell.alive:
             return
+        self._desk = None
         self._thread.call(self._inner.close(timeout_ms))
         self._farewell.detach()
         with self._accumulator.room:

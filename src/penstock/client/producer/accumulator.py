@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from penstock.client.clock import SYSTEM_CLOCK
 from penstock.client.errors import BufferFull, ClientError, RecordTooLarge
@@ -21,7 +20,7 @@ from penstock.client.producer.lane import Lane
 from penstock.client.producer.parked import Headers, Parked, ParkedBulk, Payload, size_of
 from penstock.client.producer.topic_lanes import TopicLanes
 from penstock.client.settings import ProducerSettings
-from penstock.kernels import HEADER_BYTES, RecordsBuilder, partition_of
+from penstock.kernels import HEADER_BYTES, Desk, RecordsBuilder
 from penstock.model.ports import Clock
 from penstock.model.units import bytes_text
 
@@ -29,12 +28,17 @@ REQUEST_OVERHEAD_BYTES = 512
 """What a request needs besides one batch: headers, the topic's name."""
 
 
-class Accumulator:
+class Accumulator(Desk):
     """The batches that are open, queued and under way, and the records that wait for a place.
 
     `nudge` is called when the sender has something new to look at. A batch is charged to the buffer as a whole when
-    it begins, as Java's producer does, so that a record costs no bookkeeping.
+    it begins, as Java's producer does, so that a record costs no bookkeeping. `hand_in` of the kernel takes a record
+    whose way is straight, `append` any other.
     """
+
+    topics: dict[str, TopicLanes]
+    waiting: deque[Parked | ParkedBulk]
+    kind: type[Delivery]
 
     def __init__(
         self,
@@ -47,18 +51,18 @@ class Accumulator:
         self.room = threading.Condition(self.lock)
         self.settings = settings
         self.clock = clock
-        # A record of the machine's own clock is stamped without a call in between.
-        self._time_ns = time.time_ns if clock is SYSTEM_CLOCK else None
+        # The machine's own clock is read without a call in between.
+        self.stamp_by(time.time_ns if clock is SYSTEM_CLOCK else lambda: clock.now_ms() * 1_000_000)
+        self.deliver_as(Delivery)
         self._nudge = nudge
         self._chance = chance
-        self._delivery: type[Delivery] = Delivery
         self.record_bytes_max = min(settings.max_request_size, settings.buffer_memory)
         largest = max(settings.max_request_size - HEADER_BYTES - REQUEST_OVERHEAD_BYTES, 1)
         self._limit = min(settings.batch_size, largest)
         self._bulk_limit = min(max(settings.batch_size, settings.bulk_batch_size), largest)
-        self.topics: dict[str, TopicLanes] = {}
+        self.topics = {}
         self.unknown: dict[str, deque[Parked | ParkedBulk]] = {}
-        self.waiting: deque[Parked | ParkedBulk] = deque()
+        self.waiting = deque()
         self.waiting_bytes = 0
         self.free_bytes = settings.buffer_memory
         self.pending: dict[Batch, None] = {}
@@ -71,10 +75,6 @@ class Accumulator:
         self.blocked_threads = 0
         self.awaited: dict[str, list[int | None]] = {}
         self.refusals: dict[str, ClientError] = {}
-
-    def deliver_as(self, kind: type[Delivery]) -> None:
-        """What `append` answers from now on."""
-        self._delivery = kind
 
     # Records in.
 
@@ -93,26 +93,19 @@ class Accumulator:
         if held is None or self.waiting:
             return None
         if timestamp is None:
-            timestamp = self.clock.now_ms() if self._time_ns is None else self._time_ns() // 1_000_000
+            timestamp = self.clock.now_ms()
         if partition is None:
-            if held.choose is not None:
-                lane = held.choose(key, value)
-            elif key is None:
-                lane = held.sticky  # type: ignore[assignment]  # known topics have one
-            else:
-                lane = held.lanes[partition_of(key, len(held.lanes))]
+            lane = held.lane_of(key, value)
         elif 0 <= partition < len(held.lanes):
             lane = held.lanes[partition]
         else:
             return None
         batch = lane.open
         if batch is not None:
-            builder: Any = batch.builder
-            if builder.append(timestamp, key, value, headers):
-                delivery = self._delivery(batch, builder.count - 1, timestamp)
-                if callback is not None:
-                    batch.callbacks.append((builder.count - 1, timestamp, callback))
-                return delivery
+            assert batch.builder is not None
+            index = batch.builder.count
+            if batch.builder.append(timestamp, key, value, headers):
+                return self._delivery(batch, index, timestamp, callback)
             sticky = lane is held.sticky and key is None and partition is None
             self._close(held, lane)
             if sticky and held.sticky is not lane:
@@ -138,9 +131,12 @@ class Accumulator:
         builder = RecordsBuilder(self._limit)
         builder.append(timestamp, key, value, headers)
         batch = self.open_batch(lane, builder, charge)
+        return self._delivery(batch, 0, timestamp, callback)
+
+    def _delivery(self, batch: Batch, index: int, timestamp: int, callback: OnDelivery | None) -> Delivery:
         if callback is not None:
-            batch.callbacks.append((0, timestamp, callback))
-        return self._delivery(batch, 0, timestamp)
+            batch.callbacks.append((index, timestamp, callback))
+        return self.kind(batch, index, timestamp)
 
     def check_size(self, size: int, where: str) -> None:
         """RecordTooLarge when no request could carry a record of this size."""

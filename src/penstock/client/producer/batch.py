@@ -6,8 +6,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from penstock.client.errors import ClientError
-from penstock.client.producer.delivery import NO_OFFSET, OnDelivery, Report, Span, Wake
-from penstock.kernels import RecordsBuilder
+from penstock.client.producer.delivery import NO_OFFSET, Report, Span, Wake
+from penstock.kernels import OpenBatch, RecordsBuilder
 from penstock.protocol.batch import NO_PRODUCER, NO_SEQUENCE, read_records, resequence, seal
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NOT_SENT = -1
 
 
-class Batch:
+class Batch(OpenBatch):
     """Records of one partition that are sent together.
 
     `done` is told once, with `failure` or an offset. `order` numbers the batches of a lane by their first sending;
@@ -24,14 +24,13 @@ class Batch:
     """
 
     __slots__ = (
-        "append_time", "attempts", "base_offset", "builder", "callbacks", "charge", "count", "counted", "deadline_ms",
-        "done", "doubtful", "due", "failure", "flying", "lane", "last_error", "order", "pieces", "sealed", "sequence",
-        "starts", "waiters",
+        "append_time", "attempts", "base_offset", "charge", "count", "counted", "deadline_ms", "done", "doubtful",
+        "due", "failure", "flying", "lane", "last_error", "order", "pieces", "sealed", "sequence", "starts", "waiters",
     )  # fmt: skip
 
     def __init__(self, lane: Lane, builder: RecordsBuilder, charge: int, deadline_ms: float) -> None:
         self.lane = lane
-        self.builder: RecordsBuilder | None = builder
+        self.builder = builder
         self.charge = charge
         self.deadline_ms = deadline_ms
         self.count = 0  # known when sealed
@@ -49,7 +48,7 @@ class Batch:
         self.base_offset = NO_OFFSET
         self.append_time = -1
         self.waiters: list[tuple[int, Wake]] = []
-        self.callbacks: list[tuple[int, int, OnDelivery]] = []
+        self.callbacks = []
         self.pieces: list[Batch] = []
         self.starts: list[int] = []
 

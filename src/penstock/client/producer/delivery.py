@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from penstock.client.errors import ClientError
+from penstock.kernels import Place
 
 if TYPE_CHECKING:
     from penstock.client.producer.batch import Batch
@@ -35,15 +36,13 @@ OnDelivery: TypeAlias = Callable[[Report | None, ClientError | None], None]
 """Called with (report, None) or (None, why it failed)."""
 
 
-class Delivery:
+class Delivery(Place):
     """The fate of one record. Await it for its `Report`; it raises the `ClientError` that kept the record back."""
 
-    __slots__ = ("_home", "_index", "_timestamp")
+    # The collector does not look here. What waits for a batch may hold its deliveries, until the batch is settled.
+    __slots__ = ()
 
-    def __init__(self, home: Batch | Parked, index: int, timestamp: int) -> None:
-        self._home: Batch | Parked = home
-        self._index = index
-        self._timestamp = timestamp
+    _home: Batch | Parked
 
     def done(self) -> bool:
         return self._settled().done

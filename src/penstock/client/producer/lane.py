@@ -12,23 +12,26 @@ from collections import deque
 from collections.abc import Callable
 
 from penstock.client.producer.batch import NOT_SENT, Batch
+from penstock.kernels import OpenLane
 from penstock.protocol.batch import NO_SEQUENCE
 
 SEQUENCE_MASK = 0x7FFFFFFF
 """Sequence numbers go round after 2^31 - 1."""
 
 
-class Lane:
+class Lane(OpenLane):
     """The batches of one partition. `open` takes records, `queue` is to be sent, `flying` waits for an answer."""
 
     __slots__ = (
-        "_next_order", "_next_sequence", "broken", "expected", "failures", "flying", "leader", "open", "partition",
-        "producer", "queue", "resting", "topic",
+        "_next_order", "_next_sequence", "broken", "expected", "failures", "flying", "leader", "partition", "producer",
+        "queue", "resting", "topic",
     )  # fmt: skip
+
+    open: Batch | None
 
     def __init__(self, topic: str, partition: int) -> None:
         self.topic, self.partition = topic, partition
-        self.open: Batch | None = None
+        self.open = None
         self.queue: deque[Batch] = deque()
         self.flying: list[Batch] = []
         self.leader: int | None = None

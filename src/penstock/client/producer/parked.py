@@ -76,7 +76,8 @@ class Parked:
         self.waiters = []
 
     def fail(self, failure: ClientError) -> None:
-        self.done, self.failure = True, failure
+        # A delivery is not seen by the collector, so the circle ends here.
+        self.done, self.failure, self.delivery = True, failure, None
         waiters, self.waiters = self.waiters, []
         for _, wake in waiters:
             wake()

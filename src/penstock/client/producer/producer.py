@@ -17,6 +17,7 @@ from penstock.client.producer.parked import Headers, Parked, ParkedBulk, Payload
 from penstock.client.producer.sender import Sender
 from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
+from penstock.kernels import SendFront
 from penstock.model.ports import Clock
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ INTERRUPTED_CLOSE_MS = 3_000
 """How long leaving `async with` flushes when the task is being cancelled: Ctrl-C must not take minutes."""
 
 
-class Producer:
+class Producer(SendFront[Delivery, OnDelivery]):
     """Sends records. Use it with `async with`, or call `close()`, which sends what is left.
 
         async with Producer(bootstrap_servers="localhost:9092") as producer:
@@ -49,7 +50,6 @@ class Producer:
         self.settings = ProducerSettings.of({"bootstrap_servers": bootstrap_servers, **settings})
         self._clock = clock or SYSTEM_CLOCK
         self._chance = chance or random.Random()
-        self._delivery: type[Delivery] = Delivery
         self._threads = False
         options = self.settings
         try:
@@ -80,25 +80,19 @@ class Producer:
         interrupted = kind is not None and not issubclass(kind, Exception)
         await self.close(INTERRUPTED_CLOSE_MS if interrupted else None)
 
-    # Sending.
+    # Sending one by one is `SendFront.send`.
 
-    def send(
+    def _send_slowly(
         self,
         topic: str,
-        value: Payload | None = None,
-        *,
-        key: Payload | None = None,
-        partition: int | None = None,
-        timestamp: int | None = None,
-        headers: Headers = (),
-        on_delivery: OnDelivery | None = None,
+        value: Payload | None,
+        key: Payload | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers,
+        on_delivery: OnDelivery | None,
     ) -> Delivery:
-        """Puts a record into its batch and answers its delivery, which may be awaited for a `Report`.
-
-        Text is sent as UTF-8. `timestamp` is in milliseconds, now if None. When the buffer is full, or the topic not
-        known yet, the record waits its turn for up to `max_block_ms`; `BufferFull` when too many wait already.
-        `RecordTooLarge` when no request could carry it. `on_delivery` is called with (report, None) or (None, error).
-        """
+        """What the kernel's `send` cannot do by itself: begins batches, waits for room, learns about topics."""
         delivery: Delivery | None = self._append(topic, value, key, partition, timestamp, headers, on_delivery)
         if delivery is None:
             return self._park(topic, value, key, partition, timestamp, headers, on_delivery)
@@ -170,7 +164,7 @@ class Producer:
         self._accumulator.check_size(parked.size, f"topic {topic!r}")
         if self._accumulator.park(parked):
             self._sender.learn(topic)
-        parked.delivery = delivery = self._delivery(parked, 0, at)
+        parked.delivery = delivery = self._accumulator.kind(parked, 0, at)
         self._sender.nudge()  # so that its deadline is kept
         return delivery
 
@@ -196,11 +190,12 @@ class Producer:
             accumulator.flushing += 1
             accumulator.all_due()
             batches = list(accumulator.pending)
-            parked = [*accumulator.waiting, *(item for queue in accumulator.unknown.values() for item in queue)]
+            items = [*accumulator.waiting, *(item for queue in accumulator.unknown.values() for item in queue)]
+            parked = [item.delivery for item in items]
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                for item in parked:
-                    await _quietly(item.delivery)
+                for delivery in parked:
+                    await _quietly(delivery)
                 for batch in batches:
                     await _quietly(Delivery(batch, 0, -1))
                     for whole in batch.wholes():
@@ -216,6 +211,7 @@ class Producer:
             return
         self._closing = True
         self._append = self._refuse
+        self._desk = None
         try:
             if self._started:
                 await self.flush(timeout_ms)
@@ -273,6 +269,7 @@ class Producer:
         self._sender.start(loop, self._accumulator, threads=self._threads)
         on_jump(self._clock, lambda: _from_any_thread(loop, self._sender.pump))
         self._append = self._accumulator.append
+        self._desk = self._accumulator
 
     def _start_open(self) -> None:
         """The same for what a closed producer must refuse."""

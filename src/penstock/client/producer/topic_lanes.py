@@ -11,25 +11,29 @@ from penstock.client.errors import BadSetting
 from penstock.client.producer.batch import Batch
 from penstock.client.producer.lane import Lane
 from penstock.client.settings import Partitioner
-from penstock.kernels import Columns, partition_keys, partition_of, partition_rows
+from penstock.kernels import Columns, OpenTopic, partition_keys, partition_of, partition_rows
 
 
-class TopicLanes:
+class TopicLanes(OpenTopic):
     """`lanes` has one for each partition that is known. `sticky` takes records without a key, for a while."""
 
-    __slots__ = ("_random", "_robin", "_sticky_bytes", "choose", "lanes", "name", "spreads", "sticky")
+    __slots__ = ("_random", "_robin", "_sticky_bytes", "name", "spreads")
+
+    lanes: list[Lane]
+    sticky: Lane | None
+    choose: Callable[[Any, Any], Lane] | None
+    """(key, value) -> lane; None means by the key's hash, sticky without one, which the kernel does by itself."""
 
     def __init__(self, name: str, partitioner: str | Partitioner, chance: random.Random) -> None:
         self.name = name
-        self.lanes: list[Lane] = []
-        self.sticky: Lane | None = None
+        self.lanes = []
+        self.sticky = None
         self._random = chance
         self._robin = chance.randrange(1 << 16)
         self._sticky_bytes = 0
         self.spreads = partitioner
         """How lanes are chosen; a function of the user or a word."""
-        self.choose: Callable[[Any, Any], Lane] | None = None
-        """(key, value) -> lane; None means by the key's hash, sticky without one, which `send` does by itself."""
+        self.choose = None
         if partitioner == "round_robin":
             self.choose = self._round_robin
         elif partitioner == "sticky":
