@@ -43,6 +43,7 @@ class Model(ABC):
         self.topics = topics
         self.owned: set[TopicPartition] = set()
         self.alive = True
+        self.asking = False
         self._waits_for = 0
 
     def subscribes(self) -> set[str]:
@@ -51,15 +52,18 @@ class Model(ABC):
     def ask(self, request: Any, version: int, hear: Any, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
         self._waits_for += 1
         mine = self._waits_for
+        self.asking = True
 
         def on_reply(reply: Any) -> None:
             if self.alive and mine == self._waits_for:
                 self._waits_for += 1
+                self.asking = False
                 hear(reply)
 
         def give_up() -> None:
             if self.alive and mine == self._waits_for:
                 self._waits_for += 1
+                self.asking = False
                 self.unheard()
 
         self.world.ask(self.name, request, version, on_reply)
@@ -177,7 +181,8 @@ class ConsumerModel(Model):
         if self.alive:
             self.owned = self.owned & self._assigned
             self._follow()
-            self.later(0, self._beat)
+            if not self.asking:  # else the reply is followed by a heartbeat that tells it
+                self.later(0, self._beat)
 
     def leave(self) -> None:
         """Says goodbye; the word may get lost."""
