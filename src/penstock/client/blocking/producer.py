@@ -116,7 +116,8 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
                     refused = accumulator.refusals.get(topic)
                     if refused is not None:
                         raise refused
-                    loop.call_soon_threadsafe(sender.learn_if_unknown, topic, partition)
+                    if not accumulator.knows(topic, partition):
+                        loop.call_soon_threadsafe(sender.learn_if_unknown, topic, partition)
                     left_s = deadline - time.monotonic()
                     if left_s <= 0 or not accumulator.room.wait(left_s):
                         raise TimedOutWaiting(

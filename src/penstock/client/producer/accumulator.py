@@ -27,6 +27,9 @@ from penstock.model.units import bytes_text
 REQUEST_OVERHEAD_BYTES = 512
 """What a request needs besides one batch: headers, the topic's name."""
 
+ROOMY_SHARE = 16
+"""Who waits for room is woken when one part in so many of the buffer is free, and not for every batch that is."""
+
 
 class Accumulator(Desk):
     """The batches that are open, queued and under way, and the records that wait for a place.
@@ -65,6 +68,7 @@ class Accumulator(Desk):
         self.waiting = deque()
         self.waiting_bytes = 0
         self.free_bytes = settings.buffer_memory
+        self._roomy_bytes = settings.buffer_memory // ROOMY_SHARE
         self.pending: dict[Batch, None] = {}
         self.ready: dict[Lane, None] = {}
         self.lingering: deque[tuple[float, Batch]] = deque()
@@ -200,14 +204,17 @@ class Accumulator(Desk):
                 retriable=True,
             )
         self.waiting_bytes += item.size
-        held = self.topics.get(item.topic)
-        partition = item.partition if isinstance(item, Parked) else item.bulk.partition
-        if held is not None and (partition is None or 0 <= partition < len(held.lanes)):
+        if self.knows(item.topic, item.partition if isinstance(item, Parked) else item.bulk.partition):
             self.waiting.append(item)
             return False
         parked = self.unknown.setdefault(item.topic, deque())
         parked.append(item)
         return True
+
+    def knows(self, topic: str, partition: int | None) -> bool:
+        """Whether a record for it would wait for nothing but room."""
+        held = self.topics.get(topic)
+        return held is not None and (partition is None or 0 <= partition < len(held.lanes))
 
     def know(self, topic: str, partitions: int) -> TopicLanes:
         """A topic exists and has so many partitions."""
@@ -260,13 +267,22 @@ class Accumulator(Desk):
             self.waiting_bytes -= item.size
         self._wake_waiters()
 
+    @property
+    def roomy(self) -> bool:
+        """Whether nobody waits and there is room for more than a batch or two."""
+        return not self.waiting_bytes and self.free_bytes >= self._roomy_bytes
+
     def _wake_waiters(self) -> None:
-        if not self.waiting_bytes:
-            wakers, self.room_wakers = self.room_wakers, []
-            for wake in wakers:
-                wake()
+        if self.room_wakers and self.roomy:
+            self.wake_all()
         if self.blocked_threads:
             self.room.notify_all()
+
+    def wake_all(self) -> None:
+        """Those who wait for room look again."""
+        wakers, self.room_wakers = self.room_wakers, []
+        for wake in wakers:
+            wake()
 
     def _place(self, item: Parked | ParkedBulk) -> bool:
         if isinstance(item, ParkedBulk):

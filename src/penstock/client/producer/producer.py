@@ -138,9 +138,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
         bulk = Bulk(topic, rows, partition)
         accumulator = self._accumulator
         with accumulator.lock:
-            held = accumulator.topics.get(topic)
-            known = held is not None and (partition is None or 0 <= partition < len(held.lanes))
-            if known and not accumulator.waiting and bulk.fill(accumulator, delivery):
+            if accumulator.knows(topic, partition) and not accumulator.waiting and bulk.fill(accumulator, delivery):
                 return delivery
             deadline_ms = self._clock.monotonic_ms() + self.settings.max_block_ms
             unknown = accumulator.park(ParkedBulk(topic, bulk, delivery, rows.bytes, deadline_ms))
@@ -169,15 +167,18 @@ class Producer(SendFront[Delivery, OnDelivery]):
         return delivery
 
     async def wait_for_room(self) -> None:
-        """Returns when a record could be put into a batch at once; lets the loop run in any case.
+        """Returns when there is room for many more records; lets the loop run in any case.
 
         The way to send without awaiting deliveries and without running into `BufferFull`.
         """
         self._start()
         await asyncio.sleep(0)
-        while self._accumulator.waiting_bytes and not self._closing:
+        accumulator = self._accumulator
+        while not accumulator.roomy and not self._closing:
+            with accumulator.lock:
+                accumulator.all_due()  # what lingers would hold the room
             future = asyncio.get_running_loop().create_future()
-            self._accumulator.room_wakers.append(waker(future))
+            accumulator.room_wakers.append(waker(future))
             await future
 
     # All of it.
@@ -233,6 +234,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
             for item in items:
                 item.fail(failure)
             self._sender.answers.fail_everything(failure)
+            accumulator.wake_all()
             self._sender.stop()
         self._view.close()
 

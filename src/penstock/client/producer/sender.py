@@ -90,7 +90,7 @@ class Sender:
         with accumulator.lock:
             accumulator.mark_due(now_ms)
             self._expire(now_ms)
-            if accumulator.waiting or accumulator.blocked_threads:
+            if accumulator.waiting or accumulator.blocked_threads or accumulator.room_wakers:
                 accumulator.serve_waiting()
             ready, accumulator.ready = accumulator.ready, {}
             for lane in ready:
@@ -385,8 +385,7 @@ class Sender:
 
     def learn_if_unknown(self, topic: str, partition: int | None) -> None:
         """For a thread that waits, for its topic or only for room."""
-        held = self.accumulator.topics.get(topic)
-        if held is None or (partition is not None and not 0 <= partition < len(held.lanes)):
+        if not self.accumulator.knows(topic, partition):
             self.learn(topic)
 
     def learn(self, topic: str) -> None:

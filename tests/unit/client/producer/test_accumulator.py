@@ -121,6 +121,27 @@ def test_a_full_buffer_takes_nothing_until_a_batch_is_through() -> None:
     assert scene.inside.waiting_bytes == 0
 
 
+def test_those_who_wait_for_room_are_woken_when_there_is_room_for_many() -> None:
+    scene = Scene(buffer_memory=3_200, batch_size=100)
+    batches = [one.place[0] for one in (scene.send(bytes(70), 0) for _ in range(32)) if one is not None]
+    assert not scene.inside.roomy
+    woken: list[bool] = []
+    scene.inside.room_wakers.append(lambda: woken.append(True))
+    scene.deliver(batches[0])
+    assert not woken
+    scene.deliver(batches[1])
+    assert scene.inside.roomy
+    assert woken == [True]
+
+
+def test_a_record_that_fails_while_it_waits_leaves_nothing_behind() -> None:
+    scene = Scene(buffer_memory=200, batch_size=100)
+    parked = scene.park(bytes(70))
+    scene.inside.overdue(float("inf"))
+    parked.fail(BufferFull("no room"))
+    assert parked.delivery is None, "a delivery is not seen by the collector, so nothing may go round through it"
+
+
 def test_a_full_buffer_lets_nothing_linger() -> None:
     scene = Scene(2, buffer_memory=200, batch_size=100)
     scene.send(b"v", 0)

@@ -165,6 +165,27 @@ async def test_many_small_sends_without_room_can_wait_for_it(node: EmbeddedBroke
     assert len((await read_all(node.bootstrap_servers, "roomy", 3))[0]) == 5_000
 
 
+async def test_sending_no_faster_than_there_is_room_leaves_no_record_waiting(node: EmbeddedBroker) -> None:
+    async with producer(node, buffer_memory=1_000_000, batch_size=4_000) as sender:
+        await sender.send("roomier", b"v", partition=0)
+        for _ in range(100):
+            for _ in range(400):
+                sender.send("roomier", bytes(100), partition=0)
+            assert not sender.metrics()["waiting_bytes"]
+            await sender.wait_for_room()
+
+
+async def test_closing_wakes_those_who_wait_for_room(node: EmbeddedBroker) -> None:
+    sender = producer(node, buffer_memory=40_000, batch_size=4_000)
+    await sender.send("closing", b"v", partition=0)
+    for _ in range(600):
+        sender.send("closing", bytes(100), partition=0)
+    waiting = asyncio.ensure_future(sender.wait_for_room())
+    await asyncio.sleep(0)
+    await sender.close(0)
+    await asyncio.wait_for(waiting, 10)
+
+
 async def test_awaiting_senders_get_their_turn_when_the_buffer_is_full(node: EmbeddedBroker) -> None:
     async with producer(node, buffer_memory=40_000, batch_size=4_000) as sender:
         await sender.send("turns", b"v", partition=1)
