@@ -5,11 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.client.blocking.loop_thread import LoopThread, close_at_the_latest
+from penstock.client.blocking.loop_thread import Guests, LoopThread, close_at_the_latest
 from penstock.client.consumer import consumer as asynchronous
 from penstock.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from penstock.client.consumer.ownership import Told
@@ -28,16 +28,23 @@ class Consumer:
             for record in consumer:
                 ...
 
-    Settings are those of `penstock.Consumer`. Callbacks run in a background thread.
+    Settings are those of `penstock.Consumer`. Callbacks run in the thread that polls or closes, while it does, and may
+    call the consumer: commit in `on_revoked`, seek in `on_assigned`.
     """
 
     def __init__(self, *topics: str, **settings: Any) -> None:
         self._inner = asynchronous.Consumer(*topics, **settings)
         self._thread = LoopThread("penstock-consumer")
+        self._guests = Guests()
         # What `for` has polled and not given yet.
         self._ahead: deque[ConsumerRecord] = deque()
-        inner = self._inner
-        self._farewell = close_at_the_latest(self, self._thread, lambda: inner.close(timeout_ms=FAREWELL_MS))
+        inner, guests = self._inner, self._guests
+
+        def farewell() -> Coroutine[Any, Any, None]:
+            guests.shut()
+            return inner.close(timeout_ms=FAREWELL_MS)
+
+        self._farewell = close_at_the_latest(self, self._thread, farewell)
 
     @property
     def settings(self) -> ConsumerSettings:
@@ -52,7 +59,7 @@ class Consumer:
     ) -> None:
         if self._farewell.alive:
             self._put_back()
-            self._thread.call(self._inner.__aexit__(kind, failure, trace))
+            self._thread.call_hosting(self._inner.__aexit__(kind, failure, trace), self._guests)
             self._end()
 
     # -- what to read
@@ -72,10 +79,13 @@ class Consumer:
             self._inner.subscribe,
             topics,
             pattern=pattern,
-            on_assigned=on_assigned,
-            on_revoked=on_revoked,
-            on_lost=on_lost,
+            on_assigned=self._hosted(on_assigned),
+            on_revoked=self._hosted(on_revoked),
+            on_lost=self._hosted(on_lost),
         )
+
+    def _hosted(self, callback: Told | None) -> Told | None:
+        return None if callback is None else self._guests.wrap(callback)
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Reads exactly these partitions, without a group's say."""
@@ -85,7 +95,7 @@ class Consumer:
     def unsubscribe(self) -> None:
         """Commits if that is automatic, gives all partitions up and leaves the group."""
         self._put_back()
-        self._thread.call(self._inner.unsubscribe())
+        self._thread.call_hosting(self._inner.unsubscribe(), self._guests)
 
     def subscription(self) -> frozenset[str]:
         """The topics that were subscribed to by name."""
@@ -102,21 +112,21 @@ class Consumer:
     ) -> list[ConsumerRecord]:
         """Up to `max_records` (`max_poll_records` if None) as soon as there are any; none when the time is over."""
         self._put_back()
-        return self._thread.call(self._inner.poll(max_records, timeout_ms))
+        return self._thread.call_hosting(self._inner.poll(max_records, timeout_ms), self._guests)
 
     def poll_arrow(
         self, max_records: int = asynchronous.ARROW_RECORDS, timeout_ms: float = asynchronous.POLL_TIMEOUT_MS
     ) -> list[Any]:
         """The same as a list of `pyarrow.RecordBatch`, one for each partition that has something."""
         self._put_back()
-        return self._thread.call(self._inner.poll_arrow(max_records, timeout_ms))
+        return self._thread.call_hosting(self._inner.poll_arrow(max_records, timeout_ms), self._guests)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Records for ever, until the consumer is closed. Leaving the loop early loses none."""
         ahead = self._ahead
         while self._farewell.alive:
             if not ahead:
-                ahead.extend(self._thread.call(self._inner.poll()))
+                ahead.extend(self._thread.call_hosting(self._inner.poll(), self._guests))
             while ahead:
                 yield ahead.popleft()
 
@@ -245,7 +255,7 @@ class Consumer:
         """Commits what was given if that is automatic, leaves the group and ends everything. Closing twice is fine."""
         if self._farewell.alive:
             self._put_back()
-            self._thread.call(self._inner.close(timeout_ms=timeout_ms))
+            self._thread.call_hosting(self._inner.close(timeout_ms=timeout_ms), self._guests)
             self._end()
 
     def _end(self) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import inspect
+import queue
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from penstock.client.errors import ClientError, Closed
@@ -15,6 +17,64 @@ T = TypeVar("T")
 
 FAREWELL_S = 5.0
 """How long an object that nobody closed may still work when it is dropped or the process ends."""
+
+
+class Guests:
+    """Callbacks of the application that the loop wants to have run in the application's own thread.
+
+    There they may call the client like any other code of that thread. They wait until somebody hosts them.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._shut = False
+
+    def shut(self) -> None:
+        """Nobody will host any more: callbacks are not run."""
+        self._shut = True
+
+    def wrap(self, callback: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
+        """For the loop: runs `callback` in the hosting thread and waits for it."""
+
+        async def run(argument: Any) -> Any:
+            if self._shut:
+                return None
+            loop = asyncio.get_running_loop()
+            done: asyncio.Future[Any] = loop.create_future()
+
+            def settle(result: Any, failure: BaseException | None) -> None:
+                if done.done():
+                    return
+                if failure is None:
+                    done.set_result(result)
+                else:
+                    done.set_exception(failure)
+
+            def visit() -> None:
+                if done.cancelled():
+                    return
+                try:
+                    result, failure = callback(argument), None
+                except Exception as broken:
+                    result, failure = None, broken
+                loop.call_soon_threadsafe(settle, result, failure)
+
+            self._waiting.put(visit)
+            told = await done
+            # A coroutine function's work belongs to the loop.
+            return await told if inspect.isawaitable(told) else told
+
+        return run
+
+    def host_until(self, future: concurrent.futures.Future[Any]) -> None:
+        """Runs callbacks in the calling thread until `future` is done."""
+        future.add_done_callback(lambda _: self._waiting.put(None))
+        while True:
+            visit = self._waiting.get()
+            if visit is not None:
+                visit()
+            elif future.done():
+                return
 
 
 class LoopThread:
@@ -36,6 +96,16 @@ class LoopThread:
         """Runs a coroutine and waits for it. An interrupt of the waiting thread cancels it."""
         future = self.begin(work)
         try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call_hosting(self, work: Coroutine[Any, Any, T], guests: Guests) -> T:
+        """The same, while the calling thread runs the application's callbacks that come up meanwhile."""
+        future = self.begin(work)
+        try:
+            guests.host_until(future)
             return future.result()
         except BaseException:
             future.cancel()

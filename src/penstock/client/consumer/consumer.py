@@ -18,6 +18,8 @@ from penstock.model.ports import Clock
 
 POLL_TIMEOUT_MS = 1_000
 ARROW_RECORDS = 100_000
+INTERRUPTED_CLOSE_MS = 3_000
+"""Whoever presses Ctrl-C does not want to wait for a broker that is away."""
 
 
 class Consumer:
@@ -57,7 +59,8 @@ class Consumer:
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Records that the application failed on are not done with: the next reader shall get them.
-        await self._close(done=kind is None, timeout_ms=None)
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt | asyncio.CancelledError)
+        await self._close(done=kind is None, timeout_ms=INTERRUPTED_CLOSE_MS if interrupted else None)
 
     # -- what to read
 
@@ -311,15 +314,19 @@ class Consumer:
         await self._close(done=True, timeout_ms=timeout_ms)
 
     async def _close(self, *, done: bool, timeout_ms: float | None) -> None:
-        engine, self._running, self._closed = self._running, None, True
-        if engine is None:
+        engine, closing, self._closed = self._running, self._closed, True
+        if engine is None or closing:
             return
         if done:
             engine.committer.came_back()
         else:
             engine.committer.settle_lent()
         limit_ms = self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        await engine.close(timeout_ms=limit_ms)
+        try:
+            # A callback may still commit and look around while partitions are given up.
+            await engine.close(timeout_ms=limit_ms)
+        finally:
+            self._running = None
         stream, self._stream = self._stream, None
         if stream is not None and not stream.ag_running:
             await stream.aclose()

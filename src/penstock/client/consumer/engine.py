@@ -32,6 +32,10 @@ T = TypeVar("T")
 # An application that finds records at every poll would never let the loop run: heartbeats and sockets want a turn.
 _TURN_S: Final = 0.005
 _LAST_TURNS: Final = 5
+_GOODBYE_SHARE: Final = 0.25
+"""Of the time for closing, what is kept for leaving the group."""
+_ENDING_S: Final = 0.1
+"""How long cancelled work may take to end when the time for closing is over."""
 
 # glibc gives freed memory back to the kernel at once and fetches it anew, page by page, until it has seen a block of
 # this size come and go (its own bound is 32 MB). Replies, records and columns come and go all the time.
@@ -117,14 +121,17 @@ class Engine:
 
     async def leave(self, *, timeout_ms: float) -> None:
         """Gives everything up, in good order, and leaves the group."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_ms / 1000
         self.ownership.back()
         if self.joined:
             try:
-                async with asyncio.timeout(timeout_ms / 1000):
+                # The last commit and the callback may take most of the time; a little is left for saying goodbye.
+                async with asyncio.timeout_at(until - timeout_ms * _GOODBYE_SHARE / 1000):
                     await self.ownership.revoke(list(self.partitions), lost=False)
             except TimeoutError:
                 pass
-            await self.membership.leave(timeout_ms=timeout_ms)
+            await self.membership.leave(timeout_ms=max(0.0, (until - loop.time()) * 1000))
             self.joined = False
             self.membership = self._new_membership()
         elif self.committer.automatic:
@@ -135,9 +142,10 @@ class Engine:
         """Everything ends here, also when parts of it fail: no task and no socket stays."""
         self.closed = True
         self.inbox.stir()
+        until = asyncio.get_running_loop().time() + timeout_ms / 1000
         try:
             await self.leave(timeout_ms=timeout_ms)
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout_at(until):
                 await self.committer.close()
         except (ClientError, TimeoutError):
             pass
@@ -149,7 +157,10 @@ class Engine:
                 if self.joined:
                     await self.membership.leave(timeout_ms=0)
                 await self.navigator.close()
-                await self.fetcher.close()
+                async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + _ENDING_S)):
+                    await self.fetcher.close()
+            except TimeoutError:
+                pass  # brokers forget the fetch sessions by themselves
             finally:
                 self.view.close()
         # What the view had under way is cancelled by now and ends in its own turns of the loop.
