@@ -135,6 +135,25 @@ def test_a_group_goes_on_where_it_stopped(bootstrap: str, protocol: str) -> None
     assert penstock(*read, "-n", "3").out == "cde"
 
 
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ((), "classic"),
+        (("-X", "group.protocol=Consumer", "--balancer", "uniform"), "consumer"),
+        (("-X", "group_protocol=consumer", "--protocol", "classic", "--balancer", "range"), "classic"),
+        (("-X", "group_protocol=classic", "--protocol", "consumer"), "consumer"),
+    ],
+)
+def test_a_groups_protocol_is_that_of_its_option_or_else_of_the_settings(
+    bootstrap: str, given: tuple[str, ...], kind: str
+) -> None:
+    topic = group = f"protocol-{'-'.join(given).replace('=', '-') or 'unsaid'}"
+    filled(bootstrap, topic, "x")
+    assert penstock("consume", topic, "-g", group, *given, "-n", "1", "-f", "%v", "-b", bootstrap).out == "x"
+    listed = penstock("group", "list", "--format", "json", "-b", bootstrap).data
+    assert [each["type"] for each in listed if each["id"] == group] == [kind]
+
+
 def test_tail_shows_the_last_and_then_the_next_until_ctrl_c(bootstrap: str, tmp_path: Path) -> None:
     filled(bootstrap, "tailed", *"abc", partitions=2)
     with Running("tail", "tailed", "-n", "2", "-f", "text", "-b", bootstrap, log=tmp_path / "log") as tail:

@@ -66,7 +66,11 @@ def _shared_options(command: Command) -> Command:
 @click.option("-n", "--num", type=click.IntRange(min=1), help="End after so many records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="End where the topics end now, in place of waiting for more.")
 @click.option("-g", "--group", metavar="GROUP", help="Read as a member of this group, and commit.")
-@click.option("--protocol", type=click.Choice(["classic", "consumer"]), default="classic", help="With -g: who assigns.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["classic", "consumer"]),
+    help="With -g: who assigns; classic, unless -X group_protocol says otherwise.",
+)
 @click.option(
     "--balancer",
     metavar="NAME",
@@ -79,7 +83,7 @@ def consume(
     num: int | None,
     exit_at_end: bool,
     group: str | None,
-    protocol: str,
+    protocol: str | None,
     balancer: str | None,
     **rest: Any,
 ) -> None:
@@ -114,7 +118,7 @@ def consume(
         where = Range(where.first, where.until or Point("end"))
     job = _job(topics, limit=num, where=where, **rest)
     if group is None:
-        if balancer is not None or protocol != "classic":
+        if balancer is not None or protocol is not None:
             raise click.UsageError("--protocol and --balancer go with --group")
         _run(job)
         return
@@ -122,10 +126,13 @@ def consume(
         raise click.UsageError("in a group, -o is start or end: where to begin when nothing is committed")
     if job.partitions:
         raise click.UsageError("a group chooses the partitions; --partition and --group exclude each other")
-    job.keywords.update(group_id=group, group_protocol=protocol)
+    job.keywords["group_id"] = group
+    if protocol is not None:
+        job.keywords["group_protocol"] = protocol
     job.keywords["offset_reset"] = "earliest" if where.first.kind == "start" else "latest"
     if balancer is not None:
-        job.keywords["group_remote_assignor" if protocol == "consumer" else "assignors"] = balancer
+        by_broker = job.keywords.get("group_protocol", "classic").lower() == "consumer"
+        job.keywords["group_remote_assignor" if by_broker else "assignors"] = balancer
     _run(job)
 
 
