@@ -271,7 +271,12 @@ class ConsumerSettings(CommonSettings):
     create_topics: bool = _setting(
         True, _flag, "Ask brokers to create a missing topic that was subscribed to.", "allow.auto.create.topics"
     )
-    exclude_internal_topics: bool = _setting(True, _flag, "A pattern does not match the platform's own topics.")
+    exclude_internal_topics: bool = _setting(
+        True,
+        _flag,
+        "A pattern does not match the platform's own topics. Not with group_protocol='consumer': there the broker "
+        "matches, those too.",
+    )
     default_api_timeout_ms: int = _setting(60_000, _number(0), "How long commit(), position() and the like may take.")
 
     def check(self, given: Mapping[str, Any]) -> None:
@@ -279,6 +284,9 @@ class ConsumerSettings(CommonSettings):
             for name in ("assignors", "session_timeout_ms", "heartbeat_interval_ms"):
                 if name in given:
                     raise BadSetting(f"{name} is the broker's to set when group_protocol='consumer'")
+            if "exclude_internal_topics" in given:
+                words = "the broker matches patterns when group_protocol='consumer', and internal topics like any other"
+                raise BadSetting(f"exclude_internal_topics: {words}; write a pattern that leaves them out, as '[^_].*'")
         elif "group_remote_assignor" in given:
             raise BadSetting("group_remote_assignor needs group_protocol='consumer'")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:

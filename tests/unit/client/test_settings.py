@@ -71,6 +71,7 @@ def test_what_cannot_be_is_named_with_what_was_expected(given: dict[str, Any], w
     ("given", "words"),
     [
         ({"group_protocol": "consumer", "session_timeout_ms": 1}, "the broker's to set"),
+        ({"group_protocol": "consumer", "exclude_internal_topics": True}, "the broker matches patterns"),
         ({"group_remote_assignor": "uniform"}, "needs group_protocol"),
         ({"heartbeat_interval_ms": 45_000}, "less than session_timeout_ms"),
         ({"group_instance_id": "a"}, "needs a group_id"),
