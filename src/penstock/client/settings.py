@@ -127,9 +127,6 @@ class CommonSettings:
     )
     client_id: str = _setting("penstock", _any_text, "A name for broker logs, quotas and metrics.")
     request_timeout_ms: int = _setting(30_000, _number(1), "How long one request may take before it is tried again.")
-    metadata_max_age_ms: int = _setting(
-        300_000, _number(1), "Metadata is asked for again after this time even when nothing seems to have changed."
-    )
     retry_backoff_ms: int = _setting(100, _number(0), "The wait before the first retry; it doubles with each.")
     retry_backoff_max_ms: int = _setting(1_000, _number(0), "The longest wait between two retries.")
 
@@ -157,7 +154,16 @@ class CommonSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSettings(CommonSettings):
+class RecordSettings(CommonSettings):
+    """What those have who send or read records, and so keep metadata; an Admin asks for it whenever it needs some."""
+
+    metadata_max_age_ms: int = _setting(
+        300_000, _number(1), "Metadata is asked for again after this time even when nothing seems to have changed."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings(RecordSettings):
     """What a Producer has, with the defaults of Kafka's own."""
 
     acks: int = _setting(-1, _acks, "Who must have a record before it counts as sent: nobody 0, its leader 1, or all.")
@@ -224,7 +230,7 @@ class ProducerSettings(CommonSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerSettings(CommonSettings):
+class ConsumerSettings(RecordSettings):
     """What a Consumer has, with the defaults of Kafka's own."""
 
     group_id: str | None = _setting(None, _optional_text, "The group that shares the partitions; None reads alone.")

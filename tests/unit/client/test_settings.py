@@ -83,6 +83,13 @@ def test_a_consumers_settings_fit_together(given: dict[str, Any], words: str) ->
         ConsumerSettings.of(given)
 
 
+def test_an_admin_has_no_setting_for_metadata_which_it_never_keeps() -> None:
+    with pytest.raises(BadSetting, match="there is no setting 'metadata_max_age_ms'"):
+        AdminSettings.of({"metadata_max_age_ms": 1})
+    assert ProducerSettings.of({"metadata_max_age_ms": 1}).metadata_max_age_ms == 1
+    assert ConsumerSettings.of({"metadata_max_age_ms": 1}).metadata_max_age_ms == 1
+
+
 @pytest.mark.parametrize("given", [{"acks": 1}, {"acks": 0}, {"max_in_flight": 6}, {"retries": 0}])
 def test_a_setting_that_rules_idempotence_out_turns_it_off(given: dict[str, Any]) -> None:
     assert not ProducerSettings.of(given).idempotence
