@@ -190,7 +190,10 @@ class ProducerSettings(RecordSettings):
         5, _number(1), "Requests without an answer per broker.", "max.in.flight.requests.per.connection"
     )
     delivery_timeout_ms: int = _setting(
-        120_000, _number(1), "From send to success or failure, everything included; also bounds close()."
+        120_000,
+        _number(1),
+        "From a record's place in a batch to success or failure, retries included. Waiting for that place comes before "
+        "(max_block_ms); close() waits for both.",
     )
     retries: int = _setting(
         INT32_MAX, _number(0), "How often a batch is sent again; delivery_timeout_ms bounds it too."

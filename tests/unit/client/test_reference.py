@@ -24,6 +24,12 @@ def test_every_setting_has_a_line(settings: type[CommonSettings]) -> None:
     assert [setting.name for setting in fields(settings) if f"\n| `{setting.name}` |" not in page] == []
 
 
+def test_the_delivery_timeout_says_what_comes_before_it() -> None:
+    (line,) = [line for line in reference_page().splitlines() if line.startswith("| `delivery_timeout_ms` |")]
+    assert "max_block_ms" in line
+    assert "everything" not in line
+
+
 def test_the_guide_names_every_number_that_metrics_gives() -> None:
     producer = Producer().metrics()
     consumer = Engine(ConsumerSettings.of({})).measures()
