@@ -88,30 +88,44 @@ async def list_groups(session: Session, states: Iterable[str], types: Iterable[s
 
 
 async def describe_groups(session: Session, group_ids: Iterable[str]) -> Results[str, GroupInfo]:
-    """Asks as for consumer groups first; a broker refuses that for classic ones and is asked for those again."""
+    """Asks as for consumer groups first; a broker refuses that for classic ones and is asked for those again.
+
+    A group may change its kind in between and be missed both times; so what is not found is asked for once more.
+    """
 
     async def ask(node: int, ids: list[str]) -> Mapping[str, GroupInfo | ClientError]:
-        outcomes: dict[str, GroupInfo | ClientError] = {}
-        classic = ids
-        try:
-            reply = await session.broker(node, ConsumerGroupDescribeRequest(group_ids=ids))
-        except ClientError as failure:
-            if not unsupported(failure):
-                raise
-        else:
-            found = {group.group_id: group for group in reply.groups}
-            for group_id, group in found.items():
-                if not group.error_code:
-                    outcomes[group_id] = _consumer(group, node)
-                elif transient(refusal_ := _refused(group.error_code, group.error_message, group_id)):
-                    outcomes[group_id] = refusal_
-            classic = [group_id for group_id in ids if group_id not in outcomes]
+        outcomes = await _consumer_groups(session, node, ids)
+        classic = [group_id for group_id in ids if group_id not in outcomes]
         if classic:
             reply = await session.broker(node, DescribeGroupsRequest(groups=classic))
             outcomes.update({group.group_id: _classic(group, node) for group in reply.groups})
+        missing = [group_id for group_id in classic if _is_missing(outcomes.get(group_id))]
+        if missing:
+            outcomes.update(await _consumer_groups(session, node, missing))
         return outcomes
 
     return await session.by_coordinator(group_ids, ask)
+
+
+async def _consumer_groups(session: Session, node: int, ids: list[str]) -> dict[str, GroupInfo | ClientError]:
+    """Those that are consumer groups, or of which the broker cannot tell now; none from a broker that knows no such."""
+    try:
+        reply = await session.broker(node, ConsumerGroupDescribeRequest(group_ids=ids))
+    except ClientError as failure:
+        if not unsupported(failure):
+            raise
+        return {}
+    outcomes: dict[str, GroupInfo | ClientError] = {}
+    for group in reply.groups:
+        if not group.error_code:
+            outcomes[group.group_id] = _consumer(group, node)
+        elif transient(refused := _refused(group.error_code, group.error_message, group.group_id)):
+            outcomes[group.group_id] = refused
+    return outcomes
+
+
+def _is_missing(outcome: GroupInfo | ClientError | None) -> bool:
+    return isinstance(outcome, ClientError) and outcome.error is GROUP_ID_NOT_FOUND
 
 
 async def delete_groups(session: Session, group_ids: Iterable[str]) -> Results[str, None]:

@@ -92,6 +92,23 @@ def test_a_group_that_is_not_there_is_told(administer: Administer) -> None:
     assert offsets == {}
 
 
+def test_a_group_that_changes_its_kind_while_it_is_described_is_found(
+    administer: Administer, shared: EmbeddedBroker
+) -> None:
+    async def work(admin: Admin) -> Any:
+        settings = {"bootstrap_servers": shared.bootstrap_servers, "group_protocol": "consumer"}
+        async with Consumer("grouped", group_id="changes", **settings) as consumer:
+            while len(consumer.assignment()) < 2:
+                await consumer.poll(timeout_ms=50)
+            # As a group answers that is classic still when it is asked for the first time, and not for the second.
+            shared.fail(api="ConsumerGroupDescribe", code="GROUP_ID_NOT_FOUND", times=1)
+            return await admin.describe_groups(["changes", "nobody"])
+
+    found = administer(work)
+    assert found.done["changes"].type == "consumer"
+    assert found.failed["nobody"].error is GROUP_ID_NOT_FOUND
+
+
 def test_a_coordinator_that_loads_is_waited_for(administer: Administer, shared: EmbeddedBroker) -> None:
     async def work(admin: Admin) -> Any:
         shared.fail(api="OffsetFetch", code="COORDINATOR_LOAD_IN_PROGRESS", times=2)
