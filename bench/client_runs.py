@@ -169,6 +169,7 @@ def _confluent_producer(run: Run) -> Any:
             "enable.idempotence": True,
             "linger.ms": LINGER_MS,
             "batch.size": BATCH_BYTES,
+            "queue.buffering.max.messages": 1_000_000,
         }
     )
     producer.produce(run.topic, run.value)
@@ -214,7 +215,16 @@ def _confluent_consumer(run: Run) -> Any:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer(
-        {"bootstrap.servers": run.bootstrap, "group.id": "bench", "enable.auto.commit": False, "check.crcs": True}
+        {
+            "bootstrap.servers": run.bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "check.crcs": True,
+            # As it comes it pauses for a second whenever 100,000 records wait, and would be measured pausing.
+            "queued.min.messages": 1_000_000,
+            "queued.max.messages.kbytes": 256 << 10,
+            "fetch.queue.backoff.ms": 1,
+        }
     )
     consumer.assign([TopicPartition(run.topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
     assert consumer.poll(30) is not None
