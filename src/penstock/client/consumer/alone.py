@@ -51,6 +51,10 @@ class Alone:
     def polled(self) -> None:
         """Nobody is waiting for a sign of life."""
 
+    def metrics(self) -> dict[str, float]:
+        """No group, nothing to count."""
+        return {}
+
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         raise BadSetting("commits need a group_id")
 

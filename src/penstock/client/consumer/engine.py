@@ -298,7 +298,7 @@ class Engine:
     def measures(self) -> dict[str, float]:
         """Counters and what can be seen now, under Kafka's names where it has one."""
         lags = [lag for lag in (self.lag_of(partition) for partition in self.partitions.values()) if lag is not None]
-        found: dict[str, Any] = self.metrics.named()
+        found: dict[str, Any] = {**self.metrics.named(), **self.membership.metrics()}
         found["assigned-partitions"] = len(self.partitions)
         found["records-lag-max"] = max(lags, default=0)
         found["buffered-bytes"] = sum(partition.buffered_bytes for partition in self.partitions.values())

@@ -116,6 +116,30 @@ def test_automatic_commits_leave_out_what_the_application_still_works_on(node: E
     run(main())
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_metrics_tell_how_it_stands_in_its_group(node: EmbeddedBroker, protocol: str) -> None:
+    topic = f"measured-{protocol}"
+    put(node, topic, numbers(0, 3))
+
+    async def main() -> None:
+        async with consumer_of(node, topic, group_id=topic, group_protocol=protocol, auto_commit=False) as consumer:
+            assert consumer.metrics()["last-rebalance-seconds-ago"] == -1
+            assert len(await read(consumer, 3)) == 3
+            await consumer.commit()
+            await until(lambda: consumer.metrics()["heartbeat-total"] > 0)
+            found = consumer.metrics()
+            assert (found["join-total"] >= 1, found["coordinator-change-total"]) == (True, 1)
+            assert (found["rebalance-total"], found["failed-rebalance-total"]) == (1, 0)
+            assert found["partitions-assigned-total"] == found["assigned-partitions"] > 0
+            assert found["partitions-revoked-total"] == found["partitions-lost-total"] == 0
+            assert 0 <= found["rebalance-latency-avg"] <= found["rebalance-latency-max"]
+            assert 0 < found["commit-latency-avg"] <= found["commit-latency-max"]
+            assert 0 <= found["last-rebalance-seconds-ago"] < 60
+            assert 0 <= found["last-heartbeat-seconds-ago"] < 60
+
+    run(main())
+
+
 def test_automatic_commits_go_on_inside_a_loop(node: EmbeddedBroker) -> None:
     put(node, "slow", numbers(0, 10))
 

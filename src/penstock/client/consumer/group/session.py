@@ -11,7 +11,6 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import asdict
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -117,15 +116,27 @@ class GroupSession:
         return self._machine.failure
 
     def metrics(self) -> dict[str, float]:
-        """Counts and times since the session began."""
-        committer = self._committer
+        """Counts and times since the session began, under Kafka's names where it has one; latencies in ms."""
+        counters, committer = self._machine.counters, self._committer
         return {
-            **asdict(self._machine.counters),
-            "commits": committer.commits,
-            "commits_failed": committer.commits_failed,
-            "commit_ms_total": committer.commit_ms_total,
-            "commit_ms_max": committer.commit_ms_max,
+            "join-total": counters.joins,
+            "failed-rebalance-total": counters.failed_rebalances,
+            "rebalance-latency-avg": counters.rebalance_ms_total / max(counters.rebalances, 1),
+            "rebalance-latency-max": counters.rebalance_ms_max,
+            "last-rebalance-seconds-ago": self._seconds_since(counters.last_rebalance_at),
+            "heartbeat-total": counters.heartbeats,
+            "last-heartbeat-seconds-ago": self._seconds_since(counters.last_heartbeat_at),
+            "coordinator-change-total": counters.coordinator_changes,
+            "partitions-assigned-total": counters.partitions_assigned,
+            "partitions-revoked-total": counters.partitions_revoked,
+            "partitions-lost-total": counters.partitions_lost,
+            "commit-latency-avg": committer.commit_ms_total / max(committer.commits, 1),
+            "commit-latency-max": committer.commit_ms_max,
         }
+
+    def _seconds_since(self, at_ms: float) -> float:
+        """-1 for what has not happened yet."""
+        return -1 if at_ms < 0 else (self._now() - at_ms) / 1000
 
     def subscribe(self, topics: frozenset[str] | None, pattern: str | None) -> None:
         """Names or a pattern that whole names match; may be called again at any time."""
