@@ -19,11 +19,7 @@ C = TypeVar("C")
 
 
 class Place:
-    """Where a record is: the batch that holds it and its index there. What callers hold on to extends this.
-
-    The compiled twin is not seen by the collector, so that holding a million of them costs nothing. Whoever makes a
-    circle through `_home` has to break it.
-    """
+    """Where a record is: the batch that holds it and its index there. What callers hold on to extends this."""
 
     __slots__ = ("_home", "_index", "_timestamp")
 
@@ -61,7 +57,11 @@ class OpenTopic:
 
 
 class Desk:
-    """Where records are handed in: `topics` by name, and `waiting`, those who stand in line before everybody else."""
+    """Where records are handed in: `topics` by name, and `waiting`, those who stand in line before everybody else.
+
+    The collector does not look into the places that the compiled twin gives, so that holding a million of them costs
+    nothing. A batch that is settled must hold nothing that could lead back to one.
+    """
 
     topics: dict[str, Any]
     waiting: Any

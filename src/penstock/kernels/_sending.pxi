@@ -1,18 +1,14 @@
 # The straight way of one record into the open batch of its partition. Included by _compiled_client.pyx.
 
 cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(object seen)
     Py_ssize_t PyNumber_AsSsize_t(object number, PyObject *overflow) except? -1
 
 cdef tuple NO_ARGUMENTS = ()
 
 
-@cython.no_gc
 cdef class Place:
-    """Where a record is: the batch that holds it and its index there. What callers hold on to extends this.
-
-    The collector does not see it, so that holding a million of them costs nothing. Whoever makes a circle through
-    `_home` has to break it.
-    """
+    """Where a record is: the batch that holds it and its index there. What callers hold on to extends this."""
 
     cdef public object _home
     cdef public Py_ssize_t _index
@@ -46,7 +42,11 @@ cdef class OpenTopic:
 
 
 cdef class Desk:
-    """Where records are handed in: `topics` by name, and `waiting`, those who stand in line before everybody else."""
+    """Where records are handed in: `topics` by name, and `waiting`, those who stand in line before everybody else.
+
+    The collector does not look into the places that are given here. A batch that is settled must hold nothing that
+    could lead back to one.
+    """
 
     cdef public dict topics
     cdef public object waiting
@@ -99,6 +99,8 @@ cdef class Desk:
         batch = lane.open
         at = <int64_t>self.now_ns() // 1000000 if timestamp is None else <int64_t>timestamp
         place = <Place>(<PyTypeObject *>Place).tp_new(self.kind, <PyObject *>NO_ARGUMENTS, NULL)
+        # Holding a million of them must not keep the collector busy; see the promise of `Desk`.
+        PyObject_GC_UnTrack(place)
         index = batch.builder.count
         if not batch.builder.add(at, key, value, headers):
             return None

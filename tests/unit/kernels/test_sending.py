@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import sys
 import threading
 from collections import deque
 from types import ModuleType
@@ -166,8 +167,27 @@ def test_the_place_is_of_the_kind_that_was_asked_for(scene: Scene) -> None:
         scene.desk.deliver_as(dict)
 
 
-def test_the_collector_does_not_see_compiled_places(scene: Scene) -> None:
+def test_the_collector_does_not_look_into_compiled_places(scene: Scene) -> None:
+    class Delivery(scene.twin.Place):  # type: ignore[name-defined, misc]
+        __slots__ = ()
+
+    scene.desk.deliver_as(Delivery)
     assert gc.is_tracked(scene.send()) == (scene.twin.IMPLEMENTATION == "pure")
+    assert gc.is_tracked(Delivery(scene, 0, 0))
+
+
+def test_places_let_go_of_their_batch_and_of_their_kind(scene: Scene) -> None:
+    class Delivery(scene.twin.Place):  # type: ignore[name-defined, misc]
+        __slots__ = ()
+
+    scene.desk.deliver_as(Delivery)
+    batch = scene.topic.sticky.open
+    before = sys.getrefcount(batch), sys.getrefcount(Delivery)
+    places = [scene.send(b"") for _ in range(20)]
+    assert sys.getrefcount(batch) == before[0] + 20
+    assert not any(place is None for place in places)
+    del places
+    assert (sys.getrefcount(batch), sys.getrefcount(Delivery)) == before
 
 
 def front_of(scene: Scene) -> Any:

@@ -119,7 +119,10 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
                     if not accumulator.knows(topic, partition):
                         loop.call_soon_threadsafe(sender.learn_if_unknown, topic, partition)
                     left_s = deadline - time.monotonic()
-                    if left_s <= 0 or not accumulator.room.wait(left_s):
+                    if left_s > 0:
+                        # Woken or not, there may be room by now.
+                        accumulator.room.wait(left_s)
+                    else:
                         raise TimedOutWaiting(
                             f"no room or no metadata within {limit_ms} ms (max_block_ms)",
                             where=f"topic {topic!r}",

@@ -275,7 +275,7 @@ class Accumulator(Desk):
     def _wake_waiters(self) -> None:
         if self.room_wakers and self.roomy:
             self.wake_all()
-        if self.blocked_threads:
+        if self.blocked_threads and self.free_bytes >= self._roomy_bytes:
             self.room.notify_all()
 
     def wake_all(self) -> None:

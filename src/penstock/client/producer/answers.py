@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, link_failure, refusal
 from penstock.client.producer.batch import Batch
 from penstock.client.producer.channel import Channel
-from penstock.client.producer.delivery import NO_OFFSET
+from penstock.client.producer.delivery import NO_OFFSET, fresh
 from penstock.client.producer.requests import Verdict, endpoints, verdicts
 from penstock.model.errors import (
     DUPLICATE_SEQUENCE_NUMBER,
@@ -273,7 +273,7 @@ class Answers:
 def _call(callback: Any, batch: Batch, index: int, timestamp: int) -> None:
     try:
         if batch.failure is not None:
-            callback(None, batch.failure)
+            callback(None, fresh(batch.failure))
         else:
             callback(batch.report(index, timestamp), None)
     except Exception:

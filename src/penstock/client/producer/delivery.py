@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from penstock.client.errors import ClientError
 from penstock.kernels import Place
@@ -39,7 +40,6 @@ OnDelivery: TypeAlias = Callable[[Report | None, ClientError | None], None]
 class Delivery(Place):
     """The fate of one record. Await it for its `Report`; it raises the `ClientError` that kept the record back."""
 
-    # The collector does not look here. What waits for a batch may hold its deliveries, until the batch is settled.
     __slots__ = ()
 
     _home: Batch | Parked
@@ -49,7 +49,7 @@ class Delivery(Place):
 
     def exception(self) -> ClientError | None:
         """Why the record was not delivered; None while it is under way or when it was."""
-        return self._settled().failure
+        return fresh(self._settled().failure)
 
     def report(self) -> Report | None:
         """Where the record landed; None while it is under way or when it failed."""
@@ -71,7 +71,7 @@ class Delivery(Place):
         """The report of a record that is done; raises why it failed."""
         home = self._settled()
         if home.failure is not None:
-            raise home.failure
+            raise fresh(home.failure)
         return home.report(self._index, self._timestamp)
 
     def move(self, home: Batch, index: int) -> None:
@@ -93,6 +93,19 @@ class Delivery(Place):
         if not self.done():
             return "<Delivery under way>"
         return f"<Delivery {self.exception() or self.report()}>"
+
+
+@overload
+def fresh(failure: ClientError) -> ClientError: ...
+@overload
+def fresh(failure: ClientError | None) -> ClientError | None: ...
+def fresh(failure: ClientError | None) -> ClientError | None:
+    """Another of the same, for one who may raise it.
+
+    A batch keeps its failure for all its records. Raised itself it would gather everybody's traceback, and so hold
+    frames that hold deliveries that hold the batch.
+    """
+    return None if failure is None else copy(failure)
 
 
 def waker(future: asyncio.Future[None]) -> Wake:
@@ -162,7 +175,7 @@ class BulkDelivery:
 
     def exception(self) -> ClientError | None:
         failures = (batch.failure for batch in self._batches() if batch.failure is not None)
-        return self.failure or next(failures, None)
+        return fresh(self.failure or next(failures, None))
 
     def report(self) -> BatchReport | None:
         """None while records are under way or when some failed."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from penstock.client.errors import ClientError
-from penstock.client.producer.delivery import BulkDelivery, Delivery, OnDelivery, Report, Wake
+from penstock.client.producer.delivery import BulkDelivery, Delivery, OnDelivery, Report, Wake, fresh
 
 if TYPE_CHECKING:
     from penstock.client.producer.batch import Batch
@@ -76,13 +76,12 @@ class Parked:
         self.waiters = []
 
     def fail(self, failure: ClientError) -> None:
-        # A delivery is not seen by the collector, so the circle ends here.
-        self.done, self.failure, self.delivery = True, failure, None
+        self.done, self.failure = True, failure
         waiters, self.waiters = self.waiters, []
         for _, wake in waiters:
             wake()
         if self.callback is not None:
-            self.callback(None, failure)
+            self.callback(None, fresh(failure))
 
     def piece(self, index: int) -> NoReturn:
         raise AssertionError("a parked record has no pieces")

@@ -134,14 +134,6 @@ def test_those_who_wait_for_room_are_woken_when_there_is_room_for_many() -> None
     assert woken == [True]
 
 
-def test_a_record_that_fails_while_it_waits_leaves_nothing_behind() -> None:
-    scene = Scene(buffer_memory=200, batch_size=100)
-    parked = scene.park(bytes(70))
-    scene.inside.overdue(float("inf"))
-    parked.fail(BufferFull("no room"))
-    assert parked.delivery is None, "a delivery is not seen by the collector, so nothing may go round through it"
-
-
 def test_a_full_buffer_lets_nothing_linger() -> None:
     scene = Scene(2, buffer_memory=200, batch_size=100)
     scene.send(b"v", 0)
@@ -212,3 +204,18 @@ def test_a_row_that_cannot_be_sent_fails_the_rest_and_not_what_went_before() -> 
     (batch,) = scene.inside.pending
     assert batch.builder is not None
     assert batch.builder.count == 3
+
+
+def test_a_failure_that_was_raised_holds_no_delivery() -> None:
+    scene = Scene()
+    delivery = scene.send()
+    assert delivery is not None
+    batch = delivery.place[0]
+    batch.settle(-1, -1, BufferFull("no room", where="t"))
+    for _ in range(2):
+        with pytest.raises(BufferFull, match="t: no room"):
+            delivery.outcome()
+    assert isinstance(delivery.exception(), BufferFull)
+    assert batch.failure is not None
+    assert batch.failure.__traceback__ is None
+    assert batch.failure is not delivery.exception()
