@@ -2,11 +2,17 @@
 
     settings.py      what can be set, by Kafka's names            errors.py   what is raised
     cluster_view.py  links, metadata, coordinators                topology.py what metadata adds up to
-    producer/        records to brokers                           consumer/   records from brokers
+    producer/        records to brokers                           consumer/   records from brokers, alone or in a group
     admin/           everything else that a broker serves         blocking/   the same three without `await`
 
 Floor 5, asyncio; imports transport and below, never server. Time comes from a `Clock` (`clock.py`), waits between
-tries from `retry.py`; only `arrow.py` knows pyarrow. What is logged goes to the logger `penstock.client`.
+tries from `retry.py`; only `arrow.py` imports pyarrow, when the first table is asked for. `reference.py` prints the
+settings and errors as a page. What is logged goes to the logger `penstock.client` and those below it.
 
-Read `cluster_view.py` first (who is there and how to reach them), then `producer/`.
+Invariants: what users see raised is a `ClientError`, or a `TypeError` or `ValueError` for arguments that cannot be
+right; what another try may mend is tried again, and every wait for a broker has an end that a setting or an argument
+names; a call that is cancelled leaves nothing half done here; nothing outlives `close`: no task, no timer, no socket.
+
+Read `cluster_view.py` first (who is there and how to reach them), then `producer/`, `consumer/` and `admin/`, each of
+which says in its own contract where to begin; `blocking/` last.
 """
