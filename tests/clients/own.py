@@ -72,7 +72,8 @@ class OwnClient(Client):
             consumer.assign([place])
             consumer.seek(place, offset)
             while len(seen) < count:
-                records = _told(lambda: consumer.poll(max_records=count - len(seen), timeout_ms=TIMEOUT_S * 1_000))
+                left = count - len(seen)
+                records = _told(lambda left=left: consumer.poll(max_records=left, timeout_ms=TIMEOUT_S * 1_000))  # type: ignore[misc]
                 assert records, f"{len(seen)} of {count} records came"
                 seen += map(_seen, records)
         return seen

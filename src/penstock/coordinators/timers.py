@@ -74,5 +74,3 @@ class Timers(Generic[K]):
                 continue
             del self._due[key]
             yield key
-
-
