@@ -65,6 +65,11 @@ def write_header(
         PyBuffer_Release(&view)
 
 
+cdef inline int64_t moment(object timestamp) except? -1:
+    """A timestamp; the language would cut off what a number has after the point."""
+    return timestamp if PyLong_Check(timestamp) else PyNumber_Index(timestamp)
+
+
 @cython.final
 cdef class RecordsBuilder:
     """Grows the payload of one batch; offset deltas count up from 0, the first timestamp is the base.
@@ -158,7 +163,12 @@ cdef class RecordsBuilder:
         cdef bytes name, data
         cdef uint8_t *at = NULL
         cdef int64_t rest = piece_size(key.size) + piece_size(value.size)
+        # Who is not taken here is handed in once more, so what can be gone through only once would have no headers then.
+        if PyDict_Check(headers) or PyIter_Check(headers):
+            raise TypeError(f"headers are {PAIRS}")
         for raw_name, raw_data in headers:
+            if not PyUnicode_Check(raw_name):
+                raise TypeError("the name of a header is text")
             name = raw_name.encode("utf-8", "surrogateescape")
             data = None if raw_data is None else bytes_of(raw_data)
             packed.append((name, data))
@@ -176,9 +186,9 @@ cdef class RecordsBuilder:
                 at = put_piece(at, <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
         return 1
 
-    def append(self, int64_t timestamp, key, value, headers=()):
+    def append(self, timestamp, key, value, headers=()):
         """Whether the record was taken; not when it would pass the limit and is not the first."""
-        return True if self.add(timestamp, key, value, headers) else False
+        return True if self.add(moment(timestamp), key, value, headers) else False
 
     def append_many(
         self,
@@ -207,7 +217,7 @@ cdef class RecordsBuilder:
             if row < 0 or row >= count:
                 raise ValueError(f"row {row} of {count}")
             if not self.add(
-                timestamp if timestamps is None else <int64_t>item_of(timestamps, row),
+                timestamp if timestamps is None else moment(item_of(timestamps, row)),
                 None if keys is None else item_of(keys, row),
                 item_of(values, row),
                 None if headers is None else item_of(headers, row),

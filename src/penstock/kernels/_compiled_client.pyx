@@ -24,9 +24,12 @@ from cpython.bytearray cimport (
     PyByteArray_Resize,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_GetItemWithError
+from cpython.dict cimport PyDict_Check, PyDict_GetItemWithError
+from cpython.iterator cimport PyIter_Check
 from cpython.list cimport PyList_GET_SIZE
+from cpython.long cimport PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check, PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -35,10 +38,12 @@ from libc.string cimport memcpy, memset
 from array import array as _array
 
 from penstock.kernels.shapes import (
+    PAIRS,
     REASONS,
     BadBatch as _BadBatch,
     BadRecord as _BadRecord,
     restored_record as _restored_record,
+    unsendable as _unsendable,
 )
 
 cdef extern from "crc32c.h" nogil:
@@ -51,6 +56,7 @@ crc32c_prepare(2)
 cdef object BadBatch = _BadBatch
 cdef object BadRecord = _BadRecord
 cdef object restored_record = _restored_record
+cdef object unsendable = _unsendable
 cdef array NO_ROWS = _array("i")
 
 cdef enum:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fastcrc.crc32 import iscsi
 
 from penstock.kernels._pure import I63, put_bytes, put_head, put_varint
 from penstock.kernels._pure_columns import Columns, payload_bytes, rows_view
-from penstock.kernels.shapes import HEADER_BYTES, BadBatch, Buffer, HeaderPairs, Payload
+from penstock.kernels.shapes import HEADER_BYTES, PAIRS, BadBatch, Buffer, HeaderPairs, Payload
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _CRC: Final = struct.Struct(">I")
@@ -86,10 +86,7 @@ class RecordsBuilder:
             timestamp,
             None if key is None else payload_bytes(key),
             None if value is None else payload_bytes(value),
-            [
-                (name.encode("utf-8", "surrogateescape"), None if data is None else payload_bytes(data))
-                for name, data in headers or ()
-            ],
+            _packed(headers) if headers else [],
         )
 
     def _append(
@@ -186,6 +183,18 @@ class RecordsBuilder:
         """The memory itself: 61 bytes for `write_header`, then the payload. Nothing can be appended afterwards."""
         self._closed = True
         return self._frame
+
+
+def _packed(headers: HeaderPairs) -> list[tuple[bytes, Buffer | None]]:
+    # Who is not taken here is handed in once more, so what can be gone through only once would have no headers then.
+    if isinstance(headers, dict | Iterator):
+        raise TypeError(f"headers are {PAIRS}")
+    packed: list[tuple[bytes, Buffer | None]] = []
+    for name, data in headers:
+        if not isinstance(name, str):
+            raise TypeError("the name of a header is text")
+        packed.append((name.encode("utf-8", "surrogateescape"), None if data is None else payload_bytes(data)))
+    return packed
 
 
 def _range(start: int, stop: int | None, rows: Any, count: int) -> tuple[memoryview | None, int]:

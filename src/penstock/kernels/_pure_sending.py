@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from penstock.kernels._pure_builder import RecordsBuilder
 from penstock.kernels._pure_columns import partition_of
-from penstock.kernels.shapes import HeaderPairs, Payload
+from penstock.kernels.shapes import HeaderPairs, Payload, unsendable
 
 D = TypeVar("D")
 C = TypeVar("C")
@@ -151,16 +151,22 @@ class SendFront(Generic[D, C]):
         Key and value are bytes or text, which is sent as UTF-8. `timestamp` is in milliseconds, now if None. When the
         buffer is full, or the topic not known yet, the record waits its turn for up to `max_block_ms`; `BufferFull`
         when too many wait already. `RecordTooLarge` when no request could carry it. `on_delivery` is called with
-        (report, None) or (None, error).
+        (report, None) or (None, error). A TypeError says which argument cannot be sent.
         """
         desk = self._desk
-        if desk is not None:
-            place: D | None
-            if self._lock is None:
-                place = desk.hand_in(topic, value, key, partition, timestamp, headers, on_delivery)
-            else:
-                with self._lock:
+        try:
+            if desk is not None:
+                place: D | None
+                if self._lock is None:
                     place = desk.hand_in(topic, value, key, partition, timestamp, headers, on_delivery)
-            if place is not None:
-                return place
-        return self._send_slowly(topic, value, key, partition, timestamp, headers, on_delivery)
+                else:
+                    with self._lock:
+                        place = desk.hand_in(topic, value, key, partition, timestamp, headers, on_delivery)
+                if place is not None:
+                    return place
+            return self._send_slowly(topic, value, key, partition, timestamp, headers, on_delivery)
+        except (TypeError, ValueError):
+            words = unsendable(topic, value, key, partition, timestamp, headers)
+            if not words:
+                raise
+        raise TypeError(words)

@@ -97,7 +97,7 @@ cdef class Desk:
         if lane is None or lane.open is None or lane.open.builder is None:
             return None
         batch = lane.open
-        at = <int64_t>self.now_ns() // 1000000 if timestamp is None else <int64_t>timestamp
+        at = <int64_t>self.now_ns() // 1000000 if timestamp is None else moment(timestamp)
         place = <Place>(<PyTypeObject *>Place).tp_new(self.kind, <PyObject *>NO_ARGUMENTS, NULL)
         # Holding a million of them must not keep the collector busy; see the promise of `Desk`.
         PyObject_GC_UnTrack(place)
@@ -141,18 +141,24 @@ cdef class SendFront:
         Key and value are bytes or text, which is sent as UTF-8. `timestamp` is in milliseconds, now if None. When the
         buffer is full, or the topic not known yet, the record waits its turn for up to `max_block_ms`; `BufferFull`
         when too many wait already. `RecordTooLarge` when no request could carry it. `on_delivery` is called with
-        (report, None) or (None, error).
+        (report, None) or (None, error). A TypeError says which argument cannot be sent.
         """
         cdef Desk desk = self._desk
-        if desk is not None:
-            if self.acquire is None:
-                place = desk.put(topic, value, key, partition, timestamp, headers, on_delivery)
-            else:
-                self.acquire()
-                try:
+        try:
+            if desk is not None:
+                if self.acquire is None:
                     place = desk.put(topic, value, key, partition, timestamp, headers, on_delivery)
-                finally:
-                    self.release()
-            if place is not None:
-                return place
-        return self._send_slowly(topic, value, key, partition, timestamp, headers, on_delivery)
+                else:
+                    self.acquire()
+                    try:
+                        place = desk.put(topic, value, key, partition, timestamp, headers, on_delivery)
+                    finally:
+                        self.release()
+                if place is not None:
+                    return place
+            return self._send_slowly(topic, value, key, partition, timestamp, headers, on_delivery)
+        except (TypeError, ValueError):
+            words = unsendable(topic, value, key, partition, timestamp, headers)
+            if not words:
+                raise
+        raise TypeError(words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -14,6 +14,8 @@ Payload: TypeAlias = bytes | bytearray | memoryview | str
 """What a user may give as key or value; text is written as UTF-8."""
 
 HeaderPairs: TypeAlias = Sequence[tuple[str, Payload | None]]
+
+PAIRS: Final = "a list of (name, value) pairs"
 
 HEADER_BYTES: Final = 61
 """A batch of format 2 begins with this many bytes; its records, or their compressed blob, follow."""
@@ -73,6 +75,52 @@ class Record(NamedTuple):
 def restored_record(*fields: Any) -> Any:
     """A pickled consumer record, in whichever twin serves where it is unpickled."""
     return import_module("penstock.kernels").ConsumerRecord(*fields)
+
+
+def unsendable(topic: object, value: object, key: object, partition: object, timestamp: object, headers: Any) -> str:
+    """Which argument of a `send` is of no use, and what it takes; "" when each of them is of some.
+
+    For those who have failed already, or have time: sending itself looks at nothing twice.
+    """
+    if not isinstance(topic, str):
+        return _expected("topic", "text", topic)
+    for name, data in (("value", value), ("key", key)):
+        if not _is_payload(data):
+            return _expected(name, "bytes, text or None", data)
+    for name, number in (("partition", partition), ("timestamp", timestamp)):
+        if number is not None and not hasattr(number, "__index__"):
+            return _expected(name, "a whole number or None", number)
+    return _unsendable_headers(headers) if headers else ""
+
+
+def _unsendable_headers(headers: Any) -> str:
+    if isinstance(headers, Mapping | Iterator | str) or not hasattr(headers, "__iter__"):
+        return _expected("headers", PAIRS, headers)
+    for position, pair in enumerate(headers):
+        where = f"headers[{position}]"
+        try:
+            name, data = pair
+        except (TypeError, ValueError):
+            return _expected(where, "a (name, value) pair", pair)
+        if not isinstance(name, str):
+            return _expected(where, "text for its name", name)
+        if not _is_payload(data):
+            return _expected(where, "bytes, text or None for its value", data)
+    return ""
+
+
+def _is_payload(data: Any) -> bool:
+    if data is None or isinstance(data, str):
+        return True
+    try:
+        memoryview(data)
+    except TypeError:
+        return False
+    return True
+
+
+def _expected(name: str, what: str, given: object) -> str:
+    return f"{name}: expected {what}, got {type(given).__name__}"
 
 
 class RecordSpan(NamedTuple):

@@ -88,6 +88,8 @@ def test_what_is_neither_bytes_nor_text_is_a_type_error(client_twin: ModuleType,
     for arguments in ((wrong, b""), (b"", wrong), (b"", b"", [("h", wrong)])):
         with pytest.raises(TypeError):
             builder.append(1, *arguments)
+    with pytest.raises(TypeError):
+        builder.append(1.5, b"", b"")
     with pytest.raises(BufferError):
         builder.append(1, memoryview(b"abcd")[::2], b"")
     with pytest.raises(UnicodeEncodeError):

@@ -225,6 +225,53 @@ def test_a_shared_front_holds_the_lock_while_it_appends_and_at_no_other_time(sce
     assert not lock.locked()
 
 
+WRONG = [
+    ({"topic": b"t"}, "topic: expected text, got bytes"),
+    ({"value": 5}, "value: expected bytes, text or None, got int"),
+    ({"value": [1]}, "value: expected bytes, text or None, got list"),
+    ({"key": 1.5}, "key: expected bytes, text or None, got float"),
+    ({"partition": "0"}, "partition: expected a whole number or None, got str"),
+    ({"timestamp": 1.5}, "timestamp: expected a whole number or None, got float"),
+    ({"headers": 5}, "headers: expected a list of (name, value) pairs, got int"),
+    ({"headers": {"ab": b"x"}}, "headers: expected a list of (name, value) pairs, got dict"),
+    ({"headers": (pair for pair in [("h", b"x")])}, "headers: expected a list of (name, value) pairs, got generator"),
+    ({"headers": [("h", b"x"), 1]}, "headers[1]: expected a (name, value) pair, got int"),
+    ({"headers": [("h", b"x", 1)]}, "headers[0]: expected a (name, value) pair, got tuple"),
+    ({"headers": [(b"h", b"x")]}, "headers[0]: expected text for its name, got bytes"),
+    ({"headers": [("h", 5)]}, "headers[0]: expected bytes, text or None for its value, got int"),
+]
+
+
+@pytest.mark.parametrize(("record", "words"), WRONG)
+def test_a_front_says_which_argument_is_wrong_and_what_it_takes(
+    scene: Scene, record: dict[str, Any], words: str
+) -> None:
+    front = front_of(scene)
+    front._send_slowly = scene.desk.hand_in if "topic" not in record else _ask_for
+    front._desk = scene.desk
+    with pytest.raises(TypeError) as wrong:
+        front.send(**{"topic": "t", **record})
+    assert str(wrong.value) == words
+    assert scene.counts() == [0, 0]
+
+
+def _ask_for(topic: Any, *_: Any) -> Any:
+    raise TypeError(f"nobody knows {topic}")
+
+
+@pytest.mark.parametrize("raised", [TypeError("of a partitioner"), ValueError("of a partitioner")])
+def test_a_front_leaves_an_error_alone_that_no_argument_explains(scene: Scene, raised: Exception) -> None:
+    front = front_of(scene)
+
+    def fail(*_: Any) -> Any:
+        raise raised
+
+    front._send_slowly = fail
+    with pytest.raises(type(raised)) as found:
+        front.send("t", b"v", key="k", partition=0, timestamp=1, headers=[("h", None)])
+    assert found.value is raised
+
+
 def test_twins_have_the_same_signature(client_twin: ModuleType) -> None:
     parameters = inspect.signature(client_twin.SendFront.send).parameters
     names = ["self", "topic", "value", "key", "partition", "timestamp", "headers", "on_delivery"]
