@@ -29,6 +29,7 @@ from penstock.kernels.shapes import (
     Record,
     RecordFacts,
     RecordSpan,
+    unsendable,
 )
 
 if TYPE_CHECKING or os.environ.get("PENSTOCK_PURE") == "1":
@@ -120,6 +121,7 @@ __all__ = [
     "splice_records",
     "stamp",
     "unfilled",
+    "unsendable",
     "walk_records",
     "write_header",
 ]

@@ -14,7 +14,7 @@ from penstock.client.producer import producer as asynchronous
 from penstock.client.producer.delivery import BulkDelivery, OnDelivery
 from penstock.client.producer.parked import Headers, Payload
 from penstock.client.settings import ProducerSettings
-from penstock.kernels import SendFront
+from penstock.kernels import SendFront, unsendable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -98,6 +98,8 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
     def _wait_and_append(
         self, topic: str, value: Any, key: Any, partition: int | None, timestamp: int | None, headers: Any, call: Any
     ) -> BlockingDelivery:
+        if words := unsendable(topic, value, key, partition, timestamp, headers):
+            raise TypeError(words)
         accumulator, sender, loop = self._accumulator, self._inner._sender, self._thread.loop
         if self._thread.inside:
             raise BufferFull("there is no room, and a callback cannot wait for it", retriable=True)

@@ -256,9 +256,10 @@ class Accumulator(Desk):
             others, self.waiting = self.waiting, deque()
             try:
                 placed = self._place(item)
-            except (ClientError, TypeError, ValueError, OverflowError) as refused:
-                failure = refused if isinstance(refused, ClientError) else ClientError(str(refused))
-                item.fail(failure)
+            except Exception as refused:
+                # What was given cannot be sent, or the caller's partitioner failed: the others must not pay for it.
+                words = f"the record cannot be sent: {refused!r}"
+                item.fail(refused if isinstance(refused, ClientError) else ClientError(words))
                 placed = True
             self.waiting = others
             if not placed:

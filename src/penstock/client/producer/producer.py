@@ -17,7 +17,7 @@ from penstock.client.producer.parked import Headers, Parked, ParkedBulk, Payload
 from penstock.client.producer.sender import Sender
 from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
-from penstock.kernels import SendFront
+from penstock.kernels import SendFront, unsendable
 from penstock.model.ports import Clock
 
 if TYPE_CHECKING:
@@ -156,13 +156,17 @@ class Producer(SendFront[Delivery, OnDelivery]):
         headers: Headers,
         on_delivery: OnDelivery | None,
     ) -> Delivery:
+        # What cannot be sent is told now, and not when its turn comes.
+        if words := unsendable(topic, value, key, partition, timestamp, headers):
+            raise TypeError(words)
         at = self._clock.now_ms() if timestamp is None else timestamp
         deadline_ms = self._clock.monotonic_ms() + self.settings.max_block_ms
         parked = Parked(topic, value, key, partition, at, headers, on_delivery, deadline_ms)
         self._accumulator.check_size(parked.size, f"topic {topic!r}")
+        delivery = self._accumulator.kind(parked, 0, at)
         if self._accumulator.park(parked):
             self._sender.learn(topic)
-        parked.delivery = delivery = self._accumulator.kind(parked, 0, at)
+        parked.delivery = delivery
         self._sender.nudge()  # so that its deadline is kept
         return delivery
 

@@ -136,6 +136,13 @@ def test_a_topic_that_nobody_creates_is_named(node: EmbeddedBroker) -> None:
         producer.send("not-there", b"v")
 
 
+def test_what_cannot_be_sent_is_refused_before_anybody_waits(node: EmbeddedBroker) -> None:
+    with blocking.Producer(node.bootstrap_servers, create_topics=False) as producer:
+        for wrong in ({"value": 5}, {"headers": [(b"name", b"x")]}, {"timestamp": "now"}, {"partition": "0"}):
+            with pytest.raises(TypeError, match=f"^{next(iter(wrong))}"):
+                producer.send("never-made", **wrong)  # type: ignore[arg-type]
+
+
 def test_a_result_that_is_not_there_in_time_says_so(node: EmbeddedBroker) -> None:
     with blocking.Producer(node.bootstrap_servers, linger_ms=20_000) as producer:
         delivery = producer.send("slow", b"v")

@@ -10,7 +10,15 @@ import pyarrow as pa
 import pytest
 
 from penstock import Producer, Report
-from penstock.client.errors import BadSetting, Closed, NotReachable, RecordTooLarge, TimedOutWaiting, UnknownTopic
+from penstock.client.errors import (
+    BadSetting,
+    ClientError,
+    Closed,
+    NotReachable,
+    RecordTooLarge,
+    TimedOutWaiting,
+    UnknownTopic,
+)
 from penstock.client.producer.delivery import Span
 from penstock.testing import EmbeddedBroker, broker
 from tests.unit.client.producer.scene import read_all
@@ -216,6 +224,56 @@ async def test_a_record_that_is_too_large_is_refused_before_it_is_sent(node: Emb
     async with producer(node, max_request_size=10_000) as sender:
         with pytest.raises(RecordTooLarge):
             sender.send("large", bytes(10_000))
+
+
+WRONG: list[dict[str, Any]] = [
+    {"value": 5},
+    {"value": [1, 2]},
+    {"key": 5},
+    {"partition": "0"},
+    {"timestamp": "now"},
+    {"headers": [1]},
+    {"headers": {"ab": b"x"}},
+    {"headers": [(b"name", b"x")]},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=[f"{number}-{next(iter(one))}" for number, one in enumerate(WRONG)])
+async def test_what_cannot_be_sent_is_refused_at_once_and_holds_up_nobody(
+    node: EmbeddedBroker, wrong: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    name, topic = next(iter(wrong)), f"wrong-{request.node.callspec.id}"
+    async with producer(node) as sender:
+        with pytest.raises(TypeError, match=name):
+            sender.send(topic, **wrong)  # its topic is not known
+        await sender.send(topic, b"v", partition=0)
+        with pytest.raises(TypeError, match=name):
+            sender.send(topic, **wrong)  # it would be the first of a batch
+        delivery = sender.send(topic, b"v", partition=0)
+        with pytest.raises(TypeError, match=name):
+            sender.send(topic, **{"partition": 0, **wrong})  # there is an open batch
+        assert (await delivery).offset == 1
+        assert not sender.metrics()["waiting_bytes"]
+
+
+async def test_a_record_that_finds_no_place_after_waiting_fails_alone(node: EmbeddedBroker) -> None:
+    async with producer(node) as sender:
+        gaps = sender.send("gaps", memoryview(b"abcd")[::2])
+        whole = sender.send("gaps", b"v")
+        with pytest.raises(ClientError, match=r"contiguous|gaps"):
+            await gaps
+        assert (await whole).offset == 0
+
+
+async def test_a_partitioner_that_fails_after_waiting_fails_its_record_alone(node: EmbeddedBroker) -> None:
+    def choose(_topic: str, key: bytes | None, _value: bytes | None, _partitions: int) -> int:
+        return {b"known": 0}[key or b""]
+
+    async with producer(node, partitioner=choose) as sender:
+        stranger, known = sender.send("chosen", b"v", key=b"other"), sender.send("chosen", b"v", key=b"known")
+        with pytest.raises(ClientError, match="other"):
+            await stranger
+        assert (await known).offset == 0
 
 
 async def test_a_closed_producer_takes_nothing(node: EmbeddedBroker) -> None:
