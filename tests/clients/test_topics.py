@@ -142,7 +142,7 @@ def test_an_open_producer_goes_on_when_its_topic_is_made_again(
 def test_a_thousand_topics_are_created_and_listed_by_every_client(bootstrap: str, new_topic: NewTopic) -> None:
     prefix = new_topic()
     every = [make(bootstrap) for make in CLIENTS.values()]
-    parts = [[f"{prefix}-{number:04}" for number in range(start, 1_000, 3)] for start in range(3)]
+    parts = [[f"{prefix}-{number:04}" for number in range(start, 1_000, len(every))] for start in range(len(every))]
     for client, names in zip(every, parts, strict=True):
         client.create_topics(names)
     made = {name for names in parts for name in names}
@@ -151,4 +151,4 @@ def test_a_thousand_topics_are_created_and_listed_by_every_client(bootstrap: str
         visible("a thousand topics", lambda: made <= client.list_topics())  # noqa: B023 (called before the loop goes on)
         with client.producer(ProducerSettings()) as producer:
             producer.send(f"{prefix}-0999", [Sent(b"value")])
-    assert len(every[0].fetch(f"{prefix}-0999", 3)) == 3
+    assert len(every[0].fetch(f"{prefix}-0999", len(every))) == len(every)

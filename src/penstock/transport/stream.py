@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, cast
 
-from penstock.kernels import unfilled
 from penstock.transport.intake import Intake
 from penstock.transport.outbox import CHUNK_BYTES, Buffer, Outbox
 
@@ -215,6 +214,9 @@ class FrameStream(asyncio.BufferedProtocol):
         An announced size alone is worth one scratch of memory. A peer that has sent a large frame whole gets room for
         another one like it at once: a buffer that grows is copied.
         """
+        # Only here, where frames are large: a command that asks for a little starts without the kernels.
+        from penstock.kernels import unfilled
+
         grown = unfilled(min(self._own_bytes, max(len(self.intake.scratch), self._earned, 4 * len(arrived))))
         grown[: len(arrived)] = arrived
         return grown
