@@ -293,3 +293,18 @@ def test_a_refused_commit_is_a_reason_to_rejoin_only_in_the_generation_it_was_se
     assert play.take(play.member.commit_refused(errors.UNKNOWN_MEMBER_ID, 0, play.now)).effects == []
     play.take(play.member.commit_refused(errors.UNKNOWN_MEMBER_ID, 1, play.now))
     assert play.effects == [Revoke(frozenset({P0}), lost=True)]
+
+
+def test_a_commit_that_overtakes_the_answer_to_our_join_loses_nothing() -> None:
+    """The coordinator has made the next generation already; a cooperative member still holds what it reads."""
+    play = Play("cooperative-sticky").stable(P0, P1, strategy="cooperative-sticky")
+    play.beat(errors.REBALANCE_IN_PROGRESS)
+    join = play.sent
+    assert isinstance(play.request, JoinGroupRequest)
+    assert play.take(play.member.commit_refused(errors.ILLEGAL_GENERATION, 1, play.now)).effects == []
+    play.sent = join
+    play.joined(generation=2, strategy="cooperative-sticky")
+    sync = play.sent
+    assert play.take(play.member.commit_refused(errors.REBALANCE_IN_PROGRESS, 2, play.now)).effects == []
+    play.sent = sync
+    assert play.synced(P0).effects == [Revoke(frozenset({P1}), lost=False)]

@@ -128,8 +128,14 @@ class ClassicMember(Membership):
         return self._flush(now)
 
     def commit_refused(self, error: ErrorCode, generation: int, now: float) -> list[Effect]:
-        """A commit learned before the heartbeat did that the group has moved on."""
-        if not self._over and generation == self.generation:
+        """A commit learned before the heartbeat did that the group has moved on.
+
+        Commits have a connection of their own. One that is refused while a round is under way may have met the next
+        generation, which the answer to our own join is about to tell: then nothing is lost, and there is no need of
+        yet another round.
+        """
+        in_round = self.phase in (Phase.JOINING, Phase.LEARNING, Phase.SYNCING)
+        if not self._over and not in_round and generation == self.generation:
             if error is REBALANCE_IN_PROGRESS:
                 self._rejoin("offset commit failed since group is already rebalancing")
             elif error in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
