@@ -154,6 +154,15 @@ def test_a_groups_protocol_is_that_of_its_option_or_else_of_the_settings(
     assert [each["type"] for each in listed if each["id"] == group] == [kind]
 
 
+def test_where_a_new_group_begins_is_said_by_its_option_or_else_by_the_settings(bootstrap: str) -> None:
+    filled(bootstrap, "begun", "x")
+    read = ("consume", "begun", "-g", "begins", "-X", "auto_offset_reset=none", "-n", "1", "-f", "%v", "-b", bootstrap)
+    refused = penstock(*read)
+    assert refused.code == 1
+    assert "offset_reset is none" in refused.err
+    assert penstock(*read, "-o", "start").out == "x"
+
+
 def test_tail_shows_the_last_and_then_the_next_until_ctrl_c(bootstrap: str, tmp_path: Path) -> None:
     filled(bootstrap, "tailed", *"abc", partitions=2)
     with Running("tail", "tailed", "-n", "2", "-f", "text", "-b", bootstrap, log=tmp_path / "log") as tail:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from penstock.cli.options import connection_options, examples
 
@@ -129,7 +130,9 @@ def consume(
     job.keywords["group_id"] = group
     if protocol is not None:
         job.keywords["group_protocol"] = protocol
-    job.keywords["offset_reset"] = "earliest" if where.first.kind == "start" else "latest"
+    told = click.get_current_context().get_parameter_source("offset") is not ParameterSource.DEFAULT
+    if told or not {"offset_reset", "auto_offset_reset"} & job.keywords.keys():
+        job.keywords["offset_reset"] = "earliest" if where.first.kind == "start" else "latest"
     if balancer is not None:
         by_broker = job.keywords.get("group_protocol", "classic").lower() == "consumer"
         job.keywords["group_remote_assignor" if by_broker else "assignors"] = balancer
