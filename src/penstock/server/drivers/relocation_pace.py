@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import sleep
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +30,7 @@ class Pace:
     async def take(self, size: int) -> None:
         """Returns when `size` bytes may be copied. A rate of 0 stops everything until it is raised."""
         while (wait_ms := self._wait_ms()) > 0:
-            await asyncio.sleep(wait_ms / 1_000)
+            await sleep(wait_ms / 1_000)
         self._owed_bytes += size
 
     def _wait_ms(self) -> float:

@@ -130,7 +130,7 @@ def test_waiting_has_an_end() -> None:
 
 def test_a_topic_that_nobody_creates_is_named(node: EmbeddedBroker) -> None:
     with (
-        blocking.Producer(node.bootstrap_servers, create_topics=False, max_block_ms=300) as producer,
+        blocking.Producer(node.bootstrap_servers, create_topics=False, max_block_ms=3_000) as producer,
         pytest.raises(UnknownTopic, match="not-there"),
     ):
         producer.send("not-there", b"v")

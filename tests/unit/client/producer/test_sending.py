@@ -202,13 +202,13 @@ async def test_awaiting_senders_get_their_turn_when_the_buffer_is_full(node: Emb
 
 
 async def test_a_topic_that_nobody_creates_is_named(node: EmbeddedBroker) -> None:
-    async with producer(node, create_topics=False, max_block_ms=300) as sender:
+    async with producer(node, create_topics=False, max_block_ms=3_000) as sender:
         with pytest.raises(UnknownTopic, match="no-such-topic"):
             await sender.send("no-such-topic", b"v")
 
 
 async def test_a_partition_that_does_not_exist_is_named(node: EmbeddedBroker) -> None:
-    async with producer(node, max_block_ms=300) as sender:
+    async with producer(node, max_block_ms=3_000) as sender:
         with pytest.raises(UnknownTopic, match="partition 9 does not exist; it has 3"):
             await sender.send("three", b"v", partition=9)
         assert (await sender.send("three", b"v", partition=2)).offset == 0

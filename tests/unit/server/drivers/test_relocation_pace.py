@@ -18,7 +18,7 @@ def waited(monkeypatch: pytest.MonkeyPatch, rates: Callable[[float], int], sizes
     async def sleep(seconds: float) -> None:
         clock.advance(seconds * 1_000)
 
-    monkeypatch.setattr(relocation_pace.asyncio, "sleep", sleep)
+    monkeypatch.setattr(relocation_pace, "sleep", sleep)
     pace = Pace(clock, lambda: rates(clock.at_ms - began))
 
     async def main() -> list[float]:
