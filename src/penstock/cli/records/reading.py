@@ -307,4 +307,4 @@ def _headers(part: Field) -> Step:
 
 def overlay(record: InputRecord, **given: object) -> InputRecord:
     """The record with what the command line says in place of what the input says."""
-    return replace(record, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    return replace(record, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # by field name

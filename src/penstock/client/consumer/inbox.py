@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from operator import length_hint
 from typing import Any, Final
 
 from penstock.client.arrow import record_batch
@@ -138,7 +139,7 @@ class Inbox:
     def recall(self) -> None:
         """Puts back what was lent and not yet seen."""
         lent, runs = self._lent, self._lent_runs
-        seen = len(lent) - self._lent_rest.__length_hint__()  # type: ignore[attr-defined]
+        seen = len(lent) - length_hint(self._lent_rest)
         if seen == len(lent):
             return
         self._metrics.records -= len(lent) - seen
@@ -160,7 +161,7 @@ class Inbox:
 
     def last_seen(self) -> ConsumerRecord | None:
         """The record that the body of an `async for` is working on."""
-        seen = len(self._lent) - self._lent_rest.__length_hint__()  # type: ignore[attr-defined]
+        seen = len(self._lent) - length_hint(self._lent_rest)
         return self._lent[seen - 1] if seen else None
 
     def forget_lent(self) -> None:
