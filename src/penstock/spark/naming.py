@@ -1,0 +1,21 @@
+"""Names that others see: formats, the internal topic, groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TOPIC_FORMAT: Final = "penstock"
+LAKE_FORMAT: Final = "penstock-lake"
+
+INTERNAL_TOPIC: Final = "__penstock_spark"
+"""Where queries tell how far they are, tasks what they did not find, and pipelines what is wanted of them.
+
+One partition, JSON values. Compacted by key and kept for a week, so its end is the present and it stays small.
+"""
+
+GROUP_PREFIX: Final = "spark-"
+
+
+def group_of(query: str) -> str:
+    """The group whose offsets show how far a query is; `query` is its name, or its id when it has none."""
+    return GROUP_PREFIX + query
