@@ -1,0 +1,1 @@
+"""format("penstock-lake"): tables of Delta and Iceberg, whose commits carry rows and the offsets they come from."""

@@ -1,0 +1,165 @@
+"""Options of format("penstock-lake"). Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.spark.errors import BadOption
+from penstock.spark.naming import LAKE_FORMAT
+
+_SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate"})
+"""What Spark itself puts among a sink's options."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeOptions:
+    """One field an option; the comment names the option where it differs from the field with dots for underscores."""
+
+    path: str = ""
+    """The table's directory: a local path, or a URI that pyarrow opens. Iceberg may have `catalog` and `table` instead."""
+    table_format: str = "delta"
+    catalog: str = ""
+    """Iceberg: a catalog's URI (sqlite:///…, http(s)://…) or name=… of pyiceberg's configuration."""
+    table: str = ""
+    """Iceberg: namespace.name."""
+    partition_by: tuple[str, ...] = ()
+    target_file_bytes: int = 128 << 20
+    compression: str = "zstd"
+    compact_every: int = 50
+    """Commits between automatic compactions; 0 is never."""
+    expire_after_days: float = 7.0
+    """Age from which old snapshots and unused files go when the table is compacted; 0 is never."""
+    schema_evolution: str = "add"
+    rows: str = "any"
+    """"record" promises one row a record: commits then carry what an audit needs to prove it."""
+    dead_letters: str = "fail"
+    """deadLetters: where rows go that cannot fit the table's columns: "fail" or "table:PATH"."""
+    feed: str = ""
+    """JSON: which topics feed the table and how they are decoded; kept as a table property for union reads."""
+    version: int | None = None
+    """Reads only: the version to read."""
+    checkpoint: str = ""
+    """checkpointLocation: Spark's own."""
+    query_name: str = ""
+    """queryName: Spark's own."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> LakeOptions:
+        """Names are case-insensitive; an unknown one is an error that names the nearest."""
+        given = {name.lower(): value.strip() for name, value in options.items() if value is not None}
+        _refuse_unknown(given)
+        made = cls(
+            path=given.get("path", ""),
+            table_format=_one_of(given, "table.format", ("delta", "iceberg"), "delta"),
+            catalog=given.get("catalog", ""),
+            table=given.get("table", ""),
+            partition_by=tuple(part.strip() for part in given.get("partition.by", "").split(",") if part.strip()),
+            target_file_bytes=_bytes(given, "target.file.bytes", 128 << 20, least=1 << 12),
+            compression=_one_of(given, "compression", ("zstd", "snappy", "none"), "zstd"),
+            compact_every=_whole(given, "compact.every", 50),
+            expire_after_days=_number(given, "expire.after.days", 7.0),
+            schema_evolution=_one_of(given, "schema.evolution", ("add", "none"), "add"),
+            rows=_one_of(given, "rows", ("record", "any"), "any"),
+            dead_letters=_dead_letters(given),
+            feed=given.get("feed", ""),
+            version=_whole(given, "version", 0) if "version" in given else None,
+            checkpoint=given.get("checkpointlocation", ""),
+            query_name=given.get("queryname", ""),
+        )
+        made._check()
+        return made
+
+    @property
+    def dead_letters_path(self) -> str:
+        """The dead-letter table's path; "" when rows that do not fit fail the query."""
+        return self.dead_letters.removeprefix("table:") if self.dead_letters != "fail" else ""
+
+    def _check(self) -> None:
+        if self.table_format == "delta":
+            if not self.path:
+                raise BadOption(f"{LAKE_FORMAT} needs a path: .option('path', '/where/the/table/is') or .start(path)")
+            for name, value in (("catalog", self.catalog), ("table", self.table)):
+                if value:
+                    raise BadOption(f"option {name} is for Iceberg; a Delta table is found by its path alone")
+        elif not (self.path or (self.catalog and self.table)):
+            raise BadOption("an Iceberg table needs a path, or a catalog and a table (namespace.name)")
+
+
+NAMES: Final = (
+    "path",
+    "table.format",
+    "catalog",
+    "table",
+    "partition.by",
+    "target.file.bytes",
+    "compression",
+    "compact.every",
+    "expire.after.days",
+    "schema.evolution",
+    "rows",
+    "deadLetters",
+    "feed",
+    "version",
+)
+
+
+def _refuse_unknown(given: Mapping[str, str]) -> None:
+    known = {name.lower(): name for name in NAMES}
+    for name in given:
+        if name in known or name in _SPARKS_OWN:
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {known[near[0]]}?" if near else f"; there are {', '.join(NAMES)}"
+        raise BadOption(f"{LAKE_FORMAT} has no option {name}{hint}")
+
+
+def _one_of(given: Mapping[str, str], name: str, choices: tuple[str, ...], otherwise: str) -> str:
+    value = given.get(name.lower(), otherwise).lower()
+    if value not in choices:
+        raise BadOption(f"option {name} is {value!r}: it is one of {', '.join(choices)}")
+    return value
+
+
+def _number(given: Mapping[str, str], name: str, otherwise: float) -> float:
+    text = given.get(name, str(otherwise))
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadOption(f"option {name} is {text!r}: a number is wanted") from None
+    if not 0 <= value < 1e9:
+        raise BadOption(f"option {name} is {text}: a number from 0 up is wanted")
+    return value
+
+
+def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
+    text = given.get(name, str(otherwise))
+    if not text.isdigit():
+        raise BadOption(f"option {name} is {text!r}: a whole number from 0 up is wanted")
+    return int(text)
+
+
+_UNITS: Final = {"k": 10, "m": 20, "g": 30}
+
+
+def _bytes(given: Mapping[str, str], name: str, otherwise: int, *, least: int) -> int:
+    """A number of bytes, or one with a unit as Spark writes them: 64m, 1g."""
+    text = given.get(name, str(otherwise)).lower().removesuffix("b")
+    shift = _UNITS.get(text[-1:], 0)
+    digits = text[:-1] if shift else text
+    if not digits.isdigit() or int(digits) << shift < least:
+        raise BadOption(f"option {name} is {given.get(name)!r}: bytes are wanted, {least} or more, such as 128m")
+    return int(digits) << shift
+
+
+def _dead_letters(given: Mapping[str, str]) -> str:
+    value = given.get("deadletters", "fail")
+    if value.lower() == "fail":
+        return "fail"
+    if value.startswith("table:") and len(value) > len("table:"):
+        return value
+    raise BadOption(
+        f"option deadLetters is {value!r}: it is fail, or table:PATH for a Delta table of rows that do not fit"
+    )

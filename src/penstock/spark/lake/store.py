@@ -1,0 +1,270 @@
+"""What the lake asks of a table format; Delta and Iceberg answer it.
+
+Everybody above (the sink, upkeep, audit, SQL, union reads) knows tables only through `TableStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from penstock.spark.errors import SparkRoomError
+from penstock.spark.lake.options import LakeOptions
+from penstock.spark.lake.ranges import RangeKey, TableRange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMMIT_KEY: Final = "penstock.commit"
+"""Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's summary) has `Commit.told()` as JSON."""
+
+FEED_PROPERTY: Final = "penstock.feed"
+"""The table property that says, as JSON, which topics feed the table and how they are decoded."""
+
+APPEND: Final = "append"
+OVERWRITE: Final = "overwrite"
+COMPACT: Final = "compact"
+OTHER: Final = "other"
+"""A commit that is not ours, or that changed no rows: a new column, a property, an expiry."""
+LOST: Final = "lost"
+"""Only in a ledger: a version whose commit metadata was cleaned away before anybody wrote it down."""
+
+
+class Conflicted(SparkRoomError):
+    """Somebody else committed first: reload, look again, decide again."""
+
+
+class CannotEvolve(SparkRoomError):
+    """The table's format cannot take this schema; says which column, both types, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A Parquet file that a task wrote and nobody has committed yet. It crosses from workers to the driver."""
+
+    path: str
+    """Relative to the layout's directory, as it is on disk (partition values escaped, nothing else)."""
+    size_bytes: int
+    rows: int
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """Partition field → value as text, in the order of the fields; None is null."""
+    stats: str = "{}"
+    """Delta's statistics as JSON: numRecords, minValues, maxValues, nullCount."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommit:
+    """One batch: its rows as files, and the offsets they come from. Both land, or neither does."""
+
+    query_id: str
+    """"" for a batch write, which has no identity and is never a replay."""
+    batch_id: int
+    ranges: tuple[TableRange, ...] = ()
+    files: tuple[WrittenFile, ...] = ()
+    rows: int = 0
+    dead: int = 0
+    """Records of the ranges that went to dead letters (flows of one row a record)."""
+    gaps: int = 0
+    """Offsets of the ranges that had no record: compacted, trimmed, transaction markers."""
+    overwrite: bool = False
+
+    def told(self) -> dict[str, Any]:
+        """What the commit's metadata says under `COMMIT_KEY`."""
+        return {
+            "query": self.query_id,
+            "batch": self.batch_id,
+            "ranges": [each.to_json() for each in self.ranges],
+            "rows": self.rows,
+            "dead": self.dead,
+            "gaps": self.gaps,
+            "files": len(self.files),
+            "bytes": sum(each.size_bytes for each in self.files),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version of a table, as its history or the ledger tells it."""
+
+    version: int
+    """Rises by one with every commit: Delta's version, Iceberg's sequence number."""
+    time_ms: int
+    kind: str
+    """append, overwrite, compact, other; lost in ledgers."""
+    query_id: str = ""
+    batch_id: int = -1
+    ranges: tuple[TableRange, ...] = ()
+    rows: int = 0
+    dead: int = 0
+    gaps: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    snapshot: str = ""
+    """Iceberg's snapshot id; "" for Delta, where the version says it."""
+
+    @classmethod
+    def of_told(cls, told: Mapping[str, Any], *, version: int, time_ms: int, kind: str, snapshot: str = "") -> Commit:
+        """From what `BatchCommit.told()` gave, as it is found in a commit's metadata."""
+        return cls(
+            version=version,
+            time_ms=time_ms,
+            kind=kind,
+            query_id=told.get("query", ""),
+            batch_id=int(told.get("batch", -1)),
+            ranges=tuple(TableRange.of_json(each) for each in told.get("ranges", ())),
+            rows=int(told.get("rows", 0)),
+            dead=int(told.get("dead", 0)),
+            gaps=int(told.get("gaps", 0)),
+            files=int(told.get("files", 0)),
+            size_bytes=int(told.get("bytes", 0)),
+            snapshot=snapshot,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of the ledger."""
+        return {
+            "version": self.version,
+            "time": self.time_ms,
+            "kind": self.kind,
+            "query": self.query_id,
+            "batch": self.batch_id,
+            "ranges": [each.to_json() for each in self.ranges],
+            "rows": self.rows,
+            "dead": self.dead,
+            "gaps": self.gaps,
+            "files": self.files,
+            "bytes": self.size_bytes,
+            "snapshot": self.snapshot,
+        }
+
+    @classmethod
+    def of_json(cls, line: Mapping[str, Any]) -> Commit:
+        return cls.of_told(
+            line, version=int(line["version"]), time_ms=int(line["time"]), kind=line["kind"], snapshot=line["snapshot"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A data file of a table's version."""
+
+    path: str
+    """Whole: a local path or a URI, as pyarrow opens it."""
+    size_bytes: int
+    rows: int
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where and how tasks write files for a table."""
+
+    directory: str
+    """A local path or a URI that pyarrow.fs opens; `WrittenFile.path` is relative to it."""
+    keeps_partition_columns: bool
+    """Whether the files hold the partition columns too (Iceberg), or the log alone does (Delta)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction did; both counts 0 when there was nothing to do."""
+
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """What an expiry did."""
+
+    snapshots_removed: int = 0
+    files_removed: int = 0
+
+
+class TableStore(Protocol):
+    """One table. Not shared between threads; cheap to make; reads see what `refresh` last saw."""
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def location(self) -> str:
+        """The table's directory, a local path or a URI; the ledger is under it."""
+
+    def exists(self) -> bool:
+        """Whether the table is there (now: no refresh is needed before)."""
+
+    def create(
+        self, schema: pa.Schema, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Makes the table unless it is there already; whoever is second finds the first one's table."""
+
+    def refresh(self) -> None:
+        """Looks at the newest version. `Missing` when there is no table."""
+
+    def schema(self) -> pa.Schema: ...
+
+    def partition_by(self) -> list[str]:
+        """As `partition.by` has it: column names, or transform(column) for Iceberg."""
+
+    def version(self) -> int: ...
+
+    def committed(self, keys: Collection[RangeKey] | None = None) -> dict[RangeKey, int]:
+        """Where the table stands: of `keys`, or of every partition that it was ever fed from."""
+
+    def last_batch(self, query_id: str) -> int | None:
+        """The last batch of that query that is in the table."""
+
+    def layout(self) -> Layout: ...
+
+    def can_widen(self, have: pa.DataType, wanted: pa.DataType) -> bool:
+        """Whether `evolve` can turn a column of type `have` into `wanted`."""
+
+    def evolve(self, schema: pa.Schema) -> None:
+        """Adds the columns that `schema` has and the table has not, nullable, and widens where the format can.
+
+        Order does not matter and columns that only the table has stay. `CannotEvolve`, `Conflicted`.
+        """
+
+    def commit(self, batch: BatchCommit) -> Commit:
+        """Rows and offsets in one table transaction, on top of the version that was last refreshed.
+
+        `Conflicted` when somebody else moved any of the same offsets or committed the same query's batch meanwhile, and
+        whenever it is not known whether the commit landed: the caller refreshes and decides again.
+        """
+
+    def commits(self, after: int = -1) -> Iterator[Commit]:
+        """The history that the table still has, oldest first, of versions above `after`."""
+
+    def files(self, version: int | None = None) -> list[TableFile]: ...
+
+    def properties(self) -> dict[str, str]: ...
+
+    def set_properties(self, properties: Mapping[str, str]) -> None: ...
+
+    def compact(self, target_bytes: int) -> Compaction:
+        """Few files of about `target_bytes` instead of many small ones, beside whoever appends. `Conflicted`."""
+
+    def expire(self, older_than: datetime) -> Expiry:
+        """Forgets versions older than that and deletes the files that only they had. Offsets and ledger stay."""
+
+    def orphans(self, older_than: datetime) -> list[str]:
+        """Files under the table that no kept version names, older than that: left by tasks that lost or died."""
+
+    def vacuum(self, older_than: datetime) -> int:
+        """Deletes the orphans; how many."""
+
+
+def open_store(options: LakeOptions) -> TableStore:
+    """The table that `options` name, which need not exist yet. Format libraries are loaded here and not before."""
+    if options.table_format == "iceberg":
+        from penstock.spark.lake.iceberg.store import IcebergStore
+
+        return IcebergStore(options)
+    from penstock.spark.lake.delta.store import DeltaStore
+
+    return DeltaStore(options)
