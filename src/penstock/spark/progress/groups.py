@@ -1,0 +1,81 @@
+"""How far a query is, as the offsets of a group that has no members: every lag tool shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.errors import ClientError, CommitFailed
+from penstock.model.errors import NON_EMPTY_GROUP
+from penstock.model.ids import TopicPartition
+from penstock.spark.naming import group_of
+from penstock.spark.progress.patience import within
+from penstock.spark.progress.topic import common_settings
+from penstock.spark.progress.warnings_once import forget, warn_once
+
+if TYPE_CHECKING:
+    from penstock.client.admin import Admin
+
+
+class Commit(Enum):
+    """What became of offsets that were to be committed."""
+
+    DONE = "done"
+    TAKEN = "the group has members of its own"
+    FAILED = "failed"
+
+
+def publish_offsets(settings: Mapping[str, Any], query: str, offsets: Mapping[TopicPartition, int]) -> bool:
+    """Commits offsets to the group of a query (its name, or its id when it has none); for workers and planners.
+
+    Answers whether they are there. Never raises, takes two seconds at most, warns once when it cannot.
+    """
+    from penstock.spark.dialogue import admin_for, for_process
+
+    try:
+        admin = admin_for(common_settings(settings))
+        return for_process().run(commit_offsets(admin, query, offsets)) is Commit.DONE
+    except Exception as failure:  # whatever it is, a query does not fail for it
+        complain(query, failure)
+        return False
+
+
+async def commit_offsets(admin: Admin, query: str, offsets: Mapping[TopicPartition, int]) -> Commit:
+    """The same for those who have a loop. Offsets below zero are wishes, not places, and are left out."""
+    places = {tp: offset for tp, offset in offsets.items() if offset >= 0}
+    if not places:
+        return Commit.DONE
+    failure: Exception | None
+    try:
+        results = await within(admin.alter_group_offsets(group_of(query), places))
+        failure = next(iter(results.failed.values()), None)
+    except (ClientError, TimeoutError, OSError) as broken:
+        failure = broken
+    if failure is None:
+        forget("group", query)
+        return Commit.DONE
+    complain(query, failure)
+    return Commit.TAKEN if taken(failure) else Commit.FAILED
+
+
+def complain(query: str, failure: Exception) -> None:
+    """Once for each query, until it goes well again."""
+    group = group_of(query)
+    if taken(failure):
+        words = (
+            f"group {group!r} has members of its own, so the progress of query {query!r} is not committed to it: lag "
+            "tools show theirs. Give the query another name (queryName) or the consumers another group."
+        )
+    else:
+        words = (
+            f"the progress of query {query!r} could not be committed to group {group!r}: {failure or type(failure)}. "
+            "The query goes on; lag tools show an older place. Is the broker up, may this user commit to the group? "
+            "publishProgress=false turns this off."
+        )
+    warn_once("group", query, words=words)
+
+
+def taken(failure: Exception) -> bool:
+    """Whether a group belongs to real consumers."""
+    return isinstance(failure, CommitFailed) or (isinstance(failure, ClientError) and failure.error is NON_EMPTY_GROUP)
