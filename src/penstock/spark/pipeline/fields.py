@@ -1,0 +1,191 @@
+"""Reading keys of TOML tables by their kind; what is wrong is noted with its place, and reading goes on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from typing import Any
+
+from penstock.spark.pipeline.mistakes import Mistake, did_you_mean
+from penstock.spark.pipeline.positions import Path, Place, Positions
+
+
+class Notes:
+    """What was found so far, in any order."""
+
+    def __init__(self, positions: Positions) -> None:
+        self.positions = positions
+        self.mistakes: list[Mistake] = []
+        self.warnings: list[Mistake] = []
+
+    def wrong(self, path: Path, words: str) -> None:
+        self.wrong_at(self.positions.of(path), words)
+
+    def wrong_at(self, place: Place, words: str) -> None:
+        self.mistakes.append(Mistake(place.line, place.column, words))
+
+    def warn(self, path: Path, words: str) -> None:
+        place = self.positions.of(path)
+        self.warnings.append(Mistake(place.line, place.column, words))
+
+
+class Table:
+    """One table while it is read. Keys that nobody asked for are mistakes when it is finished."""
+
+    def __init__(self, values: Mapping[str, Any], path: Path, notes: Notes, title: str) -> None:
+        self.values, self.path, self.notes, self.title = values, path, notes, title
+        self._asked: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    @property
+    def line(self) -> int:
+        return self.notes.positions.of(self.path).line
+
+    def wrong(self, key: str | None, words: str) -> None:
+        self.notes.wrong(self.path if key is None else (*self.path, key), words)
+
+    def text(self, key: str) -> str | None:
+        """A string that is not empty."""
+        value = self._get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            self.wrong(key, f"{key} must be a text in quotes, not {kind_of(value)}")
+            return None
+        if not value.strip():
+            self.wrong(key, f"{key} is empty")
+            return None
+        return value
+
+    def required_text(self, key: str, why: str) -> str:
+        """A string that must be there; empty when it is not, which is noted."""
+        value = self.text(key)
+        if value is None and key not in self.values:
+            self.wrong(None, f"{self.title} has no {key}: {why}")
+        return value or ""
+
+    def choice(self, key: str, choices: Iterable[str], default: str) -> str:
+        value = self.text(key)
+        known = list(choices)
+        if value is None or value in known:
+            return value or default
+        self.wrong(key, f"{key} = {value!r} is not known{did_you_mean(value, known)}")
+        return default
+
+    def moment(self, key: str) -> str | None:
+        """A text, or a time as TOML writes it."""
+        value = self._get(key)
+        if isinstance(value, datetime):
+            return value.isoformat()
+        if isinstance(value, date):
+            return f"{value.isoformat()}T00:00:00+00:00"
+        return self.text(key)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of strings."""
+        value = self._get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self.wrong(key, f'{key} must be a list of texts such as ["a", "b"], not {kind_of(value)}')
+            return ()
+        for index, item in enumerate(value):
+            if not isinstance(item, str) or not item.strip():
+                self.notes.wrong((*self.path, key, index), f"{key} must hold texts, not {kind_of(item)}")
+        return tuple(item for item in value if isinstance(item, str) and item.strip())
+
+    def text_or_texts(self, key: str) -> tuple[str, ...]:
+        if isinstance(self.values.get(key), list):
+            return self.texts(key)
+        value = self.text(key)
+        return () if value is None else (value,)
+
+    def flag(self, key: str) -> bool:
+        value = self._get(key)
+        if value is not None and not isinstance(value, bool):
+            self.wrong(key, f"{key} must be true or false, not {kind_of(value)}")
+        return value is True
+
+    def options(self, key: str) -> dict[str, str]:
+        """A table whose values are handed on as texts."""
+        value = self._get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            self.wrong(key, f"{key} must be a table such as {{ name = 1 }}, not {kind_of(value)}")
+            return {}
+        found = {}
+        for name, each in _flat(value):
+            if isinstance(each, (str, int, float)):
+                found[name] = str(each).lower() if isinstance(each, bool) else str(each)
+            else:
+                self.wrong(key, f"{name} in {key} must be a text, a number or true or false, not {kind_of(each)}")
+        return found
+
+    def table(self, key: str) -> Table | None:
+        value = self._get(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.wrong(key, f"{key} must be a table, not {kind_of(value)}")
+            return None
+        return Table(value, (*self.path, key), self.notes, key)
+
+    def named_tables(self, key: str) -> Iterator[tuple[str, Table]]:
+        """`[key.NAME]`, each with its name."""
+        whole = self.table(key)
+        if whole is None:
+            return
+        for name, value in whole.values.items():
+            if isinstance(value, Mapping):
+                yield name, Table(value, (*whole.path, name), self.notes, f"{key}.{name}")
+            else:
+                whole.wrong(name, f"{key} has tables of its own: write [{key}.{name}]")
+
+    def table_list(self, key: str) -> Iterator[Table]:
+        """`[[key]]`, in the order of the file."""
+        value = self._get(key)
+        if value is None:
+            return
+        if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+            self.wrong(key, f"{key} are written one by one, each under its own [[{key}]]")
+            return
+        for index, each in enumerate(value):
+            yield Table(each, (*self.path, key, index), self.notes, f"step {index + 1}")
+
+    def finish(self) -> None:
+        """Notes every key that has no meaning here."""
+        for key in self.values:
+            if key not in self._asked:
+                self.wrong(key, f"{key!r} means nothing in {self.title}{did_you_mean(key, sorted(self._asked))}")
+
+    def _get(self, key: str) -> Any:
+        self._asked.add(key)
+        return self.values.get(key)
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in the words of people."""
+    match value:
+        case bool():
+            return "true or false"
+        case str():
+            return "a text" if value.strip() else "an empty text"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case Mapping():
+            return "a table"
+    return "a time" if isinstance(value, (datetime, date)) else type(value).__name__
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """`a.b = 1` is a table in a table to TOML; for options a dot is part of the name."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

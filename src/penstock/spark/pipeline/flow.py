@@ -1,0 +1,177 @@
+"""What a pipeline file says, as values. Pure; everything in it was checked when it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+CONTINUOUS = "continuous"
+"""A trigger: the next micro-batch begins when the last one ends."""
+AVAILABLE_NOW = "available-now"
+"""A trigger: what is there now is processed, then the sink is finished."""
+TABLE_TRIGGER = "10 seconds"
+"""The default of tables: small files cost every reader, and what is fresher is read from the log."""
+
+EARLIEST, LATEST = "earliest", "latest"
+
+
+class SinkKind(StrEnum):
+    """Where rows go. The words are the keys of the file."""
+
+    TABLE = "table"
+    TOPIC = "topic"
+    PARQUET = "parquet"
+    CONSOLE = "console"
+    FOREACH_BATCH = "foreach_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How late a row may come: `delay` is an interval such as `10 minutes`."""
+
+    column: str
+    delay: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Topics as rows. Exactly one of `topics` and `pattern` says which."""
+
+    name: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    format: str | None = None
+    schema: str | None = None
+    start: str = LATEST
+    """earliest, latest, an ISO time, `table:…` or the JSON of offsets by partition."""
+    dead_letters: str | None = None
+    watermark: Watermark | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rows made of other rows, by SQL over named inputs or by `module:function` of DataFrames."""
+
+    name: str
+    inputs: tuple[str, ...]
+    sql: str | None = None
+    python: str | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where rows go. `target` is a table, topic, directory or function; empty for the console."""
+
+    name: str
+    reads: str
+    kind: SinkKind
+    target: str = ""
+    trigger: str = CONTINUOUS
+    mode: str = "append"
+    table_format: str = "delta"
+    partition_by: tuple[str, ...] = ()
+    rows: str | None = None
+    """record or any, as the user said; None leaves it to whether steps are in between."""
+    key: str | None = None
+    """The column that becomes the key of records of a topic."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPart:
+    """On which Spark it runs, with which settings, and which Python files go to the executors."""
+
+    master: str = "local[*,4]"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    python: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One pipeline. Paths are absolute; the names of sources and steps are one namespace."""
+
+    name: str
+    path: Path
+    digest: str
+    bootstrap: str | None
+    warehouse: str
+    checkpoints: str
+    spark: SparkPart
+    kafka: Mapping[str, str]
+    """Settings of the client library for sources and topics, without the prefix `kafka.`."""
+    sources: tuple[Source, ...]
+    steps: tuple[Step, ...]
+    """Each after all that it reads."""
+    sinks: tuple[Sink, ...]
+
+    @property
+    def directory(self) -> Path:
+        """Where modules of Python steps are found."""
+        return self.path.parent
+
+    def source(self, name: str) -> Source | None:
+        return next((source for source in self.sources if source.name == name), None)
+
+    def sink(self, name: str) -> Sink | None:
+        return next((sink for sink in self.sinks if sink.name == name), None)
+
+    def lineage(self, sink: Sink) -> tuple[tuple[Source, ...], tuple[Step, ...]]:
+        """The sources and steps that a sink depends on; steps in the order in which they can be made."""
+        wanted = {sink.reads}
+        for step in reversed(self.steps):
+            if step.name in wanted:
+                wanted.update(step.inputs)
+        return (
+            tuple(source for source in self.sources if source.name in wanted),
+            tuple(step for step in self.steps if step.name in wanted),
+        )
+
+    def rows_of(self, sink: Sink) -> str:
+        """`record` when every record becomes one row (the audit then counts), else `any`."""
+        return sink.rows or ("record" if self.source(sink.reads) is not None else "any")
+
+    def query_name(self, sink: Sink) -> str:
+        """The name of its Spark query; `spark-<this>` is the group that shows its lag."""
+        return f"{self.name}-{sink.name}"
+
+    def checkpoint(self, sink: Sink) -> str:
+        return f"{self.checkpoints}/{sink.name}"
+
+    def table_path(self, sink: Sink) -> str:
+        """Where a table of the warehouse, or a directory of Parquet files, lies."""
+        return sink.target if _has_place(sink.target) else f"{self.warehouse}/{sink.target}"
+
+    def once(self) -> Flow:
+        """The same flow, ending when everything that is there now was processed."""
+        return replace(self, sinks=tuple(replace(sink, trigger=AVAILABLE_NOW) for sink in self.sinks))
+
+    def only(self, names: tuple[str, ...]) -> Flow:
+        """The same flow with these sinks alone."""
+        return replace(self, sinks=tuple(sink for sink in self.sinks if sink.name in names))
+
+    def on(
+        self, *, bootstrap: str | None = None, master: str | None = None, kafka: Mapping[str, str] | None = None
+    ) -> Flow:
+        """The same flow elsewhere; what is None stays as the file has it."""
+        return replace(
+            self,
+            bootstrap=bootstrap or self.bootstrap,
+            spark=replace(self.spark, master=master or self.spark.master),
+            kafka=self.kafka if kafka is None else dict(kafka),
+        )
+
+    def names(self) -> Iterator[str]:
+        """All that SQL and sinks may read from."""
+        yield from (source.name for source in self.sources)
+        yield from (step.name for step in self.steps)
+
+
+def _has_place(target: str) -> bool:
+    """Whether a table is named by where it lies and not by its name in the warehouse."""
+    return target.startswith("/") or "://" in target
