@@ -10,12 +10,15 @@ from penstock.client.errors import ClientError, CommitFailed
 from penstock.model.errors import NON_EMPTY_GROUP
 from penstock.model.ids import TopicPartition
 from penstock.spark.naming import group_of
-from penstock.spark.progress.patience import within
+from penstock.spark.progress.patience import Resting, within
 from penstock.spark.progress.topic import common_settings
 from penstock.spark.progress.warnings_once import forget, warn_once
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
+
+
+_resting = Resting(30.0)
 
 
 class Commit(Enum):
@@ -29,16 +32,21 @@ class Commit(Enum):
 def publish_offsets(settings: Mapping[str, Any], query: str, offsets: Mapping[TopicPartition, int]) -> bool:
     """Commits offsets to the group of a query (its name, or its id when it has none); for workers and planners.
 
-    Answers whether they are there. Never raises, takes two seconds at most, warns once when it cannot.
+    Answers whether they are there. Never raises, takes two seconds at most, warns once when it cannot, and does not
+    try again for half a minute then.
     """
+    if query in _resting:
+        return False
     from penstock.spark.dialogue import admin_for, for_process
 
     try:
         admin = admin_for(common_settings(settings))
-        return for_process().run(commit_offsets(admin, query, offsets)) is Commit.DONE
+        if for_process().run(commit_offsets(admin, query, offsets)) is Commit.DONE:
+            return True
     except Exception as failure:  # whatever it is, a query does not fail for it
         complain(query, failure)
-        return False
+    _resting.begin(query)
+    return False
 
 
 async def commit_offsets(admin: Admin, query: str, offsets: Mapping[TopicPartition, int]) -> Commit:

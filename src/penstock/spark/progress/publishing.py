@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -143,7 +144,14 @@ class Publishing:
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
+            with suppress(ClientError, TimeoutError, OSError):  # it is given up in any case
+                thread.call(within(self._hang_up(), limit_s))
             thread.stop()
+
+    async def _hang_up(self) -> None:
+        for topic in self._topics.values():
+            await topic.close()
+        self._topics.clear()
 
     async def _work(self) -> None:
         self._wake = asyncio.Event()

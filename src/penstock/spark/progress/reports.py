@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from penstock.client.errors import ClientError
-from penstock.spark.progress.patience import within
+from penstock.spark.progress.patience import Resting, within
 from penstock.spark.progress.topic import Entry, InternalTopic
 from penstock.spark.progress.warnings_once import forget, warn_once
 
@@ -19,6 +19,8 @@ SLACK_MS: Final = 5 * 60_000
 """How far the clocks of a driver and a broker may be apart."""
 
 GAPS_MAX: Final = 100
+
+_resting = Resting(10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,14 @@ def publish(settings: Mapping[str, Any], reports: Sequence[SpanReport]) -> bool:
     """
     if not reports:
         return True
+    if "publish" in _resting:
+        return False
     from penstock.spark.dialogue import for_process
 
     try:
         for_process().run(within(append(settings, reports)))
     except Exception as failure:  # whatever it is, a query does not fail for it
+        _resting.begin("publish")
         warn_once(
             "reports",
             words=f"what a batch of query {reports[0].query_id} found missing could not be told to its sink: "
@@ -93,10 +98,13 @@ def collect(bootstrap: str, query_id: str, batch_id: int, since_ms: int) -> list
     from penstock.spark.dialogue import admin_for, for_process
 
     settings = {"bootstrap_servers": bootstrap}
+    if bootstrap in _resting:
+        return []
     try:
         topic = InternalTopic(settings, admin=admin_for(settings))
         return for_process().run(within(find(topic, query_id, batch_id, since_ms)))
     except Exception as failure:  # whatever it is, a commit does not fail for it
+        _resting.begin(bootstrap)
         warn_once(
             "collect",
             words=f"the reports of batch {batch_id} of query {query_id} could not be read from {bootstrap}: "

@@ -1,0 +1,55 @@
+"""A query's offsets as those of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.blocking import Admin, Consumer, Producer
+from penstock.model.ids import TopicPartition
+from penstock.spark.offsets import EARLIEST
+from penstock.spark.progress.groups import publish_offsets
+from penstock.testing import EmbeddedBroker, broker
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[EmbeddedBroker]:
+    with broker() as found:
+        with Admin(bootstrap_servers=found.bootstrap_servers) as admin:
+            admin.create_topic("orders", 2)
+        with Producer(bootstrap_servers=found.bootstrap_servers) as producer:
+            for _ in range(5):
+                producer.send("orders", b"v", partition=0)
+            producer.flush()
+        yield found
+
+
+def settings(running: EmbeddedBroker) -> dict[str, str]:
+    return {"bootstrap_servers": running.bootstrap_servers, "isolation_level": "read_committed"}
+
+
+def test_a_querys_place_is_an_empty_group_with_lag(running: EmbeddedBroker) -> None:
+    places = {TopicPartition("orders", 0): 3, TopicPartition("orders", 1): EARLIEST}
+    assert publish_offsets(settings(running), "shop", places)
+    with Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+        (lag,) = admin.group_lag("spark-shop")
+        group = admin.describe_group("spark-shop")
+    assert (lag.topic, lag.partition, lag.committed, lag.end, lag.lag) == ("orders", 0, 3, 5, 2)
+    assert (group.state, group.members) == ("Empty", [])
+
+
+def test_a_group_of_real_consumers_is_left_to_them(running: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    with Consumer("orders", bootstrap_servers=running.bootstrap_servers, group_id="spark-taken") as consumer:
+        while not consumer.assignment():
+            consumer.poll(timeout_ms=100)
+        assert not publish_offsets(settings(running), "taken", {TopicPartition("orders", 0): 3})
+        assert not publish_offsets(settings(running), "taken", {TopicPartition("orders", 0): 4})
+    told = [record.message for record in caplog.records]
+    assert len([words for words in told if "has members of its own" in words]) == 1
+
+
+def test_a_broker_that_is_away_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    for offset in (1, 2):
+        assert not publish_offsets({"bootstrap_servers": "127.0.0.1:1"}, "alone", {TopicPartition("t", 0): offset})
+    assert len([record for record in caplog.records if "publishProgress=false" in record.message]) == 1

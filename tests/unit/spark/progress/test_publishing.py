@@ -1,0 +1,167 @@
+"""What a driver hears of its queries on its way to groups and the internal topic; Spark's words are made up here."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from penstock.blocking import Admin, Consumer, Producer
+from penstock.model.ids import TopicPartition
+from penstock.spark.naming import INTERNAL_TOPIC
+from penstock.spark.offsets import StreamOffset
+from penstock.spark.progress.publishing import COMMIT_AGAIN_S, QUERIES_MAX, Publishing, Run
+from penstock.testing import EmbeddedBroker, broker
+
+PATIENCE_S = 20.0
+A0 = TopicPartition("a", 0)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[EmbeddedBroker]:
+    with broker() as found:
+        with Admin(bootstrap_servers=found.bootstrap_servers) as admin:
+            admin.create_topic("a", 1)
+        with Producer(bootstrap_servers=found.bootstrap_servers) as producer:
+            for _ in range(100):
+                producer.send("a", b"v")
+            producer.flush()
+        yield found
+
+
+@pytest.fixture
+def publishing() -> Iterator[Publishing]:
+    found = Publishing()
+    yield found
+    found.close()
+
+
+def words(bootstrap: str, name: str, batch: int, end: int) -> str:
+    offset = StreamOffset({A0: end}, {"a": "id"}, bootstrap=bootstrap).to_json()
+    source = {"endOffset": offset, "latestOffset": {"a": {"0": 100}}}
+    return json.dumps(
+        {
+            "id": "id-" + name,
+            "runId": "run-" + name,
+            "name": name,
+            "batchId": batch,
+            "timestamp": "",
+            "sources": [source],
+        }
+    )
+
+
+def hear(publishing: Publishing, bootstrap: str, name: str, batch: int, end: int) -> None:
+    def change(run: Run) -> None:
+        run.news = words(bootstrap, name, batch, end)
+
+    publishing.post("run-" + name, change, lambda: Run("shop", "", name, "id-" + name, "run-" + name))
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def committed(running: EmbeddedBroker, name: str) -> int | None:
+    with Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+        found = admin.group_offsets(f"spark-{name}").get(A0)
+    return found.offset if found else None
+
+
+def told(running: EmbeddedBroker, name: str) -> list[dict[str, object]]:
+    with Consumer(bootstrap_servers=running.bootstrap_servers) as consumer:
+        consumer.assign([(INTERNAL_TOPIC, 0)])
+        consumer.seek_to_start()
+        end = consumer.end_offsets((INTERNAL_TOPIC, 0))[TopicPartition(INTERNAL_TOPIC, 0)]
+        records = []
+        while consumer.position((INTERNAL_TOPIC, 0)) < end:
+            records += consumer.poll(timeout_ms=200)
+    return [json.loads(record.value or b"") for record in records if record.key == f"progress/shop/{name}".encode()]
+
+
+def test_every_batch_is_committed_and_the_last_word_is_told(running: EmbeddedBroker, publishing: Publishing) -> None:
+    for batch in range(20):
+        hear(publishing, running.bootstrap_servers, "fast", batch, 50 + batch)
+    wait_until(lambda: committed(running, "fast") == 69)
+    assert publishing.flush(PATIENCE_S)
+    records = told(running, "fast")
+    assert records[-1]["batch_id"] == 19
+    assert len(records) < 20
+
+
+def test_the_end_of_a_query_is_told_at_once(running: EmbeddedBroker, publishing: Publishing) -> None:
+    hear(publishing, running.bootstrap_servers, "ending", 1, 10)
+    assert publishing.flush(PATIENCE_S)
+
+    def change(run: Run) -> None:
+        run.ended, run.error = True, "it broke"
+
+    publishing.post("run-ending", change)
+    assert publishing.flush(PATIENCE_S)
+    last = told(running, "ending")[-1]
+    assert (last["batch_id"], last["active"], last["error"]) == (1, False, "it broke")
+    assert publishing._runs == {}
+
+
+def test_a_query_that_failed_before_its_first_batch_is_told_at_home(
+    running: EmbeddedBroker, publishing: Publishing
+) -> None:
+    def change(run: Run) -> None:
+        run.ended, run.error = True, "no such topic"
+
+    home = running.bootstrap_servers
+    publishing.post("run-early", change, lambda: Run("shop", home, "early", "id-early", "run-early"))
+    assert publishing.flush(PATIENCE_S)
+    (only,) = told(running, "early")
+    assert (only["batch_id"], only["active"], only["error"]) == (-1, False, "no such topic")
+
+
+def test_an_idle_query_commits_again_before_its_offsets_are_forgotten(running: EmbeddedBroker) -> None:
+    now_s = 0.0
+    publishing = Publishing(lambda: now_s)
+    hear(publishing, running.bootstrap_servers, "idle", 1, 10)
+    wait_until(lambda: committed(running, "idle") == 10)
+    with Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+        admin.delete_group("spark-idle")
+
+    def idle(run: Run) -> None:
+        run.idle = True
+
+    publishing.post("run-idle", idle)
+    assert publishing.flush(PATIENCE_S)
+    assert committed(running, "idle") is None
+    now_s = COMMIT_AGAIN_S
+    publishing.post("run-idle", idle)
+    wait_until(lambda: committed(running, "idle") == 10)
+    publishing.close()
+
+
+def test_words_of_spark_that_are_not_understood_are_passed_over(
+    running: EmbeddedBroker, publishing: Publishing, caplog: pytest.LogCaptureFixture
+) -> None:
+    def change(run: Run) -> None:
+        run.news = '{"sources": 7}'
+
+    publishing.post("run-odd", change, lambda: Run("shop", "", "odd", "id-odd", "run-odd"))
+    assert publishing.flush(PATIENCE_S)
+    assert "is not understood" in caplog.text
+
+
+def test_posting_never_waits_for_a_broker_that_is_away(publishing: Publishing) -> None:
+    begun = time.monotonic()
+    for batch in range(200):
+        hear(publishing, "127.0.0.1:1", "away", batch, batch)
+    assert time.monotonic() - begun < 1
+    assert len(publishing._runs) == 1
+
+
+def test_only_so_many_queries_are_remembered(publishing: Publishing) -> None:
+    for number in range(QUERIES_MAX + 5):
+        publishing.post(f"r{number}", lambda _: None, lambda: Run("shop", "", "many", "id", "run"))
+    assert len(publishing._runs) <= QUERIES_MAX
+    assert publishing.dropped == 5
