@@ -19,7 +19,7 @@ class LakeOptions:
     """One field an option; the comment names the option where it differs from the field with dots for underscores."""
 
     path: str = ""
-    """The table's directory: a local path, or a URI that pyarrow opens. Iceberg may have `catalog` and `table` instead."""
+    """The table's directory: a local path, or a URI that pyarrow opens. Iceberg may have catalog and table instead."""
     table_format: str = "delta"
     catalog: str = ""
     """Iceberg: a catalog's URI (sqlite:///…, http(s)://…) or name=… of pyiceberg's configuration."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COMMIT_KEY: Final = "penstock.commit"
-"""Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's summary) has `Commit.told()` as JSON."""
+"""Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""
 
 FEED_PROPERTY: Final = "penstock.feed"
 """The table property that says, as JSON, which topics feed the table and how they are decoded."""
@@ -59,8 +59,9 @@ class BatchCommit:
     """One batch: its rows as files, and the offsets they come from. Both land, or neither does."""
 
     query_id: str
-    """"" for a batch write, which has no identity and is never a replay."""
+    """The streaming query's; a batch write has "write-<uuid>"."""
     batch_id: int
+    """-1 for a batch write: there is no such batch of a query, and the table remembers none."""
     ranges: tuple[TableRange, ...] = ()
     files: tuple[WrittenFile, ...] = ()
     rows: int = 0
@@ -73,6 +74,7 @@ class BatchCommit:
     def told(self) -> dict[str, Any]:
         """What the commit's metadata says under `COMMIT_KEY`."""
         return {
+            "kind": OVERWRITE if self.overwrite else APPEND,
             "query": self.query_id,
             "batch": self.batch_id,
             "ranges": [each.to_json() for each in self.ranges],
