@@ -25,16 +25,40 @@ _REFUSED: Final = {
 }
 
 _NOT_OURS: Final = frozenset(
-    """
-    auto.commit.interval.ms auto.include.jmx.reporter client.dns.lookup connections.max.idle.ms enable.metrics.push
-    group.id group.instance.id group.protocol group.remote.assignor heartbeat.interval.ms max.poll.interval.ms
-    max.poll.records metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms metric.reporters
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms partition.assignment.strategy
-    receive.buffer.bytes reconnect.backoff.ms reconnect.backoff.max.ms security.providers send.buffer.bytes
-    session.timeout.ms share.acknowledgement.mode socket.connection.setup.timeout.ms
-    socket.connection.setup.timeout.max.ms allow.auto.create.topics exclude.internal.topics throw.on.fetch.stable.offset.unsupported
-    config.providers
-    """.split()
+    {
+        "allow.auto.create.topics",
+        "auto.commit.interval.ms",
+        "auto.include.jmx.reporter",
+        "client.dns.lookup",
+        "config.providers",
+        "connections.max.idle.ms",
+        "enable.metrics.push",
+        "exclude.internal.topics",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "metadata.recovery.strategy",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partition.assignment.strategy",
+        "receive.buffer.bytes",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "security.providers",
+        "send.buffer.bytes",
+        "session.timeout.ms",
+        "share.acknowledgement.mode",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
+        "throw.on.fetch.stable.offset.unsupported",
+    }
 )
 """Kafka's consumer has them; they mean nothing to somebody who reads exact ranges and joins no group."""
 

@@ -1,4 +1,4 @@
-"""What can be set on format("penstock") as a source: names, defaults and rules of Spark's Kafka connector, and ours. Pure.
+"""What can be set on format("penstock") to read: names, defaults and rules of Spark's Kafka connector, and ours. Pure.
 
 Names are case-insensitive. A name that does not exist is an error that says what was probably meant.
 """
