@@ -1,0 +1,170 @@
+"""The process that has the Spark session: `python -m penstock.spark.pipeline.driver NAME`, started by the supervisor.
+
+It does what `job.json` of the pipeline's home says and leaves `outcome.json` behind. One that leaves nothing was
+killed, and is started again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from penstock.spark.errors import BadOption, Missing, SparkRoomError
+from penstock.spark.pipeline import home
+from penstock.spark.pipeline.flow import Flow
+from penstock.spark.pipeline.home import Home, Job, Outcome, Progress
+from penstock.spark.pipeline.mistakes import FlowBroken
+from penstock.spark.pipeline.preflight import NoBroker, NoTopic, check_topics
+from penstock.spark.pipeline.reading import read_flow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.pipeline.running import Runner
+
+OK, FAILED, USAGE, NOT_FOUND, UNREACHABLE = 0, 1, 2, 3, 5
+"""The exit codes of the command line, which passes them on."""
+
+WRITE_EVERY_S: Final = 0.5
+
+_log = logging.getLogger("penstock.spark.pipeline")
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code of the process."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s"
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    place = Home(arguments[0])
+    outcome = drive(place, place.job())
+    if outcome.words:
+        _log.log(logging.INFO if outcome.code == OK else logging.ERROR, "%s", outcome.words)
+    place.write_outcome(outcome)
+    return outcome.code
+
+
+def drive(place: Home, job: Job) -> Outcome:
+    """The whole life of a driver. What somebody has to mend first is final; anything else may be tried again."""
+    try:
+        flow = flow_of(job)
+        check_everything(flow)
+    except FlowBroken as broken:
+        return Outcome(USAGE, str(broken), state=home.FAILED)
+    except BadOption as wrong:
+        return Outcome(USAGE, str(wrong), state=home.FAILED)
+    except Missing as missing:
+        return Outcome(NOT_FOUND if isinstance(missing, NoTopic) else FAILED, str(missing), state=home.FAILED)
+    except NoBroker as silent:
+        # One that ran before waits for its brokers to come back.
+        return Outcome(UNREACHABLE, str(silent), final=job.restarts == 0, state=home.FAILED)
+    except OSError as failure:
+        return Outcome(FAILED, f"{failure.filename or job.file}: {failure.strerror}", state=home.FAILED)
+    stop = _stop_on_signals()
+    place.write_progress(Progress(_now_ms(), home.STARTING))
+    try:
+        from penstock.spark.pipeline.session import open_session
+
+        spark = open_session(flow)
+    except Exception as failure:  # Spark's reasons are many: a master that is not there, a setting that is wrong
+        words = f"Spark did not start on {flow.spark.master}: {_first_line(failure)}"
+        return Outcome(FAILED, words, final=job.restarts == 0, state=home.FAILED)
+    try:
+        return _backfill(spark, flow, job) if job.backfill is not None else _run(spark, flow, job, place, stop)
+    finally:
+        _end_session(spark)
+
+
+def flow_of(job: Job) -> Flow:
+    """What the file says now, with what the command line said over it."""
+    flow = read_flow(Path(job.file)).on(bootstrap=job.bootstrap, master=job.master, kafka=job.kafka)
+    if job.sinks:
+        flow = flow.only(job.sinks)
+    return flow.once() if job.once else flow
+
+
+def check_everything(flow: Flow) -> None:
+    """What can be told before Spark is started."""
+    from penstock.spark.session import check_java
+
+    check_java()
+    check_topics(flow)
+
+
+def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, stop: threading.Event) -> Outcome:
+    from penstock.spark.pipeline.running import Runner
+    from penstock.spark.pipeline.telling import Telling
+
+    parent = os.getppid()
+    written_s = 0.0
+
+    def heed(runner: Runner) -> None:
+        nonlocal written_s
+        if os.getppid() != parent:
+            _log.warning("the supervisor is gone: stopping")
+            stop.set()
+        if time.monotonic() - written_s >= WRITE_EVERY_S or runner.done:
+            written_s = time.monotonic()
+            place.write_progress(runner.progress())
+
+    telling = Telling(flow, stop, restarts=job.restarts)
+    telling.start()
+    runner = Runner(flow, spark)
+    try:
+        state = runner.run(stop, stop_within_s=job.stop_within_s, heed=heed)
+    except Exception as failure:  # without its JVM a driver is of no use; another one may have more luck
+        return Outcome(FAILED, f"the driver lost Spark: {_first_line(failure)}", final=False, state=home.FAILED)
+    words = "; ".join(f"sink {run.sink.name}: {run.error}" for run in runner.sinks if run.state == "failed")
+    telling.end(state, words)
+    return Outcome(FAILED if words else OK, words, state=state)
+
+
+def _backfill(spark: SparkSession, flow: Flow, job: Job) -> Outcome:
+    from penstock.spark.pipeline.backfilling import Backfill, backfill
+    from penstock.spark.pipeline.reasons import reason_of
+
+    assert job.backfill is not None, "only called for backfills"
+    try:
+        rows = backfill(spark, flow, Backfill(**job.backfill))
+    except Exception as failure:  # a part of the past is done once and by hand: whoever asked decides what next
+        code = USAGE if isinstance(failure, BadOption) else FAILED
+        return Outcome(code, reason_of(failure).words, state=home.FAILED)
+    return Outcome(OK, "; ".join(rows), state=home.FINISHED)
+
+
+def _stop_on_signals() -> threading.Event:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _end_session(spark: SparkSession) -> None:
+    from penstock.spark.progress.listener import flush
+
+    flush()
+    try:
+        spark.stop()
+    except Exception as failure:  # the process ends in any case
+        _log.warning("Spark did not stop cleanly: %s", _first_line(failure))
+
+
+def _first_line(failure: BaseException) -> str:
+    if isinstance(failure, SparkRoomError):
+        return str(failure)
+    lines = str(failure).strip().splitlines()
+    return lines[0] if lines else type(failure).__name__
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

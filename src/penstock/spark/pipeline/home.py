@@ -1,0 +1,246 @@
+"""What is kept of pipelines on this machine: one directory a name, below $XDG_STATE_HOME/penstock/pipelines.
+
+state.json      who runs it: process id and when that process began, so that another one with a recycled id is not
+                taken for it; what is run, and how it ended
+job.json        what the driver is asked to do (only its user may read it: it can hold passwords)
+progress.json   how every sink is doing, written by the driver every second
+outcome.json    how the driver ended, in its own words; missing when it was killed
+log             what the driver and Spark said
+lock            held by the supervisor while it lives
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Self
+
+from penstock.spark.errors import SparkRoomError
+
+STARTING, RUNNING, RESTARTING, STOPPING = "starting", "running", "restarting", "stopping"
+FINISHED, STOPPED, FAILED, DIED = "finished", "stopped", "failed", "died"
+ALIVE: Final = (STARTING, RUNNING, RESTARTING, STOPPING)
+
+
+class AlreadyRunning(SparkRoomError):
+    """A pipeline of this name runs on this machine already."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A run of a pipeline, as its supervisor tells it."""
+
+    name: str
+    state: str
+    pid: int
+    born: str
+    """When the process began; with the id this names one process for ever."""
+    host: str
+    file: str
+    digest: str
+    master: str
+    bootstrap: str
+    warehouse: str
+    started_ms: int
+    ended_ms: int = 0
+    driver_pid: int = 0
+    restarts: int = 0
+    words: str = ""
+    code: int = 0
+
+    @property
+    def alive(self) -> bool:
+        return self.state in ALIVE
+
+    @classmethod
+    def of_json(cls, given: Mapping[str, Any]) -> Self:
+        return cls(**_known(cls, given))
+
+
+@dataclass(frozen=True, slots=True)
+class SinkProgress:
+    """How one sink is doing. `state` is waiting, running, retrying, finished, stopped or failed."""
+
+    sink: str
+    kind: str
+    target: str
+    state: str
+    query: str
+    batch_id: int = -1
+    rows: int = 0
+    """Since the driver began."""
+    rows_per_s: float = 0.0
+    lag: int = 0
+    batch_ms: int = 0
+    watermark: str = ""
+    state_rows: int = 0
+    at_ms: int = 0
+    """When its last batch was."""
+    failures: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """All sinks at one moment."""
+
+    at_ms: int
+    state: str
+    sinks: tuple[SinkProgress, ...] = ()
+
+    @classmethod
+    def of_json(cls, given: Mapping[str, Any]) -> Self:
+        sinks = tuple(SinkProgress(**_known(SinkProgress, each)) for each in given.get("sinks", ()))
+        return cls(**{**_known(cls, given), "sinks": sinks})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a driver ended. `final` says that another try would end the same way."""
+
+    code: int
+    words: str = ""
+    final: bool = True
+    state: str = FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a driver is asked to do."""
+
+    file: str
+    bootstrap: str
+    master: str
+    kafka: dict[str, str] = field(default_factory=dict)
+    once: bool = False
+    sinks: tuple[str, ...] = ()
+    stop_within_s: float = 30.0
+    restarts: int = 0
+    backfill: dict[str, str] | None = None
+
+    @classmethod
+    def of_json(cls, given: Mapping[str, Any]) -> Self:
+        known = _known(cls, given)
+        return cls(**{**known, "sinks": tuple(known.get("sinks", ()))})
+
+
+def pipelines_directory() -> Path:
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "penstock" / "pipelines"
+
+
+class Home:
+    """The directory of one pipeline."""
+
+    def __init__(self, name: str, directory: Path | None = None) -> None:
+        self.name = name
+        self.directory = (directory or pipelines_directory()) / name
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "log"
+
+    def state(self) -> State | None:
+        """As it truly is: a run whose process is gone without a word has `died`."""
+        found = self._read("state.json")
+        if found is None:
+            return None
+        try:
+            state = State.of_json(found)
+        except TypeError:
+            return None
+        if state.alive and birth_of(state.pid) != state.born:
+            words = "its process is gone without a word; the log says more"
+            return State(**{**asdict(state), "state": DIED, "words": words, "code": 1})
+        return state
+
+    def write_state(self, state: State) -> None:
+        self._write("state.json", asdict(state))
+
+    def progress(self) -> Progress | None:
+        found = self._read("progress.json")
+        return None if found is None else Progress.of_json(found)
+
+    def write_progress(self, progress: Progress) -> None:
+        self._write("progress.json", asdict(progress))
+
+    def job(self) -> Job:
+        found = self._read("job.json")
+        if found is None:
+            raise SparkRoomError(f"{self.directory} has no job: a driver is started by `penstock pipeline run`")
+        return Job.of_json(found)
+
+    def write_job(self, job: Job) -> None:
+        self._write("job.json", asdict(job))
+
+    def outcome(self) -> Outcome | None:
+        found = self._read("outcome.json")
+        return None if found is None else Outcome(**_known(Outcome, found))
+
+    def write_outcome(self, outcome: Outcome) -> None:
+        self._write("outcome.json", asdict(outcome))
+
+    def forget_run(self) -> None:
+        """Before a driver starts: what the last one said is no longer true."""
+        for name in ("outcome.json", "progress.json"):
+            (self.directory / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Held while a supervisor runs; AlreadyRunning when another one does. The system frees it, come what may."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / "lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise AlreadyRunning(
+                    f"pipeline {self.name} runs on this machine already: `penstock pipeline status {self.name}` shows "
+                    f"it, `penstock pipeline stop {self.name}` stops it"
+                ) from None
+            yield
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads((self.directory / name).read_text())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _write(self, name: str, values: Mapping[str, Any]) -> None:
+        """Whole or not at all: others read it at any moment."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        handle, fresh = tempfile.mkstemp(dir=self.directory, prefix=f".{name}.")
+        with os.fdopen(handle, "w") as file:
+            json.dump(values, file)
+        os.replace(fresh, self.directory / name)
+
+
+def homes() -> list[Home]:
+    """All pipelines that ever ran here, by name."""
+    directory = pipelines_directory()
+    if not directory.is_dir():
+        return []
+    return [Home(entry.name) for entry in sorted(directory.iterdir()) if (entry / "state.json").is_file()]
+
+
+def birth_of(pid: int) -> str:
+    """When a process began, as a text that no other process of that id shares; empty when there is none."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    # The second field is the command in parentheses and may hold anything; the state and 18 numbers follow it.
+    after = stat.rpartition(")")[2].split()
+    return "" if after[0] in "ZX" else f"{boot}/{after[19]}"
+
+
+def _known(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a later version added is passed over."""
+    return {item.name: given[item.name] for item in fields(kind) if item.name in given}

@@ -1,0 +1,72 @@
+"""Where a sink begins when it has no checkpoint, and the wish that `reset --from` leaves for it.
+
+A lake table knows which offsets are in it. A query without a checkpoint that feeds one goes on from there, so that a
+lost checkpoint neither doubles nor skips; everything else begins where its source says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.spark.pipeline import places
+from penstock.spark.pipeline.flow import Flow, Sink, SinkKind
+from penstock.spark.pipeline.wiring import lake_options
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """`start` replaces what the sources say, None leaves it; `why` is for people."""
+
+    start: str | None
+    why: str
+
+
+def begin_of(flow: Flow, sink: Sink) -> Begin:
+    """Looked up each time a query is about to start."""
+    checkpoint = flow.checkpoint(sink)
+    if places.is_begun(checkpoint):
+        return Begin(None, f"goes on from its checkpoint after batch {places.last_batch(checkpoint)}")
+    if sink.kind is SinkKind.TABLE and table_offsets(flow, sink):
+        return Begin(table_start(flow, sink), f"has no checkpoint and goes on at the offsets of table {sink.target}")
+    wish = wished_start(flow, sink)
+    if wish is not None:
+        return Begin(wish, f"begins at {wish}, as reset was told")
+    return Begin(None, "begins where its source says")
+
+
+def table_start(flow: Flow, sink: Sink) -> str:
+    """The table as a source's start names it: by where it lies, or by its name in a catalog."""
+    options = {name.lower(): value for name, value in lake_options(flow, sink).items()}
+    if "catalog" in options and "table" in options:
+        return f"table:{options['catalog']}#{options['table']}"
+    return f"table:{options['path']}"
+
+
+def table_offsets(flow: Flow, sink: Sink) -> dict[str, int]:
+    """How far a table's rows reach, by partition; empty for one that is not there or was not filled from topics."""
+    from penstock.spark.lake.options import LakeOptions
+    from penstock.spark.lake.store import open_store
+
+    store = open_store(LakeOptions.of(lake_options(flow, sink)))
+    if not store.exists():
+        return {}
+    store.refresh()
+    return {f"{key.topic}-{key.partition}": offset for key, offset in sorted(store.committed().items())}
+
+
+def wished_start(flow: Flow, sink: Sink) -> str | None:
+    found = places.read_json(_wish_place(flow, sink))
+    start = None if found is None else found.get("start")
+    return start if isinstance(start, str) else None
+
+
+def wish_start(flow: Flow, sink: Sink, start: str) -> None:
+    places.write_json(_wish_place(flow, sink), {"start": start})
+
+
+def forget_wish(flow: Flow, sink: Sink) -> None:
+    places.remove_file(_wish_place(flow, sink))
+
+
+def _wish_place(flow: Flow, sink: Sink) -> str:
+    return f"{flow.checkpoints}/_starts/{sink.name}.json"

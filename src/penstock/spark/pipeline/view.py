@@ -1,0 +1,210 @@
+"""What people see of a running pipeline: a live table on a terminal, lines elsewhere, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
+
+from penstock.spark.pipeline import home
+from penstock.spark.pipeline.home import Progress, SinkProgress, State
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "ROWS", "WATERMARK", "STATE ROWS", "LAST")
+LINES_EVERY_S: Final = 5.0
+LIVE_EVERY_S: Final = 0.25
+_NEVER: Final = "1970-01-01"
+
+
+class View(Protocol):
+    """Shown at every look; `close` leaves the terminal as it was."""
+
+    def show(self, state: State, progress: Progress | None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def view_for(style: str, *, quiet: bool, has_console: bool) -> View:
+    """Rows of console sinks go to the same terminal: a table that is drawn over itself would tear them apart."""
+    if style == "json":
+        return JsonLines(sys.stdout)
+    if quiet:
+        return Silence()
+    if sys.stderr.isatty() and not has_console:
+        try:
+            return LiveTable()
+        except ImportError:
+            pass
+    return Lines(sys.stderr)
+
+
+class Silence:
+    def show(self, state: State, progress: Progress | None) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+class Lines:
+    """A line when something changes, and one for each sink now and then while rows flow."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._state = ""
+        self._sinks: dict[str, tuple[str, int]] = {}
+        self._last_s = 0.0
+
+    def show(self, state: State, progress: Progress | None) -> None:
+        if state.state != self._state:
+            self._state = state.state
+            words = f": {state.words}" if state.words and state.state == home.RESTARTING else ""
+            self._say(f"{state.name} is {state.state}{words}")
+        if progress is None:
+            return
+        due = time.monotonic() - self._last_s >= LINES_EVERY_S
+        if due:
+            self._last_s = time.monotonic()
+        for sink in progress.sinks:
+            before = self._sinks.get(sink.sink)
+            changed = before is None or before[0] != sink.state
+            moved = before is not None and before[1] != sink.batch_id
+            if changed or (moved and due):
+                self._sinks[sink.sink] = (sink.state, sink.batch_id)
+                self._say(f"  {sentence(sink)}")
+
+    def close(self) -> None:
+        return
+
+    def _say(self, words: str) -> None:
+        print(words, file=self._out, flush=True)
+
+
+class JsonLines:
+    """One object a snapshot, when there is a new one."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._shown: tuple[str, int] = ("", -1)
+
+    def show(self, state: State, progress: Progress | None) -> None:
+        at_ms = -1 if progress is None else progress.at_ms
+        if (state.state, at_ms) == self._shown:
+            return
+        self._shown = (state.state, at_ms)
+        print(json.dumps(snapshot(state, progress)), file=self._out, flush=True)
+
+    def close(self) -> None:
+        return
+
+
+class LiveTable:
+    """Drawn in place on standard error, which leaves standard output to data."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=False)
+        self._live.start()
+        self._last_s = 0.0
+
+    def show(self, state: State, progress: Progress | None) -> None:
+        if time.monotonic() - self._last_s >= LIVE_EVERY_S:
+            self._last_s = time.monotonic()
+            self._live.update(_drawn(state, progress), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def _drawn(state: State, progress: Progress | None) -> RichTable:
+    from rich.table import Table as RichTable
+
+    colours = {home.RUNNING: "green", home.FAILED: "red", home.RESTARTING: "yellow"}
+    again = f", restarted {state.restarts}×" if state.restarts else ""
+    title = f"{state.name}  [{colours.get(state.state, 'cyan')}]{state.state}[/]  {state.master}{again}"
+    table = RichTable(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading in ("SINK", "STATE", "WATERMARK") else "right")
+    for sink in progress.sinks if progress is not None else ():
+        name, status, *rest = row(sink, _now_ms())
+        colour = {"running": "green", "failed": "red", "retrying": "yellow"}.get(sink.state, "cyan")
+        table.add_row(str(name), f"[{colour}]{status}[/]", *("-" if cell is None else str(cell) for cell in rest))
+        if sink.error:
+            table.add_row("", f"[red]{_escaped(sink.error[:200])}[/]")
+    return table
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def row(sink: SinkProgress, now_ms: int) -> tuple[Any, ...]:
+    """One line of the table, in the order of HEADINGS."""
+    begun = sink.batch_id >= 0
+    return (
+        sink.sink,
+        sink.state,
+        f"{sink.rows_per_s:,.0f}" if begun else None,
+        f"{sink.lag:,}" if begun else None,
+        sink.batch_id if begun else None,
+        f"{sink.batch_ms / 1000:.2f} s" if begun else None,
+        f"{sink.rows:,}",
+        _watermark(sink.watermark),
+        f"{sink.state_rows:,}" if sink.state_rows else None,
+        _ago(now_ms - sink.at_ms) if sink.at_ms else None,
+    )
+
+
+def rows(sinks: Sequence[SinkProgress], now_ms: int) -> list[tuple[Any, ...]]:
+    return [row(sink, now_ms) for sink in sinks]
+
+
+def sentence(sink: SinkProgress) -> str:
+    """One sink in one line."""
+    target = f" → {sink.kind} {sink.target}" if sink.target else f" → {sink.kind}"
+    if sink.error:
+        return f"{sink.sink}{target}: {sink.state}: {sink.error}"
+    if sink.batch_id < 0:
+        return f"{sink.sink}{target}: {sink.state}"
+    mark = _watermark(sink.watermark)
+    extra = (f", watermark {mark}" if mark else "") + (
+        f", {sink.state_rows:,} rows of state" if sink.state_rows else ""
+    )
+    return (
+        f"{sink.sink}{target}: {sink.state}, batch {sink.batch_id} took {sink.batch_ms / 1000:.2f} s, "
+        f"{sink.rows_per_s:,.0f} rows/s, {sink.rows:,} rows so far, lag {sink.lag:,}{extra}"
+    )
+
+
+def snapshot(state: State, progress: Progress | None) -> dict[str, Any]:
+    """For programs."""
+    return {
+        **asdict(state),
+        "at_ms": None if progress is None else progress.at_ms,
+        "sinks": [] if progress is None else [asdict(sink) for sink in progress.sinks],
+    }
+
+
+def _watermark(text: str) -> str | None:
+    """Spark says 1970 as long as it has none."""
+    return None if not text or text.startswith(_NEVER) else text.removesuffix(".000Z").replace("T", " ")
+
+
+def _ago(ms: int) -> str:
+    seconds = max(0, ms // 1000)
+    if seconds < 100:
+        return f"{seconds} s ago"
+    return f"{seconds // 60} min ago" if seconds < 6000 else f"{seconds // 3600} h ago"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,119 @@
+"""What a flow means in options of Spark's readers and writers. Pure."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, SinkKind, Source
+
+DEFAULT_BOOTSTRAP: Final = "localhost:9092"
+
+_READS_ANEW: Final = ("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp")
+_FOR_DECODING: Final = ("value.", "metadatacolumns", "includeheaders")
+
+
+def source_options(flow: Flow, source: Source, *, query: str | None = None, start: str | None = None) -> dict[str, str]:
+    """Options of format("penstock") for a source. `start` is used in place of what the file says.
+
+    What the user gave under `options` wins over everything else but `start`.
+    """
+    made = {**_client(flow), **_topics(source), **start_options(start or source.start)}
+    if source.format is not None and source.format != "raw":
+        made["value.format"] = source.format
+    if source.schema is not None:
+        made["value.schema"] = source.schema
+    if source.dead_letters is not None:
+        made["deadLetters"] = _dead_letters(flow, source.dead_letters)
+    if query is not None:
+        made["queryName"] = query
+    given = dict(source.options)
+    if start is not None:
+        given = {name: value for name, value in given.items() if name.lower() not in _READS_ANEW}
+    return _over(made, given)
+
+
+def start_options(start: str) -> dict[str, str]:
+    """Where to begin, as the source's options say it."""
+    if start in (EARLIEST, LATEST) or start.startswith(("{", "table:")):
+        return {"startingOffsets": start}
+    # Nobody has written since: then there is nothing to read yet, and that is no mistake.
+    return {"startingTimestamp": str(millis_of(start)), "startingOffsetsByTimestampStrategy": LATEST}
+
+
+def millis_of(time: str) -> int:
+    """An ISO time in milliseconds; UTC where it names no zone."""
+    moment = datetime.fromisoformat(time)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str, str]:
+    """Options of format("penstock-lake") for a table."""
+    made = {
+        "path": path or flow.table_path(sink),
+        "table.format": sink.table_format,
+        "rows": flow.rows_of(sink),
+        "feed": json.dumps(feed_of(flow, sink), separators=(",", ":"), sort_keys=True),
+    }
+    if sink.partition_by:
+        made["partition.by"] = ",".join(sink.partition_by)
+    return _over(made, dict(sink.options))
+
+
+def feed_of(flow: Flow, sink: Sink) -> dict[str, Any]:
+    """What the table's property `penstock.feed` says: whoever reads the log beside the table decodes it alike."""
+    sources, steps = flow.lineage(sink)
+    return {
+        "pipeline": flow.name,
+        "bootstrap": flow.bootstrap or DEFAULT_BOOTSTRAP,
+        "topics": [topic for source in sources for topic in source.topics],
+        "options": _decoding(flow, sources[0]) if len(sources) == 1 else {},
+        "steps": [step.name for step in steps],
+        "rows": flow.rows_of(sink),
+    }
+
+
+def _decoding(flow: Flow, source: Source) -> dict[str, str]:
+    return {
+        name: value for name, value in source_options(flow, source).items() if name.lower().startswith(_FOR_DECODING)
+    }
+
+
+def topic_options(flow: Flow, sink: Sink) -> dict[str, str]:
+    """Options of format("penstock") as a sink."""
+    return _over({**_client(flow), "topic": sink.target}, dict(sink.options))
+
+
+def plain_options(sink: Sink) -> dict[str, str]:
+    """Options of Spark's own sinks."""
+    return dict(sink.options)
+
+
+def tables_of(flow: Flow) -> list[Sink]:
+    return [sink for sink in flow.sinks if sink.kind is SinkKind.TABLE]
+
+
+def _client(flow: Flow) -> dict[str, str]:
+    settings = {f"kafka.{name.removeprefix('kafka.')}": value for name, value in flow.kafka.items()}
+    return {**settings, "kafka.bootstrap.servers": flow.bootstrap or DEFAULT_BOOTSTRAP}
+
+
+def _topics(source: Source) -> dict[str, str]:
+    if source.pattern is not None:
+        return {"subscribePattern": source.pattern}
+    return {"subscribe": ",".join(source.topics)}
+
+
+def _dead_letters(flow: Flow, given: str) -> str:
+    """A table without a place lies in the warehouse, like every other table of the file."""
+    kind, _, where = given.partition(":")
+    if kind != "table" or where.startswith("/") or "://" in where:
+        return given
+    return f"table:{flow.warehouse}/{where}"
+
+
+def _over(made: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    """Spark's options are the same in any case: what is given replaces what was made."""
+    names = {name.lower() for name in given}
+    return {**{name: value for name, value in made.items() if name.lower() not in names}, **given}
