@@ -1,0 +1,165 @@
+"""The lake sink, struck at a chosen point of a chosen batch: everything dies, one executor dies, or the call fails.
+
+    before-write    a task has its rows and no file            after-write    its files are written and nobody knows
+    before-commit   all files are there, the table has none    after-commit   the table has them, the ledger has not
+    before-log      the sink is done, Spark's own log does not know
+
+Workers are Spark's to start, so what is to happen travels in options that are taken away before the sink sees them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from penstock.spark.lake.data_source import LakeDataSource
+from penstock.spark.lake.ledger import Ledger
+from tests.compat.processes import wait_for
+
+STRUCK_FORMAT = "struck-lake"
+POINTS = ("before-write", "after-write", "before-commit", "after-commit", "before-log")
+
+DRIVER, EXECUTOR, CALL, STALL = "driver", "executor", "call", "stall"
+"""What goes down: the driver with everything it started, one executor, the call alone, or nothing but time."""
+
+STALL_S = 120.0
+_PREFIX = "strike."
+
+
+class Struck(RuntimeError):
+    """The call that was to fail."""
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One blow. It falls once: `mark` is the file that says that it has fallen."""
+
+    point: str
+    batch: int
+    victim: str
+    mark: Path
+
+    def options(self) -> dict[str, str]:
+        words = {"point": self.point, "batch": str(self.batch), "victim": self.victim, "mark": str(self.mark)}
+        return {_PREFIX + name: word for name, word in words.items()}
+
+    @classmethod
+    def taken_from(cls, options: Mapping[str, str]) -> tuple[Strike | None, dict[str, str]]:
+        """The blow, and the options that are the sink's."""
+        ours = {name.lower().removeprefix(_PREFIX): word for name, word in options.items() if _ours(name)}
+        rest = {name: word for name, word in options.items() if not _ours(name)}
+        if not ours:
+            return None, rest
+        return cls(ours["point"], int(ours["batch"]), ours["victim"], Path(ours["mark"])), rest
+
+    def at(self, point: str, batch: int) -> None:
+        """Falls if this is the point and the batch, and nobody was before us."""
+        if (point, batch) != (self.point, self.batch):
+            return
+        try:
+            os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        if self.victim == DRIVER:
+            kill_session()
+        elif self.victim == EXECUTOR:
+            kill_executor()
+        elif self.victim == STALL:
+            # Until somebody else has done this task; the attempt that stalls is then killed by Spark.
+            wait_for("an end of the stall", lambda: self.mark.with_suffix(".over").exists(), timeout_s=STALL_S)
+        else:
+            raise Struck(f"struck {point} of batch {batch}")
+
+
+def _ours(name: str) -> bool:
+    return name.lower().startswith(_PREFIX)
+
+
+def kill_session() -> None:
+    """kill -9 of everything in this session of processes: the driver's Python and JVM, its workers, and us, last."""
+    session, mine = os.getsid(0), os.getpid()
+    # Held first, so that nobody sees another die and has time to do something about it.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in psutil.process_iter():
+            try:
+                if process.pid != mine and os.getsid(process.pid) == session:
+                    os.kill(process.pid, number)
+            except ProcessLookupError:
+                continue
+    os.kill(mine, signal.SIGKILL)
+
+
+def kill_executor() -> None:
+    """kill -9 of the executor that this worker belongs to, and of the worker."""
+    for process in psutil.Process().parents():
+        if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+            process.kill()
+            os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("this task runs in no executor of its own")
+
+
+class StruckWriter(DataSourceStreamArrowWriter):
+    """Calls the real writer, and the blow at its points."""
+
+    def __init__(self, inner: DataSourceStreamArrowWriter, strike: Strike) -> None:
+        self._inner, self._strike = inner, strike
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None, "a task runs this"
+        batch = int(context.getLocalProperty("streaming.sql.batchId") or -1)
+        self._strike.at("before-write", batch)
+        message = self._inner.write(iterator)
+        self._strike.at("after-write", batch)
+        return message
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
+        self._strike.at("before-commit", batchId)
+        with _before_each_ledger_entry(lambda: self._strike.at("after-commit", batchId)):
+            self._inner.commit(list(messages), batchId)
+        self._strike.at("before-log", batchId)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        self._inner.abort(list(messages), batchId)
+
+
+@contextmanager
+def _before_each_ledger_entry(blow: Any) -> Iterator[None]:
+    """The ledger is written right after the table's own commit."""
+    true_append = Ledger.append
+
+    def append(self: Ledger, *entry: Any, **named: Any) -> Any:
+        blow()
+        return true_append(self, *entry, **named)
+
+    Ledger.append = append  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Ledger.append = true_append  # type: ignore[method-assign]
+
+
+class StruckLake(LakeDataSource):
+    """format("struck-lake"): the lake, with the options of a blow."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._strike, rest = Strike.taken_from(options)
+        super().__init__(rest)
+
+    @classmethod
+    def name(cls) -> str:
+        return STRUCK_FORMAT
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:
+        inner = super().streamWriter(schema, overwrite)
+        assert isinstance(inner, DataSourceStreamArrowWriter)
+        return inner if self._strike is None else StruckWriter(inner, self._strike)

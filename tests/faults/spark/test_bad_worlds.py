@@ -1,0 +1,134 @@
+"""Full disks, brokers that are not there, checkpoints that are lost: a clear error, nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from tests.compat.processes import free_ports
+from tests.faults.node import NodeProcess
+from tests.faults.spark.driver import Plan
+from tests.faults.spark.tables import DELTA, FORMATS, Lake
+
+LAKE = "penstock-lake"
+RECORDS, BATCH = 600, 200
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    running = NodeProcess(tmp_path_factory.mktemp("broker") / "data")
+    running.start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB of its own."""
+    mount = tmp_path / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "penstock-test", str(mount)], check=True)
+    yield mount
+    subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+def plan_of(lake: Lake, checkpoint: Path, **source: str) -> Plan:
+    return Plan(str(checkpoint), {**lake.source_options(BATCH), **source}, lake.sink_options(), LAKE)
+
+
+def test_a_full_disk_stops_its_own_query_and_no_other(
+    spark: SparkSession, node: NodeProcess, scratch: Path, small_disk: Path
+) -> None:
+    lake = Lake(DELTA, small_disk / "table", node.address, "fills-the-disk", partitions=2)
+    lake.create_topic(0)
+    producer = Producer({"bootstrap.servers": node.address, "log_level": 0})
+    for number in range(RECORDS):
+        producer.produce(lake.topic, os.urandom(10_000), partition=number % lake.partitions)
+    assert producer.flush(60) == 0
+    with pytest.raises(Exception, match=r"No space left|disk is full|disk full"):
+        plan_of(lake, scratch / "checkpoint").drain(spark)
+    beside = Lake(DELTA, scratch / "beside", node.address, lake.topic, partitions=2)
+    plan_of(beside, scratch / "other-checkpoint").drain(spark)
+    beside.check_exactly_once()
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    plan_of(lake, scratch / "checkpoint").drain(spark)
+    lake.check_exactly_once()
+
+
+def test_a_broker_that_is_not_there_is_named(spark: SparkSession) -> None:
+    (port,) = free_ports(1)
+    nobody = f"127.0.0.1:{port}"
+    options = {"kafka.bootstrap.servers": nobody, "subscribe": "any", "kafka.default.api.timeout.ms": "2000"}
+    began = time.monotonic()
+    with pytest.raises(Exception, match=re.escape(nobody)):
+        spark.read.format("penstock").options(**options).load().count()
+    stream = spark.readStream.format("penstock").options(**options).load().writeStream.format("noop")
+    query = stream.trigger(availableNow=True).start()
+    with pytest.raises(Exception, match=re.escape(nobody)):
+        query.awaitTermination(60)
+    assert time.monotonic() - began < 60, "an end that nobody has to wait for"
+
+
+def test_a_broker_that_dies_under_a_stream_costs_nothing(spark: SparkSession, node: NodeProcess, scratch: Path) -> None:
+    lake = Lake(DELTA, scratch / "table", node.address, "broker-dies", partitions=2)
+    lake.create_topic(RECORDS)
+    plan = plan_of(lake, scratch / "checkpoint")
+    source = spark.readStream.format("penstock").options(**plan.source).load()
+    writer = source.writeStream.format(LAKE).options(**plan.sink).option("checkpointLocation", plan.checkpoint)
+    query = writer.trigger(processingTime="0 seconds").start()
+    try:
+        node.kill()
+        node.start()
+        lake.produce(RECORDS)
+        # A stream that met the gap may have ended with an error; then it is started again, as a pipeline would be.
+        if query.isActive:
+            query.processAllAvailable()
+    except Exception as failed:
+        assert node.address in str(failed)
+    finally:
+        query.stop()
+    plan.drain(spark)
+    lake.check_exactly_once()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_lost_checkpoint_neither_doubles_nor_skips(
+    spark: SparkSession, node: NodeProcess, scratch: Path, format: str
+) -> None:
+    lake = Lake(format, scratch / "table", node.address, f"lost-checkpoint-{format}", partitions=2)
+    lake.create_topic(RECORDS)
+    plan_of(lake, scratch / "checkpoint").drain(spark)
+    shutil.rmtree(scratch / "checkpoint")
+    lake.produce(RECORDS)
+    for number, start in enumerate(("earliest", "latest")):
+        # From the start it would double, from the end it would skip; the table refuses both and says what to do.
+        plan = plan_of(lake, scratch / f"checkpoint-{number}", startingOffsets=start)
+        if start == "latest":
+            plan.drain(spark)  # nothing is new yet, so there is nothing to refuse
+            lake.produce(10)
+        with pytest.raises(Exception, match=r"(?s)CommitRefused.*table:"):
+            plan.drain(spark)
+    plan_of(lake, scratch / "checkpoint-table", startingOffsets=table_of(lake)).drain(spark)
+    lake.check_exactly_once()
+
+
+def table_of(lake: Lake) -> str:
+    return f"table:{lake.path}"
+
+
+def test_a_second_query_on_a_table_is_refused(spark: SparkSession, node: NodeProcess, scratch: Path) -> None:
+    lake = Lake(DELTA, scratch / "table", node.address, "two-queries", partitions=2)
+    lake.create_topic(RECORDS)
+    plan_of(lake, scratch / "first").drain(spark)
+    with pytest.raises(Exception, match="CommitRefused"):
+        plan_of(lake, scratch / "second").drain(spark)
+    lake.check_exactly_once()
