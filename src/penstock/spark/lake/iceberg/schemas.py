@@ -1,0 +1,128 @@
+"""Arrow and Iceberg: types that the lake speaks, partition fields as text, what may be widened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from penstock.spark.errors import BadOption
+
+if TYPE_CHECKING:
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.update.spec import UpdateSpec
+
+_FIELD: Final = re.compile(r"(?:(\w+)\s*\(\s*([^()]+?)\s*\)|([^()]+))\Z")
+TRANSFORMS: Final = ("year", "month", "day", "hour")
+
+
+def relaxed(schema: pa.Schema) -> pa.Schema:
+    """Every column may be null: a later batch may lack it. Large and view types become the plain ones."""
+    return pa.schema([pa.field(field.name, plain(field.type), nullable=True) for field in schema])
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """The type as Spark has it: no large offsets, no metadata, nothing required but the keys of maps."""
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(pa.field("element", plain(kind.value_type), nullable=True))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, plain(field.type), nullable=True) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(plain(kind.key_type), plain(kind.item_type))
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_int8(kind) or pa.types.is_int16(kind):
+        return pa.int32()
+    return kind
+
+
+def to_arrow(schema: Schema) -> pa.Schema:
+    """The table's columns as the lake speaks of them."""
+    return relaxed(schema.as_arrow())
+
+
+def can_widen(have: pa.DataType, wanted: pa.DataType) -> bool:
+    """What Iceberg can do without touching a file: int → long, float → double, more digits before the point."""
+    have, wanted = plain(have), plain(wanted)
+    if pa.types.is_decimal(have) and pa.types.is_decimal(wanted):
+        return bool(have.scale == wanted.scale and have.precision <= wanted.precision)
+    return (have, wanted) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+
+
+def split_field(text: str) -> tuple[str, str]:
+    """`day(ts)` is ("day", "ts"), `country` is ("identity", "country")."""
+    found = _FIELD.match(text.strip())
+    if found is None:
+        raise BadOption(f"partition.by has {text!r}: a column is wanted, or one of {_choices()} of a column")
+    transform, source, column = found.groups()
+    if column is not None:
+        return "identity", column.strip()
+    if transform.lower() not in TRANSFORMS:
+        raise BadOption(f"partition.by has {text!r}: Iceberg tables are partitioned by columns or by {_choices()}")
+    return transform.lower(), source
+
+
+def _choices() -> str:
+    return ", ".join(f"{name}(column)" for name in TRANSFORMS)
+
+
+def add_partition_fields(spec: UpdateSpec, fields: Sequence[str], columns: pa.Schema) -> None:
+    """Adds to a table that is being made what `partition.by` asks for; names are those of other engines: ts_day."""
+    from pyiceberg.transforms import parse_transform
+
+    for text in fields:
+        transform, source = split_field(text)
+        if source not in columns.names:
+            raise BadOption(f"partition.by names {source}, which is not a column: {', '.join(columns.names)}")
+        if transform != "identity" and not _has_time(columns.field(source).type, transform):
+            raise BadOption(f"partition.by has {text}: {source} is {columns.field(source).type}, no time to cut")
+        name = source if transform == "identity" else f"{source}_{transform}"
+        spec.add_field(source, parse_transform(transform), name)
+
+
+def _has_time(kind: pa.DataType, transform: str) -> bool:
+    return bool(pa.types.is_timestamp(kind) or (pa.types.is_date(kind) and transform != "hour"))
+
+
+def partition_fields(spec: PartitionSpec, schema: Schema) -> list[str]:
+    """As `partition.by` has them."""
+    found = []
+    for field in spec.fields:
+        source = schema.find_column_name(field.source_id) or field.name
+        transform = str(field.transform)
+        found.append(source if transform == "identity" else f"{transform}({source})")
+    return found
+
+
+def misfits(have: pa.Schema, wanted: pa.Schema) -> list[str]:
+    """One sentence for every column of `wanted` that a table of `have` cannot take, however it evolves."""
+    found: list[str] = []
+    for field in wanted:
+        if field.name in have.names:
+            found += _misfits(field.name, have.field(field.name).type, field.type)
+    return found
+
+
+def _misfits(name: str, have: pa.DataType, wanted: pa.DataType) -> list[str]:
+    if pa.types.is_struct(have) and pa.types.is_struct(wanted):
+        inner = {field.name: field.type for field in have}
+        nested = [(f"{name}.{each.name}", inner[each.name], each.type) for each in wanted if each.name in inner]
+    elif pa.types.is_list(have) and pa.types.is_list(wanted):
+        nested = [(f"{name}[]", have.value_type, wanted.value_type)]
+    elif pa.types.is_map(have) and pa.types.is_map(wanted):
+        nested = [
+            (f"{name}.key", have.key_type, wanted.key_type),
+            (f"{name}.value", have.item_type, wanted.item_type),
+        ]
+    elif plain(have) == plain(wanted) or can_widen(have, wanted) or can_widen(wanted, have):
+        return []
+    else:
+        return [f"column {name} is {have} and cannot become {wanted}: cast it in the query, or give it another name"]
+    return [each for arguments in nested for each in _misfits(*arguments)]

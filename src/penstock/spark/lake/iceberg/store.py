@@ -1,0 +1,330 @@
+"""An Iceberg table as the lake sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from penstock.spark.errors import BadOption, Missing
+from penstock.spark.lake.iceberg import catalogs, snapshots
+from penstock.spark.lake.options import LakeOptions
+from penstock.spark.lake.places import absolute
+from penstock.spark.lake.ranges import RangeKey
+from penstock.spark.lake.store import (
+    APPEND,
+    COMMIT_KEY,
+    OVERWRITE,
+    BatchCommit,
+    CannotEvolve,
+    Commit,
+    Compaction,
+    Conflicted,
+    Expiry,
+    Layout,
+    TableFile,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table, Transaction
+
+T = TypeVar("T")
+
+OFFSETS: Final = "penstock.offsets."
+BATCHES: Final = "penstock.batch."
+
+OUR_PROPERTIES: Final = {
+    # A conflict comes back to us: whether the rows may still enter is decided by looking at the offsets again.
+    "commit.retry.num-retries": "0",
+    # Metadata is written whole with each commit; without these its old versions and manifests pile up for ever.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "50",
+}
+_NAME_MAPPING: Final = "schema.name-mapping.default"
+_TRIES: Final = 8
+
+
+class IcebergStore:
+    """One Iceberg table: a name in a catalog. Nothing is opened before it is needed."""
+
+    format = "iceberg"
+
+    def __init__(self, options: LakeOptions) -> None:
+        self._options = options
+        self.place = catalogs.place_of(options)
+        self._loaded: Table | None = None
+
+    @property
+    def location(self) -> str:
+        if self._loaded is not None or not self.place.location:
+            return absolute(self.table.location())
+        return self.place.location
+
+    @property
+    def table(self) -> Table:
+        """pyiceberg's table as `refresh` last saw it."""
+        if self._loaded is None:
+            self.refresh()
+        assert self._loaded is not None
+        return self._loaded
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return catalogs.open_catalog(self.place.catalog)
+
+    def exists(self) -> bool:
+        try:
+            self.refresh()
+        except Missing:
+            return False
+        return True
+
+    def refresh(self) -> None:
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        try:
+            self._loaded = self._catalog.load_table(self.place.identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise Missing(f"there is no Iceberg table {self.place.name} in {self.place.catalog}") from None
+        found = absolute(self._loaded.location())
+        if self.place.location and found != self.place.location:
+            raise BadOption(
+                f"{self.place.name} in {self.place.catalog} is at {found}, not at {self.place.location}: give another "
+                f"path, or another option table"
+            )
+
+    def create(
+        self, schema: pa.Schema, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+
+        from penstock.spark.lake.iceberg.schemas import add_partition_fields, relaxed
+
+        if self.exists():
+            return
+        catalog = catalogs.open_catalog(self.place.catalog, create=True)
+        self.__dict__["_catalog"] = catalog
+        self._make_namespace(catalog)
+        columns = relaxed(schema)
+        given = {**OUR_PROPERTIES, **(properties or {})}
+        making = catalog.create_table_transaction(
+            self.place.identifier, columns, location=self._location_to_make(), properties=given
+        )
+        with making.update_spec() as spec:
+            add_partition_fields(spec, partition_by, columns)
+        # Tasks write files without field ids: columns are found by name.
+        making.set_properties({_NAME_MAPPING: making.table_metadata.schema().name_mapping.model_dump_json()})
+        try:
+            making.commit_transaction()
+        except (TableAlreadyExistsError, CommitFailedException):
+            if not self.exists():
+                raise
+        self.refresh()
+
+    def _location_to_make(self) -> str | None:
+        file = catalogs.sqlite_file(self.place.catalog)
+        if self.place.location or file is None:
+            return self.place.location or None
+        return str(file.absolute().parent.joinpath(self.place.identifier[-1]))
+
+    def _make_namespace(self, catalog: Catalog) -> None:
+        from pyiceberg.exceptions import NamespaceAlreadyExistsError
+
+        for tries in range(1, _TRIES):
+            try:
+                catalog.create_namespace_if_not_exists(self.place.identifier[:-1])
+                return
+            except NamespaceAlreadyExistsError:
+                return
+            except _database_errors():
+                catalogs.pause(tries)
+        catalog.create_namespace_if_not_exists(self.place.identifier[:-1])
+
+    def schema(self) -> pa.Schema:
+        from penstock.spark.lake.iceberg.schemas import to_arrow
+
+        return to_arrow(self.table.schema())
+
+    def partition_by(self) -> list[str]:
+        from penstock.spark.lake.iceberg.schemas import partition_fields
+
+        return partition_fields(self.table.spec(), self.table.schema())
+
+    def version(self) -> int:
+        return snapshots.version_of(self.table.current_snapshot())
+
+    def committed(self, keys: Collection[RangeKey] | None = None) -> dict[RangeKey, int]:
+        found = {
+            _key_of(name.removeprefix(OFFSETS)): int(value)
+            for name, value in self.table.properties.items()
+            if name.startswith(OFFSETS)
+        }
+        return found if keys is None else {key: found[key] for key in keys if key in found}
+
+    def last_batch(self, query_id: str) -> int | None:
+        found = self.table.properties.get(BATCHES + query_id)
+        return None if found is None else int(found)
+
+    def layout(self) -> Layout:
+        return Layout(f"{self.location}/data", keeps_partition_columns=True)
+
+    def can_widen(self, have: pa.DataType, wanted: pa.DataType) -> bool:
+        from penstock.spark.lake.iceberg.schemas import can_widen
+
+        return can_widen(have, wanted)
+
+    def evolve(self, schema: pa.Schema) -> None:
+        from pyiceberg.exceptions import ValidationError
+
+        from penstock.spark.lake.iceberg.schemas import misfits, relaxed
+
+        self.refresh()
+        found = misfits(self.schema(), relaxed(schema))
+        if found:
+            raise CannotEvolve(f"{self.place.name}: " + "; ".join(found))
+        try:
+            with self.table.transaction() as transaction, transaction.update_schema() as update:
+                update.union_by_name(relaxed(schema))
+        except (ValidationError, ValueError) as refused:
+            raise CannotEvolve(f"{self.place.name}: {refused}") from refused
+        except _conflicts() as other:
+            raise Conflicted(f"{self.place.name} was changed by somebody else at the same time") from other
+
+    def commit(self, batch: BatchCommit) -> Commit:
+        from penstock.spark.lake.iceberg.data_files import data_files
+
+        table = self.table
+        told = json.dumps(batch.told(), separators=(",", ":"))
+        kind = OVERWRITE if batch.overwrite else APPEND
+        properties = {COMMIT_KEY: told, snapshots.KIND_KEY: kind}
+        directory = self.layout().directory
+        added = data_files(table.io, table.metadata, [f"{directory}/{each.path}" for each in batch.files])
+        transaction = table.transaction()
+        if batch.overwrite:
+            self._replace_all(transaction, added, properties)
+        else:
+            # Without rows too: the snapshot is what the next commit is compared with.
+            with transaction.update_snapshot(snapshot_properties=properties).merge_append() as append:
+                for file in added:
+                    append.append_data_file(file)
+        moved = {_property_of(each.key): str(each.end) for each in batch.ranges}
+        if batch.query_id:
+            moved[BATCHES + batch.query_id] = str(batch.batch_id)
+        if moved:
+            transaction.set_properties(moved)
+        try:
+            self._loaded = transaction.commit_transaction()
+        except _conflicts() as other:
+            raise Conflicted(f"{self.place.name} was changed by somebody else at the same time: {other}") from other
+        landed = self.table.current_snapshot()
+        assert landed is not None
+        return snapshots.commit_of(landed)
+
+    def _replace_all(self, transaction: Transaction, added: list[DataFile], properties: dict[str, str]) -> None:
+        from penstock.spark.lake.iceberg.data_files import live_entries
+        from penstock.spark.lake.iceberg.replacing import ReplaceFiles
+
+        current = self.table.current_snapshot()
+        removed = [entry.data_file for _, entries in live_entries(self.table.io, current) for entry in entries]
+        with ReplaceFiles(transaction, removed=removed, added=added, same_rows=False, properties=properties):
+            pass
+
+    def commits(self, after: int = -1) -> Iterator[Commit]:
+        return snapshots.history(self.table.metadata, after)
+
+    def files(self, version: int | None = None) -> list[TableFile]:
+        from penstock.spark.lake.iceberg.data_files import live_files, partition_texts
+
+        table = self.table
+        return [
+            TableFile(
+                path=absolute(entry.data_file.file_path),
+                size_bytes=entry.data_file.file_size_in_bytes,
+                rows=entry.data_file.record_count,
+                partition=partition_texts(table.metadata, entry.data_file),
+            )
+            for entry in live_files(table.io, snapshots.snapshot_of(table, version), self.place.name)
+        ]
+
+    def properties(self) -> dict[str, str]:
+        return dict(self.table.properties)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        def change(transaction: Transaction) -> None:
+            transaction.set_properties(dict(properties))
+
+        self.again(change)
+
+    def again(self, change: Callable[[Transaction], T]) -> T:
+        """Commits a change that is right on top of any version: tried again on the newest until nobody was faster."""
+        for tries in range(1, _TRIES + 1):
+            self.refresh()
+            transaction = self.table.transaction()
+            result = change(transaction)
+            try:
+                self._loaded = transaction.commit_transaction()
+            except _conflicts() as other:
+                if tries == _TRIES:
+                    raise Conflicted(f"{self.place.name} was changed by others {_TRIES} times in a row") from other
+                catalogs.pause(tries)
+            else:
+                return result
+        raise AssertionError("the last try returns or raises")
+
+    def compact(self, target_bytes: int) -> Compaction:
+        from penstock.spark.lake.iceberg.compaction import compact
+
+        return compact(self, target_bytes, self._options.compression)
+
+    def expire(self, older_than: datetime) -> Expiry:
+        from penstock.spark.lake.iceberg.expiry import expire
+
+        return expire(self, older_than)
+
+    def thin(self, keep_newest: int, older_than: datetime) -> Expiry:
+        """Forgets steps of time travel that no data file depends on; see `snapshots.spare_appends`."""
+        from penstock.spark.lake.iceberg.expiry import thin
+
+        return thin(self, keep_newest, older_than)
+
+    def orphans(self, older_than: datetime) -> list[str]:
+        from penstock.spark.lake.iceberg.expiry import orphans
+
+        return orphans(self, older_than)
+
+    def vacuum(self, older_than: datetime) -> int:
+        from penstock.spark.lake.iceberg.expiry import delete
+
+        return delete(self, self.orphans(older_than))
+
+
+def _property_of(key: RangeKey) -> str:
+    return f"{OFFSETS}{key.topic}.{key.partition}" + (f"+{key.ordinal}" if key.ordinal else "")
+
+
+def _key_of(text: str) -> RangeKey:
+    topic, _, place = text.rpartition(".")
+    partition, _, ordinal = place.partition("+")
+    return RangeKey(topic, int(partition), int(ordinal or 0))
+
+
+def _conflicts() -> tuple[type[Exception], ...]:
+    """What says that somebody else was first, or leaves open whether the commit landed."""
+    from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ServerError
+
+    return (CommitFailedException, CommitStateUnknownException, ServerError, *_database_errors())
+
+
+def _database_errors() -> tuple[type[Exception], ...]:
+    try:
+        from sqlalchemy.exc import IntegrityError, OperationalError
+    except ImportError:
+        return ()
+    return (OperationalError, IntegrityError)
