@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tests.compat.processes import free_ports
@@ -85,17 +87,13 @@ def test_a_broker_that_dies_under_a_stream_costs_nothing(spark: SparkSession, no
     source = spark.readStream.format("penstock").options(**plan.source).load()
     writer = source.writeStream.format(LAKE).options(**plan.sink).option("checkpointLocation", plan.checkpoint)
     query = writer.trigger(processingTime="0 seconds").start()
-    try:
-        node.kill()
-        node.start()
-        lake.produce(RECORDS)
-        # A stream that met the gap may have ended with an error; then it is started again, as a pipeline would be.
-        if query.isActive:
-            query.processAllAvailable()
-    except Exception as failed:
-        assert node.address in str(failed)
-    finally:
-        query.stop()
+    node.kill()
+    node.start()
+    lake.produce(RECORDS)
+    # A stream that met the gap may have ended with an error; then it is started again, as a pipeline would be.
+    with contextlib.suppress(StreamingQueryException):
+        query.processAllAvailable()
+    query.stop()
     plan.drain(spark)
     lake.check_exactly_once()
 
