@@ -19,6 +19,16 @@ Read `cursor.py` first, then `reading.py`.
 
 from penstock.client.consumer.partition import CorruptBatch
 from penstock.client.spans.reader import SpanReader
-from penstock.client.spans.shapes import EndLost, Piece, Span, SpanEnd, TopicReplaced
+from penstock.client.spans.shapes import EndLost, Piece, Span, SpanEnd, SpanLost, TopicGone, TopicReplaced
 
-__all__ = ["CorruptBatch", "EndLost", "Piece", "Span", "SpanEnd", "SpanReader", "TopicReplaced"]
+__all__ = [
+    "CorruptBatch",
+    "EndLost",
+    "Piece",
+    "Span",
+    "SpanEnd",
+    "SpanLost",
+    "SpanReader",
+    "TopicGone",
+    "TopicReplaced",
+]

@@ -13,7 +13,7 @@ from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
 from penstock.client.spans.calls import Caller
 from penstock.client.spans.reading import Averages, Reading
-from penstock.client.spans.shapes import PIECE_BYTES, Piece, Span, SpanEnd
+from penstock.client.spans.shapes import PIECE_BYTES, OnTrimmed, Piece, Span, SpanEnd
 from penstock.kernels import unfilled
 
 # A span is known to be there and wanted as a whole, so it is fetched in larger parts than records somebody waits for.
@@ -65,18 +65,29 @@ class SpanReader:
         self._caller.close()
         self._view.close()
 
-    def read(self, spans: Sequence[Span], *, batch_bytes: int = PIECE_BYTES) -> AsyncIterator[Piece | SpanEnd]:
+    def read(
+        self, spans: Sequence[Span], *, batch_bytes: int = PIECE_BYTES, on_trimmed: OnTrimmed | None = None
+    ) -> AsyncIterator[Piece | SpanEnd]:
         """All records of the spans, in pieces of about `batch_bytes`, and a `SpanEnd` after the last of each span.
 
         Pieces of a span come in order; spans come as brokers answer. Finish one read before you begin another.
 
-        TopicReplaced and UnknownTopic: the records are gone with their topic. EndLost: the log ends before a span does.
+        What lies before the start of the log is a gap; `on_trimmed` hears of it before any record that follows.
+
+        SpanLost: a span is not there any more (TopicReplaced, TopicGone), or its log ends before it does (EndLost).
         CorruptBatch: records that cannot be read. Another ClientError: brokers did not answer for
         `default_api_timeout_ms`, or refused.
         """
         if self._closed:
             raise Closed("the reader is closed")
         reading = Reading(
-            self._view, self._caller, self._lookup, self.settings, self._averages, spans, max(batch_bytes, 1)
+            self._view,
+            self._caller,
+            self._lookup,
+            self.settings,
+            self._averages,
+            spans,
+            max(batch_bytes, 1),
+            on_trimmed,
         )
         return reading.items()

@@ -11,12 +11,12 @@ from penstock.client.consumer.batches import open_fetched
 from penstock.client.consumer.lookups import EpochEnd, OffsetLookup
 from penstock.client.consumer.offsets import EARLIEST, OffsetAndTimestamp
 from penstock.client.consumer.partition import CorruptBatch
-from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, UnknownTopic, refusal
+from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, refusal
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
 from penstock.client.spans.calls import Call, Caller, Wish
 from penstock.client.spans.cursor import SpanCursor
-from penstock.client.spans.shapes import EndLost, Piece, Span, SpanEnd, TopicReplaced
+from penstock.client.spans.shapes import EndLost, OnTrimmed, Piece, Span, SpanEnd, TopicGone, TopicReplaced
 from penstock.model.errors import (
     CORRUPT_MESSAGE,
     FENCED_LEADER_EPOCH,
@@ -109,9 +109,10 @@ class Reading:
         averages: Averages,
         spans: Sequence[Span],
         piece_bytes: int,
+        on_trimmed: OnTrimmed | None = None,
     ) -> None:
         self._view, self._caller, self._lookup = view, caller, lookup
-        self._settings, self._averages = settings, averages
+        self._settings, self._averages, self._on_trimmed = settings, averages, on_trimmed
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._patience_ms = float(settings.default_api_timeout_ms)
         self._committed_only = settings.isolation_level == "read_committed"
@@ -204,18 +205,16 @@ class Reading:
         span = track.span
         topic = self._view.cached(span.topic)
         if topic is None:
-            absent = UnknownTopic("it does not exist", where=f"topic {span.topic!r}", error=UNKNOWN_TOPIC_OR_PARTITION)
             if self._silence is not None:
                 self._trouble(track, self._silence)
             else:
-                self._trouble(track, absent, SURE_MS)
+                self._trouble(track, _gone(span, f"topic {span.topic!r}"), SURE_MS)
             return None
         if track.topic_id and topic.id != track.topic_id:
             self._trouble(track, _replaced(span, topic), SURE_MS)
             return None
         if span.partition >= len(topic.partitions):
-            absent = UnknownTopic("it does not exist", where=str(span.tp), error=UNKNOWN_TOPIC_OR_PARTITION)
-            self._trouble(track, absent, SURE_MS)
+            self._trouble(track, _gone(span, str(span.tp)), SURE_MS)
             return None
         track.topic_id = topic.id
         if track.replica is not None:
@@ -409,6 +408,8 @@ class Reading:
                 track, found if isinstance(found, ClientError) else refusal(UNKNOWN_SERVER_ERROR.code, None, str(tp))
             )
         elif found.offset > cursor.position:
+            if self._on_trimmed is not None:
+                self._on_trimmed(track.span, cursor.position, min(found.offset, track.span.end))
             cursor.trim(found.offset)
             track.fine()
         else:
@@ -417,11 +418,16 @@ class Reading:
 
 def _replaced(span: Span, topic: TopicView) -> TopicReplaced:
     return TopicReplaced(
+        span,
         f"it was deleted and made anew: its id was {span.topic_id or 'another'} and is {uuid_text(topic.id)} now; "
         f"the records of offsets {span.start} to {span.end} are gone",
         where=f"topic {span.topic!r}",
     )
 
 
+def _gone(span: Span, where: str) -> TopicGone:
+    return TopicGone(span, "it does not exist", where=where, error=UNKNOWN_TOPIC_OR_PARTITION)
+
+
 def _end_lost(span: Span, end: int) -> EndLost:
-    return EndLost(f"offsets up to {span.end} were asked for, but its log ends at {end}", where=str(span.tp))
+    return EndLost(span, f"offsets up to {span.end} were asked for, but its log ends at {end}", where=str(span.tp))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.client.errors import ClientError
+from penstock.client.errors import ClientError, UnknownTopic
+from penstock.model.errors import ErrorCode
 from penstock.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -14,14 +16,6 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 4 << 20
 GAPS_NAMED: Final = 100
 """A compacted log has a gap at every other record; the first ones are enough to look for the cause."""
-
-
-class TopicReplaced(ClientError):
-    """The topic was deleted and made anew: the offsets asked for were of records that are gone."""
-
-
-class EndLost(ClientError):
-    """The log ends before the span does: what was there has been cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +38,35 @@ class Span:
         return self.end - self.start
 
 
+class SpanLost(ClientError):
+    """What a span was to hold is not there, or no longer. `span` says which; another read may go on without it."""
+
+    span: Span
+
+    def __init__(self, span: Span, why: str, *, where: str, error: ErrorCode | None = None) -> None:
+        super().__init__(why, where=where, error=error, retriable=False)
+        self.span = span
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remade, (type(self), self.span, self.why, self.where, self.error)
+
+
+def _remade(kind: type[SpanLost], span: Span, why: str, where: str, error: ErrorCode | None) -> SpanLost:
+    return kind(span, why, where=where, error=error)
+
+
+class TopicReplaced(SpanLost):
+    """The topic was deleted and made anew: the offsets asked for were of records that are gone."""
+
+
+class TopicGone(SpanLost, UnknownTopic):
+    """The topic or the partition does not exist."""
+
+
+class EndLost(SpanLost):
+    """The log ends before the span does: what was there has been cut off."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Records of one span, in order. The sink takes no more; its buffers are the caller's."""
@@ -53,6 +76,10 @@ class Piece:
     rows: int
     timestamp_type: int
     """0: the time a producer gave, 1: when the broker got it."""
+
+
+OnTrimmed: TypeAlias = Callable[[Span, int, int], None]
+"""Told of a span whose offsets [from, to) lie before the start of its log. What it raises ends the read."""
 
 
 @dataclass(frozen=True, slots=True)
