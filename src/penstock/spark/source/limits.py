@@ -21,13 +21,19 @@ def share(backlogs: Mapping[TopicPartition, int], limit: int) -> dict[TopicParti
         return waiting
     if limit <= len(waiting):
         return dict.fromkeys(waiting, 1)
-    # One for each first; what is left over goes by what each has beyond its one, the largest remainders rounded up.
-    spare, beyond = limit - len(waiting), total - len(waiting)
-    shares = {tp: 1 + spare * (size - 1) // beyond for tp, size in waiting.items()}
-    by_remainder = sorted(waiting, key=lambda tp: (-(spare * (waiting[tp] - 1) % beyond), tp))
-    for tp in by_remainder[: limit - sum(shares.values())]:
-        shares[tp] += 1
-    return shares
+    # Those whose part is less than one take one; the others share what is left, the largest remainders rounded up.
+    shares: dict[TopicPartition, int] = {}
+    for tp, size in sorted(waiting.items(), key=lambda item: (item[1], item[0])):
+        if size * limit >= total:
+            break
+        shares[tp] = 1
+        limit, total = limit - 1, total - size
+    others = {tp: size for tp, size in waiting.items() if tp not in shares}
+    whole = {tp: size * limit // total for tp, size in others.items()}
+    by_remainder = sorted(others, key=lambda tp: (-(others[tp] * limit % total), tp))
+    for tp in by_remainder[: limit - sum(whole.values())]:
+        whole[tp] += 1
+    return shares | whole
 
 
 def cut(

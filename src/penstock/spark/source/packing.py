@@ -8,6 +8,7 @@ maxRecordsPerPartition): unsplit, the records of a partition stay in order in on
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -20,8 +21,11 @@ from penstock.model.ids import TopicPartition
 BYTES_WORTH_A_TASK: Final = 4 << 20
 """Reading so much takes about as long as starting another task."""
 
-RECORD_BYTES_UNKNOWN: Final = 256.0
-"""What an offset weighs when brokers do not tell the sizes of their logs."""
+RECORD_BYTES_UNKNOWN: Final = 192.0
+"""What a record takes when brokers do not tell the sizes of their logs."""
+
+ROW_BYTES: Final = 64.0
+"""What a row costs beside its bytes, in bytes: the smallest records are not free, nor are those that compress well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +38,17 @@ class PackingLimits:
     """Of one task."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, order=True)
 class _Task:
+    """Ordered by weight; the number makes the order the same each time."""
+
+    weight: float
     number: int
-    weight: float = 0.0
-    offsets: int = 0
-    spans: list[Span] = field(default_factory=list)
+    offsets: int = field(default=0, compare=False)
+    spans: list[Span] = field(default_factory=list, compare=False)
+
+    def fits(self, span: Span, offsets_max: int | None) -> bool:
+        return offsets_max is None or not self.spans or self.offsets + span.end - span.start <= offsets_max
 
     def take(self, span: Span, weight: float) -> None:
         self.spans.append(span)
@@ -54,15 +63,29 @@ def pack(
     filled = sorted((span for span in spans if span.end > span.start), key=_place)
     if not filled:
         return []
-    rates = {span.tp: max(bytes_per_offset.get(span.tp, RECORD_BYTES_UNKNOWN), 1.0) for span in filled}
+    rates = {span.tp: bytes_per_offset.get(span.tp, RECORD_BYTES_UNKNOWN) + ROW_BYTES for span in filled}
     count = _task_count(filled, limits, rates)
     if limits.tasks_min is not None or limits.offsets_max is not None:
         filled = _split(filled, count, limits, rates)
-    # The heaviest first, each into the lightest task: never worse than 4/3 of the best there is.
-    tasks = [_Task(number) for number in range(count)]
-    for span in sorted(filled, key=lambda span: (-_weight(span, rates), _place(span))):
-        _lightest(tasks, span, limits.offsets_max).take(span, _weight(span, rates))
+    tasks = _spread(filled, count, limits.offsets_max, rates)
     return [tuple(sorted(task.spans, key=_place)) for task in tasks if task.spans]
+
+
+def _spread(
+    spans: Sequence[Span], count: int, offsets_max: int | None, rates: Mapping[TopicPartition, float]
+) -> list[_Task]:
+    """The heaviest first, each into the lightest task: never worse than 4/3 of the best there is."""
+    tasks = [_Task(0.0, number) for number in range(count)]
+    lightest = list(tasks)
+    for span in sorted(spans, key=lambda span: (-_weight(span, rates), _place(span))):
+        if lightest[0].fits(span, offsets_max):
+            task = heapq.heappop(lightest)
+        else:
+            task = _Task(0.0, len(tasks))
+            tasks.append(task)
+        task.take(span, _weight(span, rates))
+        heapq.heappush(lightest, task)
+    return tasks
 
 
 def _task_count(spans: Sequence[Span], limits: PackingLimits, rates: Mapping[TopicPartition, float]) -> int:
@@ -100,15 +123,6 @@ def _cut(span: Span, parts: int) -> list[Span]:
     size = span.end - span.start
     edges = [span.start + size * part // parts for part in range(parts + 1)]
     return [replace(span, start=start, end=end) for start, end in itertools.pairwise(edges)]
-
-
-def _lightest(tasks: list[_Task], span: Span, offsets_max: int | None) -> _Task:
-    size = span.end - span.start
-    fitting = [task for task in tasks if offsets_max is None or not task.spans or task.offsets + size <= offsets_max]
-    if not fitting:
-        tasks.append(_Task(len(tasks)))
-        return tasks[-1]
-    return min(fitting, key=lambda task: (task.weight, task.number))
 
 
 def _weight(span: Span, rates: Mapping[TopicPartition, float]) -> float:
