@@ -26,6 +26,7 @@ from penstock.spark.pipeline.flow import (
     Watermark,
 )
 from penstock.spark.pipeline.mistakes import FlowBroken, Mistake, did_you_mean
+from penstock.spark.pipeline.option_check import check_options
 from penstock.spark.pipeline.positions import Positions
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.validation import check, order_of
@@ -70,6 +71,8 @@ def examine(text: str, path: Path) -> Examined:
     flow = _flow(Table(values, (), notes, "the file"), path.absolute(), hashlib.sha256(text.encode()).hexdigest()[:16])
     if not notes.mistakes:
         check(flow, notes)
+    if not notes.mistakes:
+        check_options(flow, notes)
     mistakes = tuple(sorted(set(notes.mistakes)))
     return Examined(None if mistakes else flow, mistakes, tuple(sorted(notes.warnings)))
 

@@ -39,8 +39,8 @@ def _plan(flow: Flow, sink: Sink, start: str | None) -> Reset:
     offsets = table_offsets(flow, sink) if sink.kind is SinkKind.TABLE else {}
     if offsets and start is not None:
         raise BadOption(
-            f"sink {sink.name}: table {sink.target} has its own offsets and goes on after them, wherever a query begins: "
-            "leave --from away, name other sinks with --sink, or fill another table"
+            f"sink {sink.name}: table {sink.target} has its own offsets and goes on after them, wherever a query "
+            "begins: leave --from away, name other sinks with --sink, or fill another table"
         )
     return Reset(
         sink=sink.name,

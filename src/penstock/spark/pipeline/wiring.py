@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, SinkKind, Source
+from penstock.spark.feed import Feed, FeedStep
+from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 
 _READS_ANEW: Final = ("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp")
-_FOR_DECODING: Final = ("value.", "metadatacolumns", "includeheaders")
 
 
 def source_options(flow: Flow, source: Source, *, query: str | None = None, start: str | None = None) -> dict[str, str]:
@@ -54,30 +53,23 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
         "path": path or flow.table_path(sink),
         "table.format": sink.table_format,
         "rows": flow.rows_of(sink),
-        "feed": json.dumps(feed_of(flow, sink), separators=(",", ":"), sort_keys=True),
+        "feed": feed_of(flow, sink).to_property(),
     }
     if sink.partition_by:
         made["partition.by"] = ",".join(sink.partition_by)
     return _over(made, dict(sink.options))
 
 
-def feed_of(flow: Flow, sink: Sink) -> dict[str, Any]:
-    """What the table's property `penstock.feed` says: whoever reads the log beside the table decodes it alike."""
+def feed_of(flow: Flow, sink: Sink) -> Feed:
+    """What the table says of its origin: whoever reads the log beside the table makes the same rows of it."""
     sources, steps = flow.lineage(sink)
-    return {
-        "pipeline": flow.name,
-        "bootstrap": flow.bootstrap or DEFAULT_BOOTSTRAP,
-        "topics": [topic for source in sources for topic in source.topics],
-        "options": _decoding(flow, sources[0]) if len(sources) == 1 else {},
-        "steps": [step.name for step in steps],
-        "rows": flow.rows_of(sink),
-    }
-
-
-def _decoding(flow: Flow, source: Source) -> dict[str, str]:
-    return {
-        name: value for name, value in source_options(flow, source).items() if name.lower().startswith(_FOR_DECODING)
-    }
+    rows, query = flow.rows_of(sink), flow.query_name(sink)
+    told = [FeedStep(step.name, step.sql) for step in steps]
+    if len(sources) == 1:
+        (source,) = sources
+        return Feed.of_source(source_options(flow, source), view=source.name, steps=told, rows=rows, query=query)
+    topics = tuple(topic for source in sources for topic in source.topics)
+    return Feed(flow.bootstrap or DEFAULT_BOOTSTRAP, topics=topics, steps=tuple(told), rows=rows, query=query)
 
 
 def topic_options(flow: Flow, sink: Sink) -> dict[str, str]:
@@ -88,10 +80,6 @@ def topic_options(flow: Flow, sink: Sink) -> dict[str, str]:
 def plain_options(sink: Sink) -> dict[str, str]:
     """Options of Spark's own sinks."""
     return dict(sink.options)
-
-
-def tables_of(flow: Flow) -> list[Sink]:
-    return [sink for sink in flow.sinks if sink.kind is SinkKind.TABLE]
 
 
 def _client(flow: Flow) -> dict[str, str]:

@@ -1,0 +1,90 @@
+"""Options that sources and tables will be given, checked by those who serve them. Needs no session and no broker."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.spark.errors import BadOption
+from penstock.spark.pipeline.fields import Notes
+from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source
+from penstock.spark.pipeline.mistakes import did_you_mean
+from penstock.spark.pipeline.wiring import lake_options, source_options
+
+_KEYS: Final = {
+    "value.schema": "schema",
+    "the schema": "schema",
+    "value.format": "format",
+    "deadletters": "dead_letters",
+    "starting": "start",
+    "subscribepattern": "pattern",
+}
+"""Which key of the file an option that a message begins with was made of."""
+
+
+def check_options(flow: Flow, notes: Notes) -> None:
+    for source in flow.sources:
+        columns = _check_source(flow, source, notes)
+        for sink in flow.sinks:
+            if sink.reads == source.name and columns:
+                _check_partitions(sink, columns, notes)
+    for sink in flow.sinks:
+        if sink.kind is SinkKind.TABLE:
+            _check_table(flow, sink, notes)
+
+
+def _check_source(flow: Flow, source: Source, notes: Notes) -> list[str]:
+    """The columns of its rows, as far as they are known before anything is read."""
+    from penstock.spark.source.options import SourceOptions
+
+    try:
+        options = SourceOptions.of(source_options(flow, source), streaming=True)
+        columns = _typed_columns(source_options(flow, source)) if options.typed else list(options.columns)
+    except BadOption as wrong:
+        _wrong(("sources", source.name), str(wrong), set(source.options), notes)
+        return []
+    if columns and options.typed:
+        columns += options.metadata_columns
+    mark = source.watermark
+    if columns and mark is not None and mark.column.lower() not in {column.lower() for column in columns}:
+        words = f"the watermark's column {mark.column!r} is none of {source.name}'s{did_you_mean(mark.column, columns)}"
+        notes.wrong(("sources", source.name, "watermark", "column"), words)
+    return columns
+
+
+def _typed_columns(options: dict[str, str]) -> list[str]:
+    from penstock.spark.values.options import ValueOptions
+    from penstock.spark.values.schema import columns_of
+
+    chosen = ValueOptions.of(options)
+    assert chosen is not None, "the source is typed"
+    return [] if chosen.inferred else list(columns_of(chosen).names)
+
+
+def _check_partitions(sink: Sink, columns: list[str], notes: Notes) -> None:
+    known = {column.lower() for column in columns}
+    for index, given in enumerate(sink.partition_by):
+        # Iceberg partitions by day(at) and the like.
+        column = given.partition("(")[2].rstrip(")") if "(" in given else given
+        if column.lower() not in known:
+            words = f"partition_by: {sink.reads} has no column {column!r}{did_you_mean(column, columns)}"
+            notes.wrong(("sinks", sink.name, "partition_by", index), words)
+
+
+def _check_table(flow: Flow, sink: Sink, notes: Notes) -> None:
+    from penstock.spark.lake.options import LakeOptions
+
+    try:
+        LakeOptions.of(lake_options(flow, sink))
+    except BadOption as wrong:
+        _wrong(("sinks", sink.name), str(wrong), set(sink.options), notes)
+
+
+def _wrong(path: tuple[str, ...], words: str, given: set[str], notes: Notes) -> None:
+    """At the key that the message speaks of: an option by its own name, or what it was made of."""
+    small = words.lower()
+    for name in given:
+        if name.lower() in small:
+            notes.wrong((*path, "options", name), words)
+            return
+    key = next((key for option, key in _KEYS.items() if option in small), None)
+    notes.wrong(path if key is None else (*path, key), words)

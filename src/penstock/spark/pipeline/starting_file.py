@@ -1,0 +1,165 @@
+"""A first pipeline file, with a comment for everything a beginner may want to change. Pure but for the sampling."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.spark.errors import Missing
+
+SAMPLE_RECORDS: Final = 1_000
+JSON_SHARE: Final = 0.9
+"""So many of the sampled values must be JSON objects for a topic to be called JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a sample of a topic says. `report` is for people."""
+
+    format: str | None
+    schema: str | None
+    columns: tuple[str, ...]
+    times: tuple[str, ...]
+    """Columns that a watermark could be on."""
+    report: str
+
+
+NOT_LOOKED: Final = Looked(
+    "json",
+    "id BIGINT, country STRING, amount DOUBLE, at TIMESTAMP",
+    ("id", "country", "amount", "at"),
+    ("at",),
+    "",
+)
+
+
+def look(topic: str, options: dict[str, str]) -> Looked:
+    """Samples a topic: JSON objects become columns, other texts lines, everything else stays raw records."""
+    from penstock.spark.source.options import SourceOptions
+    from penstock.spark.source.sampling import sample_values
+    from penstock.spark.values.infer import infer_schema
+    from penstock.spark.values.options import ValueOptions
+
+    given = SourceOptions.of({**options, "subscribe": topic, "startingOffsets": "earliest"}, streaming=False)
+    try:
+        sample = sample_values(given, SAMPLE_RECORDS)
+    except Missing as empty:
+        if "no records" not in str(empty):
+            raise
+        return _not_json(None, f"{topic} has no records yet, so this is a file for raw ones")
+    kind = kind_of([value for value in sample.to_pylist() if value is not None])
+    if kind != "json":
+        words = f"{len(sample)} records were looked at; they are no JSON objects, so this is a file for"
+        return _not_json(kind, f"{words} {kind or 'raw'} ones")
+    chosen = ValueOptions.of({"value.format": "json", "value.schema": "infer"})
+    assert chosen is not None, "a format was given"
+    struct, report = infer_schema(chosen, sample)
+    ddl = ", ".join(f"{_column(field.name)} {field.dataType.simpleString().upper()}" for field in struct.fields)
+    times = tuple(field.name for field in struct.fields if field.dataType.typeName() == "timestamp")
+    return Looked("json", ddl, tuple(struct.names), times, str(report))
+
+
+def _not_json(kind: str | None, report: str) -> Looked:
+    if kind == "text":
+        return Looked(kind, None, ("value",), (), report)
+    return Looked(None, None, ("key", "value", "topic", "partition", "offset", "timestamp"), ("timestamp",), report)
+
+
+def kind_of(values: list[bytes]) -> str | None:
+    """json, text or None for bytes that are neither; None too when there is nothing to look at."""
+    if not values:
+        return None
+    if sum(map(_is_object, values)) >= JSON_SHARE * len(values):
+        return "json"
+    try:
+        return (
+            "text"
+            if all(value.decode().isprintable() or b"\n" in value or b"\t" in value for value in values)
+            else None
+        )
+    except UnicodeDecodeError:
+        return None
+
+
+def starting_file(*, name: str, topic: str, bootstrap: str, looked: Looked = NOT_LOOKED) -> str:
+    """The text of the file; it is valid as it stands."""
+    view = view_name(topic)
+    decode = ""
+    if looked.format is not None:
+        decode += (
+            f"format = {_text(looked.format)}                     # json, csv, text, regex, avro; none: raw records\n"
+        )
+    if looked.schema is not None:
+        decode += f"schema = {_text(looked.schema)}\n"
+    if looked.format == "json":
+        decode += f"dead_letters = {_text(f'topic:{topic}.dead')}   # what does not fit; or fail, drop, table:NAME\n"
+    time = looked.times[0] if looked.times else "at"
+    mark = "" if looked.times else "# "
+    return f"""\
+# A pipeline of Penstock: sources → steps → sinks, run by Spark.
+#   penstock pipeline validate FILE     checks it        penstock pipeline run FILE     runs it
+name = {_text(name)}
+bootstrap = {_text(bootstrap)}
+warehouse = "lake"                  # tables go below it, checkpoints below lake/_checkpoints
+
+[spark]
+master = "local[*,4]"               # this machine; spark://HOST:7077 for a cluster
+# settings = {{ "spark.sql.shuffle.partitions" = 4 }}
+# python = ["more_steps.py"]        # modules for the executors beyond those that steps name
+
+[sources.{view}]
+topic = {_text(topic)}                    # or topics = ["a", "b"], or pattern = "orders-.*"
+{decode}start = "earliest"                  # or latest, or a time such as 2026-11-01T00:00:00Z
+{mark}watermark = {{ column = {_text(time)}, delay = "10 minutes" }}
+# options = {{ maxOffsetsPerTrigger = 100000 }}
+
+[[steps]]                           # SQL over sources and other steps, by their names
+name = "clean"
+sql = \"\"\"
+SELECT {", ".join(map(_column, looked.columns))}
+FROM {view}
+\"\"\"
+
+# [[steps]]                         # or a function: DataFrame → DataFrame, in my_steps.py beside this file
+# name = "scored"
+# python = "my_steps:score"
+# from = "clean"
+
+[sinks.lake]
+from = "clean"
+table = {_text(view)}                    # Delta, rows exactly once; table_format = "iceberg"
+# partition_by = ["country"]
+trigger = "10 seconds"              # or continuous, or available-now
+
+# [sinks.out]
+# from = "clean"
+# topic = "clean-{topic}"           # rows become JSON; key = "id" gives records a key
+
+# [sinks.look]
+# from = "clean"
+# console = true
+"""
+
+
+def view_name(topic: str) -> str:
+    """A topic's name as SQL takes it."""
+    plain = re.sub(r"\W", "_", topic, flags=re.ASCII)
+    return f"_{plain}" if plain[:1].isdigit() else plain
+
+
+def _column(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name}`"
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_object(value: bytes) -> bool:
+    try:
+        found: Any = json.loads(value)
+    except ValueError:
+        return False
+    return isinstance(found, dict)
