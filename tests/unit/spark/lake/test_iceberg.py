@@ -139,7 +139,7 @@ def test_files_know_their_partition_even_where_it_is_null_or_long(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [(["nowhere"], "is not a column"), (["bucket(n)"], "day\\(column\\)"), (["day(n)"], "no time to cut")],
+    [(["nowhere"], "is not a column"), (["bucket(n)"], "one of day"), (["day(n)"], "no time to cut")],
 )
 def test_partition_fields_that_cannot_be_are_named(tmp_path: Path, fields: list[str], said: str) -> None:
     with pytest.raises(BadOption, match=said):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from penstock.spark.errors import BadOption
+from penstock.spark.lake.partitioning import PartitionField, check_fields
 
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table.update.spec import UpdateSpec
-
-_FIELD: Final = re.compile(r"(?:(\w+)\s*\(\s*([^()]+?)\s*\)|([^()]+))\Z")
-TRANSFORMS: Final = ("year", "month", "day", "hour")
 
 
 def relaxed(schema: pa.Schema) -> pa.Schema:
@@ -56,35 +53,17 @@ def can_widen(have: pa.DataType, wanted: pa.DataType) -> bool:
     return (have, wanted) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
 
 
-def split_field(text: str) -> tuple[str, str]:
-    """`day(ts)` is ("day", "ts"), `country` is ("identity", "country")."""
-    found = _FIELD.match(text.strip())
-    if found is None:
-        raise BadOption(f"partition.by has {text!r}: a column is wanted, or one of {_choices()} of a column")
-    transform, source, column = found.groups()
-    if column is not None:
-        return "identity", column.strip()
-    if transform.lower() not in TRANSFORMS:
-        raise BadOption(f"partition.by has {text!r}: Iceberg tables are partitioned by columns or by {_choices()}")
-    return transform.lower(), source
-
-
-def _choices() -> str:
-    return ", ".join(f"{name}(column)" for name in TRANSFORMS)
-
-
 def add_partition_fields(spec: UpdateSpec, fields: Sequence[str], columns: pa.Schema) -> None:
     """Adds to a table that is being made what `partition.by` asks for; names are those of other engines: ts_day."""
     from pyiceberg.transforms import parse_transform
 
-    for text in fields:
-        transform, source = split_field(text)
-        if source not in columns.names:
-            raise BadOption(f"partition.by names {source}, which is not a column: {', '.join(columns.names)}")
-        if transform != "identity" and not _has_time(columns.field(source).type, transform):
-            raise BadOption(f"partition.by has {text}: {source} is {columns.field(source).type}, no time to cut")
-        name = source if transform == "identity" else f"{source}_{transform}"
-        spec.add_field(source, parse_transform(transform), name)
+    parsed = [PartitionField.of(text) for text in fields]
+    check_fields(parsed, columns)
+    for field in parsed:
+        kind = columns.field(field.column).type
+        if field.transform and not _has_time(kind, field.transform):
+            raise BadOption(f"partition.by has {field}: {field.column} is {kind}, no time to cut")
+        spec.add_field(field.column, parse_transform(field.transform or "identity"), field.name)
 
 
 def _has_time(kind: pa.DataType, transform: str) -> bool:

@@ -73,6 +73,14 @@ def told_in(snapshot: Snapshot) -> tuple[dict[str, Any], str]:
     return told, kind if kind in _KINDS else OTHER
 
 
+def added_rows(metadata: TableMetadata) -> dict[int, int]:
+    return {
+        version_of(each): int(each.summary.get("added-records") or 0)
+        for each in metadata.snapshots
+        if each.summary is not None
+    }
+
+
 def snapshot_of(table: Table, version: int | None) -> Snapshot | None:
     """The snapshot of a version; None when the table has none yet."""
     current = table.current_snapshot()

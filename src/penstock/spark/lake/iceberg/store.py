@@ -239,6 +239,10 @@ class IcebergStore:
     def commits(self, after: int = -1) -> Iterator[Commit]:
         return snapshots.history(self.table.metadata, after)
 
+    def added_rows(self) -> dict[int, int]:
+        """Version → rows of the files that it added, as its snapshot counted them."""
+        return snapshots.added_rows(self.table.metadata)
+
     def files(self, version: int | None = None) -> list[TableFile]:
         from penstock.spark.lake.iceberg.data_files import live_files, partition_texts
 
