@@ -14,20 +14,28 @@ import pyarrow.parquet as pq
 
 from penstock.spark.lake.places import absolute, opened
 
-BATCH_ROWS: Final = 65_536
+BATCH_BYTES: Final = 4 << 20
+_BATCH_ROWS: Final = (1_024, 131_072)
+"""Fewest and most rows of a batch, whatever they weigh."""
 _ROW_GROUP_BYTES: Final = 64 << 20
 
 
 def rows_of(
-    path: str, schema: pa.Schema, partition: Mapping[str, str | None] | None = None, *, batch_rows: int = BATCH_ROWS
+    path: str, schema: pa.Schema, partition: Mapping[str, str | None] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one file in batches of `schema`; columns that `schema` lacks are not read."""
+    """The rows of one file in batches of `schema`, of some megabytes; columns that `schema` lacks are not read."""
     files, bare = opened(absolute(path))
     with pq.ParquetFile(files.open_input_file(bare), pre_buffer=True) as file:
         there = set(file.schema_arrow.names)
         columns = [name for name in schema.names if name in there]
-        for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
+        for batch in file.iter_batches(batch_size=_batch_rows(file.metadata), columns=columns):
             yield fitted(batch, schema, partition or {})
+
+
+def _batch_rows(footer: pq.FileMetaData) -> int:
+    whole_bytes = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+    fewest, most = _BATCH_ROWS
+    return min(max(BATCH_BYTES * footer.num_rows // max(whole_bytes, 1), fewest), most)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema, partition: Mapping[str, str | None]) -> pa.RecordBatch:
@@ -39,8 +47,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema, partition: Mapping[str, str
             columns.append(column if column.type == field.type else column.cast(field.type))
         else:
             columns.append(constant(partition.get(field.name), field.type, batch.num_rows))
-    # A batch of no columns still has rows: counting reads none.
-    return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch.select([])
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def constant(text: str | None, kind: pa.DataType, rows: int) -> pa.Array:

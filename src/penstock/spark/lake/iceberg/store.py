@@ -215,7 +215,7 @@ class IcebergStore:
                 for file in added:
                     append.append_data_file(file)
         moved = {_property_of(each.key): str(each.end) for each in batch.ranges}
-        if batch.query_id:
+        if batch.batch_id >= 0:
             moved[BATCHES + batch.query_id] = str(batch.batch_id)
         if moved:
             transaction.set_properties(moved)
