@@ -12,6 +12,7 @@ have names of their own and come before the single ones go, and readers take eac
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -174,8 +175,6 @@ def _parsed(text: str) -> list[Commit]:
 
 
 def _remove(files: FileSystem, path: str) -> None:
-    try:
+    # Another driver may roll at the same time: both files then have it.
+    with contextlib.suppress(FileNotFoundError):
         files.delete_file(path)
-    except FileNotFoundError:
-        # Another driver rolled at the same time: both files have it.
-        pass

@@ -1,8 +1,8 @@
 """Whether a batch may enter a table: a compare-and-set on offsets. Pure.
 
 A table knows, for every partition of every topic it was fed from, the offset up to which it has the records. A batch
-says where it begins and ends. Where the batch begins where the table stands, it enters; where all of it is there already, it
-is a replay and nothing is to be done; anything else would double records or skip some.
+says where it begins and ends. Where the batch begins where the table stands, it enters; where all of it is there
+already, it is a replay and nothing is to be done; anything else would double records or skip some.
 """
 
 from __future__ import annotations

@@ -167,6 +167,8 @@ class Layout:
     """A local path or a URI that pyarrow.fs opens; `WrittenFile.path` is relative to it."""
     keeps_partition_columns: bool
     """Whether the files hold the partition columns too (Iceberg), or the log alone does (Delta)."""
+    small_integers: bool = False
+    """Whether the format has integers of 8 and 16 bits (Delta), or the smallest has 32 (Iceberg)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,147 @@
+"""Few files instead of many small ones, beside whoever appends.
+
+Files are rewritten first, which takes long; then they are exchanged in one commit that may only follow the very version
+it saw. When another commit came between, the exchange is tried again as long as every file it replaces is still there.
+Offsets do not move: readers of the table see the same rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction, RemoveAction
+
+from penstock.spark.errors import SparkRoomError
+from penstock.spark.lake.parquet_files import FileShape
+from penstock.spark.lake.places import opened
+from penstock.spark.lake.store import COMPACT, Compaction, Conflicted, TableFile, WrittenFile
+from penstock.spark.lake.writing import RollingFiles
+
+if TYPE_CHECKING:
+    from penstock.spark.lake.delta.store import DeltaStore
+
+EXCHANGE_BYTES_MAX: Final = 1 << 30
+"""Work that one commit carries: what was exchanged stays exchanged when a later part fails."""
+EXCHANGE_TRIES: Final = 10
+SMALL_SHARE: Final = 0.75
+"""A file of that share of the target is large enough."""
+
+
+def plan_compaction(files: Sequence[TableFile], target_bytes: int) -> list[list[TableFile]]:
+    """Which files become one: small ones of one partition, in their order, together no larger than the target. Pure."""
+    by_partition: dict[tuple[tuple[str, str | None], ...], list[TableFile]] = defaultdict(list)
+    for file in files:
+        if file.size_bytes < target_bytes * SMALL_SHARE:
+            by_partition[tuple(file.partition.items())].append(file)
+    bins: list[list[TableFile]] = []
+    for small in by_partition.values():
+        filling: list[TableFile] = []
+        for file in small:
+            if filling and sum(each.size_bytes for each in filling) + file.size_bytes > target_bytes:
+                bins.append(filling)
+                filling = []
+            filling.append(file)
+        bins.append(filling)
+    return [each for each in bins if len(each) > 1]
+
+
+def compact(store: DeltaStore, target_bytes: int, compression: str) -> Compaction:
+    """`Conflicted` when others exchange the same files."""
+    store.refresh()
+    if "deletionVectors" in (store.table.protocol().reader_features or ()):
+        raise SparkRoomError(
+            f"{store.location} has deletion vectors, which another engine wrote: compact it there (OPTIMIZE)"
+        )
+    done = Compaction()
+    for part in _in_parts(plan_compaction(store.files(), target_bytes)):
+        done = _sum(done, _exchange(store, part, target_bytes, compression))
+    return done
+
+
+def _in_parts(bins: list[list[TableFile]]) -> Iterator[list[list[TableFile]]]:
+    part: list[list[TableFile]] = []
+    for each in bins:
+        part.append(each)
+        if sum(file.size_bytes for files in part for file in files) >= EXCHANGE_BYTES_MAX:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _exchange(store: DeltaStore, bins: list[list[TableFile]], target_bytes: int, compression: str) -> Compaction:
+    from penstock.spark.lake.delta.store import add_action, remove_action
+
+    old = [file for files in bins for file in files]
+    new = _rewritten(store, bins, target_bytes, compression)
+    actions: list[AddAction | RemoveAction] = [add_action(file, data_change=False) for file in new]
+    actions += [remove_action(file, store.location, data_change=False) for file in old]
+    told = {"kind": COMPACT, "files": len(new), "bytes": sum(file.size_bytes for file in new)}
+    for _ in range(EXCHANGE_TRIES):
+        with contextlib.suppress(Conflicted):
+            store.transact(actions, told, [], retries=0)
+            store.refresh()
+            return _told(old, new)
+        store.refresh()
+        there = {file.path for file in store.files()}
+        if f"{store.location}/{new[0].path}" in there:
+            # It had landed; only the answer was lost.
+            return _told(old, new)
+        if not all(file.path in there for file in old):
+            break
+    raise Conflicted(f"others changed {store.location} while it was compacted; the next compaction takes it up")
+
+
+def _rewritten(
+    store: DeltaStore, bins: list[list[TableFile]], target_bytes: int, compression: str
+) -> list[WrittenFile]:
+    partition_by = set(store.partition_by())
+    schema = pa.schema([field for field in store.schema() if field.name not in partition_by])
+    found: list[WrittenFile] = []
+    for number, files in enumerate(bins):
+        # What is read is no larger than the target: twice that, so that one file comes of it.
+        shape = FileShape(store.location, f"part-{number:05d}-{uuid.uuid4().hex}", compression, 2 * target_bytes)
+        rolling = RollingFiles(shape, schema, within=dict(files[0].partition))
+        try:
+            for file in files:
+                for batch in _batches(file.path, schema):
+                    rolling.add(batch)
+            found += rolling.finish()
+        except BaseException:
+            rolling.drop()
+            raise
+    return found
+
+
+def _batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, which may be older than some columns of the table."""
+    files, bare = opened(path)
+    with pq.ParquetFile(bare, filesystem=files) as file:
+        held = set(file.schema_arrow.names)
+        for batch in file.iter_batches(columns=[name for name in schema.names if name in held]):
+            columns = [
+                batch.column(field.name).cast(field.type)
+                if field.name in held
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _told(old: Sequence[TableFile], new: Sequence[WrittenFile]) -> Compaction:
+    return Compaction(len(old), len(new), sum(file.size_bytes for file in old), sum(file.size_bytes for file in new))
+
+
+def _sum(one: Compaction, other: Compaction) -> Compaction:
+    return Compaction(
+        one.files_removed + other.files_removed,
+        one.files_added + other.files_added,
+        one.bytes_removed + other.bytes_removed,
+        one.bytes_added + other.bytes_added,
+    )

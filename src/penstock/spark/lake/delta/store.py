@@ -1,0 +1,310 @@
+"""One Delta table: `TableStore` through deltalake."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+
+from penstock.spark.errors import BadOption, Missing
+from penstock.spark.lake.delta.log import DeltaLog
+from penstock.spark.lake.evolution import needs, plain
+from penstock.spark.lake.partitioning import partition_texts
+from penstock.spark.lake.places import absolute
+from penstock.spark.lake.ranges import RangeKey
+from penstock.spark.lake.store import (
+    COMMIT_KEY,
+    BatchCommit,
+    CannotEvolve,
+    Commit,
+    Compaction,
+    Conflicted,
+    Expiry,
+    Layout,
+    TableFile,
+    WrittenFile,
+)
+
+if TYPE_CHECKING:
+    from penstock.spark.lake.options import LakeOptions
+
+OFFSETS: Final = "penstock/"
+"""Application ids of offsets: penstock/<topic id>/<partition>, and /<ordinal> for a topic's further readers."""
+
+DEFAULTS: Final = {
+    # Opening a table and committing cost as much as the log is long since its last checkpoint.
+    "delta.checkpointInterval": "20",
+}
+
+
+class _Handle:
+    """A table as this process last saw it: planner processes live long and commit one batch after another."""
+
+    def __init__(self, location: str) -> None:
+        self.table = DeltaTable(location)
+        self.log = DeltaLog(location)
+        self.birth = self.log.birth()
+
+
+_handles: dict[str, _Handle] = {}
+
+
+class DeltaStore:
+    """A Delta table by its path."""
+
+    def __init__(self, options: LakeOptions) -> None:
+        self._location = absolute(options.path)
+        self._compression = options.compression
+        if re.search(r"%[0-9a-fA-F]{2}|\\", self._location):
+            raise BadOption(f"a Delta table cannot be at {options.path}: its library unescapes % and \\ in paths")
+
+    @property
+    def format(self) -> str:
+        return "delta"
+
+    @property
+    def location(self) -> str:
+        return self._location
+
+    def exists(self) -> bool:
+        return bool(DeltaTable.is_deltatable(self._location))
+
+    def create(
+        self, schema: pa.Schema, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
+    ) -> None:
+        columns = [column for column in partition_by if "(" in column]
+        if columns:
+            raise BadOption(f"partition.by has {columns[0]}: Delta tables are split by columns; add one that has it")
+        try:
+            DeltaTable.create(
+                self._location,
+                schema=delta_schema(plain(schema)),
+                mode="ignore",
+                partition_by=list(partition_by),
+                configuration=DEFAULTS | dict(properties or {}),
+                raise_if_key_not_exists=False,
+            )
+        except (DeltaError, OSError):
+            # Somebody else may have been quicker; then theirs it is.
+            if not self.exists():
+                raise
+
+    def refresh(self) -> None:
+        handle = _handles.get(self._location)
+        try:
+            if handle is not None and handle.birth is not None and handle.log.birth() == handle.birth:
+                handle.table.update_incremental()
+            else:
+                _handles[self._location] = _Handle(self._location)
+        except TableNotFoundError as failure:
+            _handles.pop(self._location, None)
+            raise Missing(f"there is no Delta table at {self._location}") from failure
+
+    @property
+    def _handle(self) -> _Handle:
+        if self._location not in _handles:
+            self.refresh()
+        return _handles[self._location]
+
+    @property
+    def table(self) -> DeltaTable:
+        """For this package and for readers that know Delta: as it was last refreshed."""
+        return self._handle.table
+
+    def schema(self) -> pa.Schema:
+        return plain(pa.schema(self.table.schema()))
+
+    def partition_by(self) -> list[str]:
+        return list(self.table.metadata().partition_columns)
+
+    def version(self) -> int:
+        return int(self.table.version())
+
+    def committed(self, keys: Collection[RangeKey] | None = None) -> dict[RangeKey, int]:
+        # At least as new as the handle: what moved between the two makes the commit conflict, the other way round it
+        # would go unseen.
+        found = self._handle.log.transactions(self.version())
+        if keys is not None:
+            return {key: found[text] for key in keys if (text := key_text(key)) in found}
+        return {key: end for text, end in found.items() if (key := key_of(text)) is not None}
+
+    def last_batch(self, query_id: str) -> int | None:
+        return self._handle.log.transactions(self.version()).get(query_id)
+
+    def layout(self) -> Layout:
+        return Layout(self._location, keeps_partition_columns=False, small_integers=True)
+
+    def can_widen(self, have: pa.DataType, wanted: pa.DataType) -> bool:
+        return False
+
+    def evolve(self, schema: pa.Schema) -> None:
+        new = needs(self.schema(), plain(schema))
+        if not new:
+            return
+        try:
+            self.table.alter.add_columns(delta_schema(pa.schema(new)).fields)
+        except CommitFailedError as failure:
+            raise Conflicted(str(failure)) from failure
+        except Exception as failure:
+            # deltalake raises bare exceptions here.
+            have = {field.name: field.type for field in self.schema()}
+            told = "; ".join(f"{field.name}: {have.get(field.name, 'no column')} to {field.type}" for field in new)
+            raise CannotEvolve(
+                f"the Delta table {self._location} cannot take {told} ({str(failure).splitlines()[0]}). Cast the "
+                "column in the query, or write to another table"
+            ) from failure
+        self.refresh()
+
+    def commit(self, batch: BatchCommit) -> Commit:
+        base = self.version()
+        actions: list[AddAction | RemoveAction] = [add_action(each) for each in batch.files]
+        if batch.overwrite:
+            actions += [remove_action(each, self._location, data_change=True) for each in self.files()]
+        marks = [Transaction(key_text(each.key), each.end) for each in batch.ranges]
+        if batch.batch_id >= 0:
+            marks.append(Transaction(batch.query_id, batch.batch_id))
+        # Whatever removes files may only follow the very version it saw.
+        self.transact(actions, batch.told(), marks, retries=0 if batch.overwrite else None)
+        self.refresh()
+        return next(
+            commit
+            for commit in self.commits(after=base)
+            if (commit.query_id, commit.batch_id) == (batch.query_id, batch.batch_id)
+        )
+
+    def transact(
+        self,
+        actions: list[AddAction | RemoveAction],
+        told: Mapping[str, Any],
+        marks: list[Transaction],
+        *,
+        retries: int | None,
+    ) -> None:
+        """One transaction on top of the version that the handle shows; None retries past commits that do not touch
+        the same marks, 0 accepts no other commit."""
+        try:
+            self.table.create_write_transaction(
+                actions,
+                "append",
+                self.table.schema(),
+                partition_by=self.partition_by(),
+                commit_properties=CommitProperties(
+                    custom_metadata={COMMIT_KEY: json.dumps(told)},
+                    max_commit_retries=retries,
+                    app_transactions=marks,
+                ),
+            )
+        except CommitFailedError as failure:
+            raise Conflicted(f"another commit to {self._location} came first: {failure}") from failure
+
+    def commits(self, after: int = -1) -> Iterator[Commit]:
+        return self._handle.log.commits(after)
+
+    def files(self, version: int | None = None) -> list[TableFile]:
+        table = self.table if version is None else DeltaTable(self._location, version=version)
+        found = pa.table(table.get_add_actions(flatten=True))
+        names = list(table.metadata().partition_columns)
+        texts = {name: partition_texts(found.column(f"partition.{name}")).to_pylist() for name in names}
+        rows = found.column("num_records").to_pylist() if "num_records" in found.column_names else []
+        return [
+            TableFile(
+                path=f"{self._location}/{unquote(path)}",
+                size_bytes=size,
+                rows=(rows[index] if rows else None) or 0,
+                partition={name: texts[name][index] for name in names},
+            )
+            for index, (path, size) in enumerate(
+                zip(found.column("path").to_pylist(), found.column("size_bytes").to_pylist(), strict=True)
+            )
+        ]
+
+    def properties(self) -> dict[str, str]:
+        return dict(self.table.metadata().configuration)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        try:
+            self.table.alter.set_table_properties(dict(properties), raise_if_not_exists=False)
+        except CommitFailedError as failure:
+            raise Conflicted(str(failure)) from failure
+        self.refresh()
+
+    def compact(self, target_bytes: int) -> Compaction:
+        from penstock.spark.lake.delta.compaction import compact
+
+        return compact(self, target_bytes, self._compression)
+
+    def expire(self, older_than: datetime) -> Expiry:
+        """Deletes the files of versions that were replaced before then, and old entries of the log as the table's own
+        settings have it (`delta.logRetentionDuration`, 30 days)."""
+        self.refresh()
+        before = sum(1 for _ in self.commits())
+        removed = self._vacuum(older_than, full=False, dry_run=False)
+        self.table.cleanup_metadata()
+        self.refresh()
+        return Expiry(snapshots_removed=max(0, before - sum(1 for _ in self.commits())), files_removed=len(removed))
+
+    def orphans(self, older_than: datetime) -> list[str]:
+        self.refresh()
+        return [f"{self._location}/{path}" for path in self._vacuum(older_than, full=True, dry_run=True)]
+
+    def vacuum(self, older_than: datetime) -> int:
+        self.refresh()
+        removed = self._vacuum(older_than, full=True, dry_run=False)
+        self.refresh()
+        return len(removed)
+
+    def _vacuum(self, older_than: datetime, *, full: bool, dry_run: bool) -> list[str]:
+        age = datetime.now(UTC) - older_than
+        hours = max(0, int(age.total_seconds() // 3600))
+        found = self.table.vacuum(retention_hours=hours, dry_run=dry_run, enforce_retention_duration=False, full=full)
+        return sorted(set(found))
+
+
+def key_text(key: RangeKey) -> str:
+    text = f"{OFFSETS}{key.topic}/{key.partition}"
+    return f"{text}/{key.ordinal}" if key.ordinal else text
+
+
+def key_of(text: str) -> RangeKey | None:
+    """The key of an application id; None for others' ids."""
+    parts = text.removeprefix(OFFSETS).split("/")
+    if not text.startswith(OFFSETS) or len(parts) not in (2, 3) or not all(part.isdigit() for part in parts[1:]):
+        return None
+    return RangeKey(parts[0], int(parts[1]), int(parts[2]) if len(parts) == 3 else 0)
+
+
+def add_action(file: WrittenFile, *, data_change: bool = True) -> AddAction:
+    # In Delta an empty text as a partition's value is null.
+    values = {name: value or None for name, value in file.partition.items()}
+    return AddAction(file.path, file.size_bytes, values, _now_ms(), data_change, file.stats)
+
+
+def remove_action(file: TableFile, location: str, *, data_change: bool) -> RemoveAction:
+    relative = file.path.removeprefix(f"{location}/")
+    return RemoveAction(relative, data_change, _now_ms(), file.size_bytes, dict(file.partition))
+
+
+def delta_schema(schema: pa.Schema) -> Schema:
+    """`CannotEvolve` for what Delta has no type for."""
+    for field in schema:
+        try:
+            Schema.from_arrow(pa.schema([field]))
+        except Exception as failure:
+            # deltalake raises bare exceptions here.
+            raise CannotEvolve(
+                f"column {field.name} is {field.type}, which Delta has no type for: cast it in the query"
+            ) from failure
+    return Schema.from_arrow(schema)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,172 @@
+"""A batch into a table, once: decide on its offsets, fit the table's columns, commit, write it down. On the driver.
+
+The order of things is what makes it exactly once. Rows that do not fit are committed to their dead-letter table before
+the batch is (a crash between the two finds them there, under the same query and batch); offsets and rows are one commit
+of the table; the ledger comes after and is filled up by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.spark.errors import CommitRefused
+from penstock.spark.lake.evolution import needs
+from penstock.spark.lake.ledger import Ledger
+from penstock.spark.lake.options import LakeOptions
+from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, Decision, decide
+from penstock.spark.lake.store import (
+    FEED_PROPERTY,
+    BatchCommit,
+    CannotEvolve,
+    Commit,
+    Conflicted,
+    TableStore,
+    WrittenFile,
+    open_store,
+)
+from penstock.spark.lake.writing import DEAD_ROWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TRIES: Final = 30
+WAIT_S_FIRST: Final = 0.01
+WAIT_S_MAX: Final = 1.0
+
+_log = logging.getLogger(__name__)
+_ledgers: dict[str, Ledger] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the table must be like for a batch's files."""
+
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+
+
+def land(
+    store: TableStore, options: LakeOptions, wanted: Wanted, batch: BatchCommit, dead: Iterable[WrittenFile] = ()
+) -> Commit | None:
+    """Commits the batch; None when all of it was there. `CommitRefused` when it would double records or skip some."""
+    dead = tuple(dead)
+    began: int | None = None
+    for attempt in range(TRIES):
+        try:
+            if not store.exists():
+                store.create(wanted.schema, wanted.partition_by, _properties(options))
+            store.refresh()
+            began = store.version() if began is None else began
+            if not _decided(store, batch, began):
+                return None
+            if _prepared(store, options, wanted):
+                # The table moved: what was decided is looked at again.
+                continue
+            if dead:
+                _land_dead(options.dead_letters_path, batch, dead)
+            return store.commit(batch)
+        except Conflicted as other:
+            _log.info("batch %d of query %s tries again: %s", batch.batch_id, batch.query_id, other)
+            time.sleep(min(WAIT_S_MAX, WAIT_S_FIRST * 2**attempt) * random.uniform(0.5, 1.0))
+    raise CommitRefused(
+        f"batch {batch.batch_id} could not be committed to {store.location}: {TRIES} times others came first. Nothing "
+        "was lost: start the query again, and see who else writes to the table so often"
+    )
+
+
+def write_down(store: TableStore, commit: Commit | None) -> None:
+    """The ledger, after a commit or a replay. Never fails the query: the next one fills what is missing."""
+    try:
+        ledger = _ledgers.setdefault(store.location, Ledger(store.location))
+        missing = store.commits(after=ledger.complete_through())
+        if commit is None or ledger.complete_through() != commit.version - 1:
+            ledger.backfill(missing)
+        else:
+            ledger.append(commit)
+    except Exception as failure:
+        _ledgers.pop(store.location, None)
+        _log.warning("the ledger of %s could not be written, the next commit fills it up: %s", store.location, failure)
+
+
+def judge(store: TableStore, batch: BatchCommit) -> Decision:
+    """Whether the batch may enter the table as it was last refreshed.
+
+    Offsets decide. A batch without any (another source, or a step that gives rows when only time has passed) is known
+    by its query and number.
+    """
+    if batch.ranges:
+        return decide(batch.ranges, store.committed([each.key for each in batch.ranges]))
+    if batch.batch_id >= 0:
+        last = store.last_batch(batch.query_id)
+        return AlreadyThere() if last is not None and last >= batch.batch_id else Apply()
+    return Apply()
+
+
+def _decided(store: TableStore, batch: BatchCommit, began: int) -> bool:
+    """Whether there is something to commit."""
+    if batch.batch_id < 0:
+        # A batch write is never a replay, but its own answer may have been lost.
+        return not any(each.query_id == batch.query_id for each in store.commits(after=began))
+    match judge(store, batch):
+        case Apply():
+            return True
+        case AlreadyThere():
+            _tell_replay(store, batch)
+            return False
+        case Conflict(reasons):
+            raise CommitRefused(refusal(store, batch, reasons))
+
+
+def refusal(store: TableStore, batch: BatchCommit, reasons: tuple[str, ...]) -> str:
+    shown = "; ".join(reasons[:20]) + (f"; and {len(reasons) - 20} more" if len(reasons) > 20 else "")
+    return (
+        f"batch {batch.batch_id} of query {batch.query_id} does not begin where the table {store.location} stands: "
+        f'{shown}. Nothing was written. To go on where the table stands, read with .option("startingOffsets", '
+        f'"table:{store.location}") and a new checkpoint; to keep both, write to another table'
+    )
+
+
+def _tell_replay(store: TableStore, batch: BatchCommit) -> None:
+    last = store.last_batch(batch.query_id)
+    if last is not None and last >= batch.batch_id:
+        _log.info("batch %d of query %s is in %s already", batch.batch_id, batch.query_id, store.location)
+    else:
+        _log.warning(
+            "%s has all offsets of batch %d of query %s, from another query: its rows are left out",
+            store.location,
+            batch.batch_id,
+            batch.query_id,
+        )
+
+
+def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
+    """Whether the table had to be changed for the batch, and was."""
+    changed = False
+    if needs(store.schema(), wanted.schema):
+        store.evolve(wanted.schema)
+        store.refresh()
+        if lacking := needs(store.schema(), wanted.schema):
+            raise CannotEvolve(f"{store.location} did not take {', '.join(map(str, lacking))}: cast it in the query")
+        changed = True
+    if options.feed and store.properties().get(FEED_PROPERTY) != options.feed:
+        store.set_properties(_properties(options))
+        changed = True
+    return changed
+
+
+def _properties(options: LakeOptions) -> dict[str, str]:
+    return {FEED_PROPERTY: options.feed} if options.feed else {}
+
+
+def _land_dead(path: str, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
+    """Under the same query and batch, so that a replay adds nothing."""
+    letters = replace(
+        batch, ranges=(), files=files, rows=sum(each.rows for each in files), dead=0, gaps=0, overwrite=False
+    )
+    options = LakeOptions(path=path)
+    land(open_store(options), options, Wanted(DEAD_ROWS, ()), letters)
