@@ -82,6 +82,9 @@ def _check_table(flow: Flow, sink: Sink, notes: Notes) -> None:
 def _wrong(path: tuple[str, ...], words: str, given: set[str], notes: Notes) -> None:
     """At the key that the message speaks of: an option by its own name, or what it was made of."""
     small = words.lower()
+    if words.startswith("kafka."):
+        notes.wrong(("kafka", words.removeprefix("kafka.").split(":")[0].split(" ")[0]), words)
+        return
     for name in given:
         if name.lower() in small:
             notes.wrong((*path, "options", name), words)

@@ -29,7 +29,7 @@ from penstock.spark.pipeline.mistakes import FlowBroken, Mistake, did_you_mean
 from penstock.spark.pipeline.option_check import check_options
 from penstock.spark.pipeline.positions import Positions
 from penstock.spark.pipeline.sql_names import names_read
-from penstock.spark.pipeline.validation import check, order_of
+from penstock.spark.pipeline.validation import check, check_names, order_of
 from penstock.spark.session import LOCAL_MASTER
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
@@ -313,7 +313,10 @@ def _check_reference(table: Table, key: str, given: str) -> None:
 
 def _linked(steps: list[Step], sources: list[str], notes: Notes) -> tuple[Step, ...]:
     """Steps with what their SQL reads, in an order in which they can be made; circles are noted."""
-    known = {name.lower(): name for name in (*sources, *(step.name for step in steps if step.name))}
+    check_names(sources, steps, notes)
+    known: dict[str, str] = {}
+    for name in (*sources, *(step.name for step in steps if step.name)):
+        known.setdefault(name.lower(), name)
     linked = []
     for index, step in enumerate(steps):
         path = ("steps", index)

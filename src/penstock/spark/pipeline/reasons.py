@@ -45,16 +45,17 @@ def reason_of(failure: BaseException) -> Reason:
     if ours is not None:
         return ours
     kind = type(failure).__name__
+    planned = kind in ("AnalysisException", "ParseException")
+    python = [] if planned else _PYTHON.findall(text)
+    if python:
+        name, words = python[-1]
+        return Reason(f"{name}: {words}"[:WORDS_MAX], False)
     code = _CLASS.match(text)
     if code is not None:
         hint = next((words for start, words in _SPARK_SAYS.items() if code[1].startswith(start)), None)
         told = _first(text)
         # A query that ran and then failed may run again; one that could not even be planned will not.
-        return Reason(f"{hint} ({told})" if hint else told, kind in ("AnalysisException", "ParseException"))
-    python = _PYTHON.findall(text)
-    if python:
-        name, words = python[-1]
-        return Reason(f"{name}: {words}"[:WORDS_MAX], False)
+        return Reason(f"{hint} ({told})" if hint else told, planned)
     return Reason(f"{kind}: {_first(text)}" if text else kind, kind in ("ImportError", "ModuleNotFoundError"))
 
 

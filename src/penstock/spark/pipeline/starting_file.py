@@ -86,61 +86,68 @@ def kind_of(values: list[bytes]) -> str | None:
 def starting_file(*, name: str, topic: str, bootstrap: str, looked: Looked = NOT_LOOKED) -> str:
     """The text of the file; it is valid as it stands."""
     view = view_name(topic)
-    decode = ""
+    lines = [
+        "# A pipeline: sources → steps → sinks, run by Spark.",
+        "#   penstock pipeline validate FILE    checks it",
+        "#   penstock pipeline run FILE         runs it until Ctrl-C; --once until everything is processed",
+        f"name = {_text(name)}",
+        f"bootstrap = {_text(bootstrap)}",
+        _line('warehouse = "lake"', "tables go below it, checkpoints below lake/_checkpoints"),
+        "",
+        "[spark]",
+        _line('master = "local[*,4]"', "this machine; spark://HOST:7077 for a cluster"),
+        '# settings = { "spark.sql.shuffle.partitions" = 4 }',
+        "",
+        f"[sources.{view}]",
+        _line(f"topic = {_text(topic)}", 'or topics = ["a", "b"], or pattern = "orders-.*"'),
+        *_decoding(topic, looked),
+        _line('start = "earliest"', "or latest, or a time such as 2026-11-01T00:00:00Z"),
+        *(
+            _line(f'# watermark = {{ column = {_text(at)}, delay = "10 minutes" }}', "for windows")
+            for at in looked.times[:1]
+        ),
+        _line("# options = { maxOffsetsPerTrigger = 100000 }", "any option of the source"),
+        "",
+        "# [[steps]]",
+        _line('# name = "few"', "SQL over sources and other steps, by their names"),
+        f'# sql = "SELECT {", ".join(map(_column, looked.columns[:3]))} FROM {view}"',
+        "",
+        "# [[steps]]",
+        _line('# name = "scored"', "or a function, DataFrame → DataFrame, in my_steps.py beside this file"),
+        '# python = "my_steps:score"',
+        '# from = "few"',
+        "",
+        "[sinks.lake]",
+        _line(f'from = "{view}"', "a source or a step"),
+        _line(f"table = {_text(view)}", 'Delta, each record exactly once; or table_format = "iceberg"'),
+        f"# partition_by = [{_text(looked.columns[-1])}]",
+        _line('trigger = "10 seconds"', "or continuous, or available-now"),
+        "",
+        "# [sinks.out]",
+        '# from = "few"',
+        _line(f'# topic = "few-{topic}"', f"rows become JSON; key = {_text(looked.columns[0])} gives records a key"),
+        "",
+        "# [sinks.look]",
+        '# from = "few"',
+        "# console = true",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _decoding(topic: str, looked: Looked) -> list[str]:
+    lines = []
     if looked.format is not None:
-        decode += (
-            f"format = {_text(looked.format)}                     # json, csv, text, regex, avro; none: raw records\n"
-        )
+        lines.append(_line(f"format = {_text(looked.format)}", "json, csv, text, regex, avro; none: raw records"))
     if looked.schema is not None:
-        decode += f"schema = {_text(looked.schema)}\n"
+        lines.append(f"schema = {_text(looked.schema)}")
     if looked.format == "json":
-        decode += f"dead_letters = {_text(f'topic:{topic}.dead')}   # what does not fit; or fail, drop, table:NAME\n"
-    time = looked.times[0] if looked.times else "at"
-    mark = "" if looked.times else "# "
-    return f"""\
-# A pipeline of Penstock: sources → steps → sinks, run by Spark.
-#   penstock pipeline validate FILE     checks it        penstock pipeline run FILE     runs it
-name = {_text(name)}
-bootstrap = {_text(bootstrap)}
-warehouse = "lake"                  # tables go below it, checkpoints below lake/_checkpoints
+        letters = _text(f"topic:{topic}.dead")
+        lines.append(_line(f"dead_letters = {letters}", "what does not fit; or fail, drop, table:NAME"))
+    return lines
 
-[spark]
-master = "local[*,4]"               # this machine; spark://HOST:7077 for a cluster
-# settings = {{ "spark.sql.shuffle.partitions" = 4 }}
-# python = ["more_steps.py"]        # modules for the executors beyond those that steps name
 
-[sources.{view}]
-topic = {_text(topic)}                    # or topics = ["a", "b"], or pattern = "orders-.*"
-{decode}start = "earliest"                  # or latest, or a time such as 2026-11-01T00:00:00Z
-{mark}watermark = {{ column = {_text(time)}, delay = "10 minutes" }}
-# options = {{ maxOffsetsPerTrigger = 100000 }}
-
-[[steps]]                           # SQL over sources and other steps, by their names
-name = "clean"
-sql = \"\"\"
-SELECT {", ".join(map(_column, looked.columns))}
-FROM {view}
-\"\"\"
-
-# [[steps]]                         # or a function: DataFrame → DataFrame, in my_steps.py beside this file
-# name = "scored"
-# python = "my_steps:score"
-# from = "clean"
-
-[sinks.lake]
-from = "clean"
-table = {_text(view)}                    # Delta, rows exactly once; table_format = "iceberg"
-# partition_by = ["country"]
-trigger = "10 seconds"              # or continuous, or available-now
-
-# [sinks.out]
-# from = "clean"
-# topic = "clean-{topic}"           # rows become JSON; key = "id" gives records a key
-
-# [sinks.look]
-# from = "clean"
-# console = true
-"""
+def _line(code: str, comment: str) -> str:
+    return f"{code:<36}  # {comment}"
 
 
 def view_name(topic: str) -> str:

@@ -47,24 +47,21 @@ def _same_circle(words: str, circle: list[str]) -> bool:
 
 def check(flow: Flow, notes: Notes) -> None:
     """Everything that needs the whole flow; called when its parts are right by themselves."""
-    _check_unique(flow, notes)
     _check_targets(flow, notes)
     _check_references(flow, notes)
     _warn_of_unused(flow, notes)
     _warn_of_lateness(flow, notes)
 
 
-def _check_unique(flow: Flow, notes: Notes) -> None:
-    """Spark compares names of views without regard to case."""
-    seen: dict[str, str] = {source.name.lower(): f"source {source.name}" for source in flow.sources}
-    if len(seen) < len(flow.sources):
-        notes.wrong(("sources",), "two sources have names that differ in case only: SQL cannot tell them apart")
-    for step in sorted(flow.steps, key=lambda step: step.line):
-        other = seen.setdefault(step.name.lower(), f"step {step.name}")
-        if other != f"step {step.name}" or sum(each.name == step.name for each in flow.steps) > 1:
-            notes.wrong_at(
-                notes.positions.of(_step_path(flow, step, notes)), f"the name {step.name!r} is taken by {other}"
-            )
+def check_names(sources: Sequence[str], steps: Sequence[Step], notes: Notes) -> None:
+    """Sources and steps are one namespace, and Spark compares names of views without regard to case."""
+    taken: dict[str, str] = {}
+    named: list[tuple[KeyPath, str, str]] = [(("sources", name), name, f"source {name}") for name in sources]
+    named += [(("steps", index), step.name, f"step {step.name}") for index, step in enumerate(steps) if step.name]
+    for path, name, who in named:
+        other = taken.setdefault(name.lower(), who)
+        if other is not who:
+            notes.wrong(path, f"the name {name!r} is taken by {other}")
 
 
 def _step_path(flow: Flow, step: Step, notes: Notes) -> KeyPath:

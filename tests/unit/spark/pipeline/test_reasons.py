@@ -1,0 +1,50 @@
+"""What Spark says becomes a sentence, and whether another try could help."""
+
+from __future__ import annotations
+
+from penstock.spark.errors import DataLost
+from penstock.spark.pipeline.reasons import Reason, reason_of
+
+
+class StreamingQueryException(Exception):
+    pass
+
+
+class AnalysisException(Exception):
+    pass
+
+
+def test_our_own_words_are_found_in_sparks_wrapping() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x, runId = y] terminated with exception: Job aborted\n"
+        'Traceback (most recent call last):\n  File "/x/sink.py", line 3, in commit\n'
+        "penstock.spark.errors.CommitRefused: table /lake/orders stands at 120,\n"
+        "the batch begins at 100\n\tat org.apache.spark.Something(X.scala:1)\n"
+    )
+    assert reason_of(StreamingQueryException(text)) == Reason(
+        "table /lake/orders stands at 120, the batch begins at 100", True
+    )
+    assert reason_of(DataLost("gone")) == Reason("gone", True)
+
+
+def test_other_failures_of_python_are_told_by_their_last_line_and_tried_again() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated\nTraceback (most recent call last):\n"
+        '  File "x"\nOSError: [Errno 28] No space left on device\n\n\tat org'
+    )
+    reason = reason_of(StreamingQueryException(text))
+    assert reason == Reason("OSError: [Errno 28] No space left on device", False)
+
+
+def test_an_aggregate_that_cannot_be_appended_is_explained() -> None:
+    reason = reason_of(AnalysisException("[STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] Invalid mode: append;\nplan"))
+    assert reason.hopeless
+    assert 'say mode = "update"' in reason.words
+
+
+def test_plans_and_java_traces_are_left_out() -> None:
+    reason = reason_of(
+        AnalysisException("[UNRESOLVED_COLUMN.X] no `a`. SQLSTATE: 4; line 1 pos 7;\n'Project ['a]\n+- x")
+    )
+    assert "Project" not in reason.words
+    assert reason_of(ValueError("odd")) == Reason("ValueError: odd", False)

@@ -1,0 +1,193 @@
+"""One sink's failure is its own: it is tried again from its checkpoint, then given up, and the others never notice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.spark.errors import CommitRefused
+from penstock.spark.pipeline import home, running
+from penstock.spark.pipeline.flow import Flow, Sink
+from penstock.spark.pipeline.retrying import Patience
+from penstock.spark.pipeline.running import Runner
+from tests.unit.spark.pipeline.files import changed, flow_of
+
+QUICK = Patience(first_s=1.0, most_s=10.0, tries=3, forgive_s=1000)
+
+
+class Told:
+    def __init__(self, batch: int, rows: int, run: str) -> None:
+        self.batchId = batch
+        self.json = json.dumps(
+            {"id": "q", "runId": run, "batchId": batch, "numInputRows": rows, "timestamp": "2026-11-01T00:00:00.000Z"}
+        )
+
+
+class Query:
+    """What Spark gives for a started query, in the hands of a test."""
+
+    def __init__(self, run: str) -> None:
+        self.run, self.isActive = run, True
+        self.told: list[Told] = []
+        self.failure: Exception | None = None
+        self.busy = False
+
+    @property
+    def lastProgress(self) -> Told | None:
+        return self.told[-1] if self.told else None
+
+    @property
+    def recentProgress(self) -> list[Told]:
+        return self.told
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return {"isTriggerActive": self.busy, "isDataAvailable": self.busy}
+
+    def exception(self) -> Exception | None:
+        return self.failure
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def fail(self, failure: Exception) -> None:
+        self.failure, self.isActive = failure, False
+
+    def batch(self, number: int, rows: int = 10) -> None:
+        self.told.append(Told(number, rows, self.run))
+
+
+class World:
+    """A runner of two sinks, its clock and all queries that were started."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.now_s = 0.0
+        self.started: list[tuple[str, Query]] = []
+        self.refuse: dict[str, Exception] = {}
+        self.runner = Runner(flow, None, patience=QUICK, clock=lambda: self.now_s, begin=self._begin)  # type: ignore[arg-type]
+
+    def _begin(self, _: object, __: Flow, sink: Sink) -> Any:
+        if sink.name in self.refuse:
+            raise self.refuse[sink.name]
+        query = Query(f"{sink.name}-{len(self.started)}")
+        self.started.append((sink.name, query))
+        return query
+
+    def query(self, name: str) -> Query:
+        return [query for started, query in self.started if started == name][-1]
+
+    def states(self) -> dict[str, str]:
+        return {run.sink.name: run.state for run in self.runner.sinks}
+
+    def look(self, seconds: float = 0.0) -> dict[str, str]:
+        self.now_s += seconds
+        self.runner.look()
+        return self.states()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(running, "ship", lambda *_: None)
+    return World(flow_of(path=tmp_path / "p.toml").only(("lake", "totals")))
+
+
+def test_a_failed_sink_is_started_again_after_a_wait_and_the_other_goes_on(world: World) -> None:
+    world.runner.start()
+    other = world.query("totals")
+    world.query("lake").fail(RuntimeError("disk full"))
+    assert world.look() == {"lake": "retrying", "totals": "running"}
+    assert world.runner.progress().sinks[0].error == "RuntimeError: disk full"
+    assert world.look(0.5) == {"lake": "retrying", "totals": "running"}
+    assert world.look(0.6) == {"lake": "running", "totals": "running"}
+    assert world.query("totals") is other
+    world.query("lake").batch(0)
+    world.look()
+    assert (world.runner.sinks[0].error, world.runner.sinks[0].tries.failed) == ("", 0)
+
+
+def test_after_some_tries_it_is_given_up_and_the_other_goes_on(world: World) -> None:
+    world.runner.start()
+    for _ in range(3):
+        world.query("lake").fail(RuntimeError("disk full"))
+        world.look(20)
+        world.look(20)
+    assert world.states() == {"lake": "failed", "totals": "running"}
+    assert not world.runner.done
+    assert world.runner.state == home.RUNNING
+
+
+def test_what_cannot_heal_is_not_tried_again(world: World) -> None:
+    world.runner.start()
+    world.query("lake").fail(CommitRefused("the table stands elsewhere"))
+    assert world.look() == {"lake": "failed", "totals": "running"}
+
+
+def test_a_sink_that_cannot_be_started_keeps_nobody_from_starting(world: World) -> None:
+    world.refuse["lake"] = RuntimeError("no disk")
+    world.runner.start()
+    assert world.states() == {"lake": "retrying", "totals": "running"}
+    del world.refuse["lake"]
+    assert world.look(2) == {"lake": "running", "totals": "running"}
+
+
+def test_without_its_jvm_a_runner_does_not_pretend(world: World) -> None:
+    world.refuse["lake"] = ConnectionRefusedError("no JVM")
+    with pytest.raises(ConnectionRefusedError):
+        world.runner.start()
+
+
+def test_rows_of_batches_between_two_looks_are_counted(world: World) -> None:
+    world.runner.start()
+    query = world.query("lake")
+    query.batch(0, 5)
+    world.look()
+    for number in (1, 2, 3):
+        query.batch(number, 10)
+    world.look()
+    world.look()
+    assert (world.runner.sinks[0].rows, world.runner.sinks[0].batches) == (35, 4)
+
+
+def test_available_now_ends_as_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "ship", lambda *_: None)
+    world = World(flow_of(path=tmp_path / "p.toml").only(("lake", "totals")).once())
+    world.runner.start()
+    world.query("lake").stop()
+    world.query("totals").stop()
+    assert world.look() == {"lake": "finished", "totals": "finished"}
+    assert (world.runner.done, world.runner.state) == (True, home.FINISHED)
+
+
+def test_stopping_waits_for_the_batch_that_runs_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "ship", lambda *_: None)
+    text = changed(('key = "country"', 'key = "country"\ntrigger = "5 seconds"'))
+    world = World(flow_of(text, tmp_path / "p.toml").only(("lake", "totals")))
+    world.runner.start()
+    looks = 0
+    quick, slow = world.query("lake"), world.query("totals")
+    quick.busy = slow.busy = True
+
+    def sleep(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        world.now_s += 1.0
+        if looks == 3:
+            quick.busy = False
+        assert quick.isActive == (looks <= 3)
+
+    monkeypatch.setattr(running.time, "sleep", sleep)
+    world.runner.stop(within_s=10)
+    assert world.states() == {"lake": "stopped", "totals": "stopped"}
+    assert 10 <= world.now_s <= 12
+
+
+def test_what_waits_for_its_next_try_is_stopped_too(world: World) -> None:
+    world.refuse["lake"] = RuntimeError("no disk")
+    world.runner.start()
+    world.runner.stop(within_s=1)
+    assert world.states() == {"lake": "stopped", "totals": "stopped"}
