@@ -35,7 +35,7 @@ def rows_of(
 def _batch_rows(footer: pq.FileMetaData) -> int:
     whole_bytes = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
     fewest, most = _BATCH_ROWS
-    return min(max(BATCH_BYTES * footer.num_rows // max(whole_bytes, 1), fewest), most)
+    return min(max(int(BATCH_BYTES * footer.num_rows // max(whole_bytes, 1)), fewest), most)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema, partition: Mapping[str, str | None]) -> pa.RecordBatch:
