@@ -11,19 +11,17 @@ from penstock.spark.source.facts import Cluster
 from penstock.spark.source.limits import share
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.spark.source.options import SourceOptions
 
 SAMPLE_BYTES_MAX: Final = 64 << 20
 """Large records are sampled up to here: a schema is not worth a gigabyte."""
 
 
-def sample_values(options: SourceOptions, count: int) -> pa.Array:
+def sample_values(options: SourceOptions, count: int) -> list[bytes | None]:
     """The newest values, `count` or fewer, spread over the partitions as their records are. Raises for empty topics."""
     spans = newest_spans(Cluster(options), count)
     values = _values(options, spans)
-    if len(values) == 0:
+    if not values:
         raise Missing(
             f"value.schema=infer: {options.topics} has no records to infer columns from; write value.schema out, as in "
             "'id BIGINT, name STRING', or produce some first"
@@ -42,19 +40,18 @@ def newest_spans(cluster: Cluster, count: int) -> list[Span]:
     ]
 
 
-def _values(options: SourceOptions, spans: list[Span]) -> pa.Array:
-    import pyarrow as pa
-
+def _values(options: SourceOptions, spans: list[Span]) -> list[bytes | None]:
     from penstock.client.arrow import record_batch
     from penstock.client.spans import Piece
 
     reader = reader_for(options.client_settings)
-    chunks, size_bytes = [], 0
+    values: list[bytes | None] = []
+    size_bytes = 0
     for item in for_process().iterate(reader.read(spans)):
         if isinstance(item, Piece):
-            values = record_batch(item.sink, item.span.topic, item.span.partition).column("value")
-            chunks.append(values)
-            size_bytes += values.nbytes
+            column = record_batch(item.sink, item.span.topic, item.span.partition).column("value")
+            values += column.to_pylist()
+            size_bytes += column.nbytes
         if size_bytes >= SAMPLE_BYTES_MAX:
             break
-    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.binary())
+    return values

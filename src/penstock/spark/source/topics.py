@@ -83,7 +83,7 @@ def searcher(pattern: str) -> Callable[[str], bool]:
     Java's patterns are wanted. re2 takes most of them in linear time; look-arounds and back-references, which it has
     not, are left to `re`.
     """
-    import re2
+    import re2  # type: ignore[import-untyped]  # it has no stubs
 
     try:
         options = re2.Options()

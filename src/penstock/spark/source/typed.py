@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.spark.errors import BadOption
+from penstock.spark.source.options import METADATA_COLUMNS
 from penstock.spark.values.options import ValueOptions
 
 if TYPE_CHECKING:
@@ -22,21 +23,33 @@ def value_schema(options: SourceOptions) -> StructType:
     from penstock.spark.values.schema import columns_of
 
     chosen = _chosen(options)
-    if not chosen.inferred:
-        return columns_of(chosen)
+    found = _inferred(options, chosen) if chosen.inferred else columns_of(chosen)
+    for name in found.names:
+        if name in METADATA_COLUMNS:
+            raise BadOption(
+                f"values have a column {name}, which is the name of a metadata column here: leave it out of "
+                "value.schema, or read the values as text and parse them in a later step"
+            )
+    return found
+
+
+def _inferred(options: SourceOptions, chosen: ValueOptions) -> StructType:
     from penstock.spark.source.sampling import sample_values
     from penstock.spark.values.infer import infer_schema
 
     found, report = infer_schema(chosen, sample_values(options, chosen.sample))
-    _log.warning("columns inferred for %s:\n%s", options.topics, report)
+    # What was guessed is for people to see, whatever the level of their log.
+    _log.warning("columns inferred for %s: %s", options.topics, report)
     return found
 
 
 def with_columns(options: SourceOptions, columns: StructType) -> SourceOptions:
     """The options for values with exactly these columns, whoever chose them: nothing is left to infer in a worker."""
     from penstock.spark.values.ddl import ddl_of
+    from penstock.spark.values.dead_letters import DeadLetters
     from penstock.spark.values.decoding import recipe_of
 
+    DeadLetters.of(options.dead_letters)
     values = dict(options.values)
     said = values.get("value.schema", "").strip()
     inferred = said.lower() == "infer"
