@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.admin.session import Results
 from penstock.client.errors import ClientError, CommitFailed
 from penstock.model.errors import NON_EMPTY_GROUP
 from penstock.model.ids import TopicPartition
@@ -49,14 +50,19 @@ def publish_offsets(settings: Mapping[str, Any], query: str, offsets: Mapping[To
     return False
 
 
-async def commit_offsets(admin: Admin, query: str, offsets: Mapping[TopicPartition, int]) -> Commit:
-    """The same for those who have a loop. Offsets below zero are wishes, not places, and are left out."""
+async def commit_offsets(
+    admin: Admin, query: str, offsets: Mapping[TopicPartition, int], *, forward_only: bool = False
+) -> Commit:
+    """The same for those who have a loop. Offsets below zero are wishes, not places, and are left out.
+
+    `forward_only` is for those who may be late: what somebody else has committed further on stays.
+    """
     places = {tp: offset for tp, offset in offsets.items() if offset >= 0}
     if not places:
         return Commit.DONE
     failure: Exception | None
     try:
-        results = await within(admin.alter_group_offsets(group_of(query), places))
+        results = await within(_commit(admin, group_of(query), places, forward_only))
         failure = next(iter(results.failed.values()), None)
     except (ClientError, TimeoutError, OSError) as broken:
         failure = broken
@@ -65,6 +71,15 @@ async def commit_offsets(admin: Admin, query: str, offsets: Mapping[TopicPartiti
         return Commit.DONE
     complain(query, failure)
     return Commit.TAKEN if taken(failure) else Commit.FAILED
+
+
+async def _commit(
+    admin: Admin, group: str, places: Mapping[TopicPartition, int], forward_only: bool
+) -> Results[TopicPartition, None]:
+    if forward_only:
+        there = await admin.group_offsets(group, list(places))
+        places = {tp: offset for tp, offset in places.items() if tp not in there or there[tp].offset <= offset}
+    return await admin.alter_group_offsets(group, places) if places else Results()
 
 
 def complain(query: str, failure: Exception) -> None:

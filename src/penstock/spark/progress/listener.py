@@ -34,7 +34,7 @@ def listen(spark: SparkSession, *, owner: str | None = None, bootstrap: str | No
     """
     global _publishing
     try:
-        session = _session_key(spark)
+        session = session_key(spark)
         with _lock:
             listener = _listening.get(session)
             if listener is None:
@@ -104,7 +104,7 @@ class ProgressListener(StreamingQueryListener):
         self._publishing.post(run_id, change, make)
 
 
-def _session_key(spark: SparkSession) -> str:
+def session_key(spark: SparkSession) -> str:
     """One for each session, however many Python objects stand for it."""
     try:
         return str(spark._jsparkSession.sessionUUID())

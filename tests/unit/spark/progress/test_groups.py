@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
-from penstock.blocking import Admin, Consumer, Producer
+from penstock import Admin, blocking
+from penstock.blocking import Consumer, Producer
 from penstock.model.ids import TopicPartition
 from penstock.spark.offsets import EARLIEST
-from penstock.spark.progress.groups import publish_offsets
+from penstock.spark.progress.groups import Commit, commit_offsets, publish_offsets
 from penstock.testing import EmbeddedBroker, broker
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[EmbeddedBroker]:
     with broker() as found:
-        with Admin(bootstrap_servers=found.bootstrap_servers) as admin:
+        with blocking.Admin(bootstrap_servers=found.bootstrap_servers) as admin:
             admin.create_topic("orders", 2)
         with Producer(bootstrap_servers=found.bootstrap_servers) as producer:
             for _ in range(5):
@@ -32,11 +34,24 @@ def settings(running: EmbeddedBroker) -> dict[str, str]:
 def test_a_querys_place_is_an_empty_group_with_lag(running: EmbeddedBroker) -> None:
     places = {TopicPartition("orders", 0): 3, TopicPartition("orders", 1): EARLIEST}
     assert publish_offsets(settings(running), "shop", places)
-    with Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+    with blocking.Admin(bootstrap_servers=running.bootstrap_servers) as admin:
         (lag,) = admin.group_lag("spark-shop")
         group = admin.describe_group("spark-shop")
     assert (lag.topic, lag.partition, lag.committed, lag.end, lag.lag) == ("orders", 0, 3, 5, 2)
     assert (group.state, group.members) == ("Empty", [])
+
+
+def test_whoever_is_late_does_not_move_a_group_back(running: EmbeddedBroker) -> None:
+    first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    assert publish_offsets(settings(running), "late", {first: 3})
+
+    async def commit() -> Commit:
+        async with Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+            return await commit_offsets(admin, "late", {first: 2, second: 0}, forward_only=True)
+
+    assert asyncio.run(commit()) is Commit.DONE
+    with blocking.Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+        assert {tp: at.offset for tp, at in admin.group_offsets("spark-late").items()} == {first: 3, second: 0}
 
 
 def test_a_group_of_real_consumers_is_left_to_them(running: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:

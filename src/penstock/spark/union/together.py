@@ -1,0 +1,307 @@
+"""A table and the end of its log, as one: every record once, also those that no commit has reached yet.
+
+The table is pinned first, its offsets are those of that same version, and only then the ends of the log are looked up.
+So the two halves meet exactly, whoever commits, compacts or produces meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.client.spans import Span
+from penstock.model.ids import TopicPartition
+from penstock.spark.errors import BadOption, Missing
+from penstock.spark.feed import ONE_ROW_A_RECORD, Feed
+from penstock.spark.naming import group_of
+from penstock.spark.union.snapshot import identity_of, rows_of
+from penstock.spark.union.tail import Standing, check_same_topics, never_fed, plan_tail
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from penstock.spark.source.facts import Cluster
+    from penstock.spark.source.losses import Seen
+    from penstock.spark.source.options import SourceOptions
+    from penstock.spark.union.fed_tables import FedTable
+
+KEPT_SNAPSHOTS: Final = 8
+"""DataFrames of table versions that are kept: between two commits only the tail is new."""
+
+GROUP_PATIENCE_S: Final = 10.0
+PINNING_TRIES: Final = 20
+
+_tables_lock = threading.Lock()
+"""Stores of one table share what they have read of it: one thread at a time."""
+
+
+def table(
+    spark: SparkSession,
+    topic: str,
+    *,
+    path: str | None = None,
+    catalog: str | None = None,
+    table: str | None = None,
+    bootstrap: str | None = None,
+    warehouse: str | None = None,
+) -> DataFrame:
+    """The table that a topic feeds, and all that the log has after it: every record once, as of this call.
+
+    The table is the one at `path`, or `table` of `catalog`, or the one in `warehouse` (by default PENSTOCK_WAREHOUSE
+    or ./lake) that says it is fed from `topic`. It must hold one row a record. `bootstrap` is where the topic is, if
+    not where the table says. Records that cannot be decoded are left out, as they are in the table.
+
+    The DataFrame stays what it is: call again for what came later.
+    """
+    from penstock.spark.union.fed_tables import find
+
+    fed = find(topic, path=path, catalog=catalog, table=table, warehouse=warehouse)
+    return _Union(spark, fed, bootstrap or fed.feed.bootstrap).rows()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pinned:
+    """One version of the table: its rows, its columns, and where it stands in the log."""
+
+    rows: DataFrame
+    schema: StructType
+    standing: Standing
+
+
+class _Union:
+    """One call of `table`."""
+
+    def __init__(self, spark: SparkSession, fed: FedTable, bootstrap: str) -> None:
+        if not bootstrap:
+            raise BadOption(f"{fed.name} does not say which brokers feed it: give bootstrap='host:port'")
+        self._spark, self._fed, self._bootstrap = spark, fed, bootstrap
+        self._check()
+
+    def _check(self) -> None:
+        feed = self._fed.feed
+        why = ""
+        if feed.rows != ONE_ROW_A_RECORD:
+            why = (
+                "it does not hold one row a record (its feed says rows=any), so rows of the log cannot be told from its"
+            )
+        else:
+            unknown = [step.name for step in feed.steps if step.sql is None]
+            if unknown:
+                why = f"step {unknown[0]!r} between the topic and the table is not SQL and cannot be repeated here"
+        if why:
+            raise BadOption(f"{self._fed.name} cannot be read together with its log: {why}. Read the table by itself")
+
+    def rows(self) -> DataFrame:
+        pinned = self._pinned()
+        spans = self._spans(pinned.standing, None)
+        if spans is None:
+            # Positions of the query that writes the table are asked for first: then all that is before them is in
+            # whatever version is pinned after.
+            positions = self._positions()
+            pinned = self._pinned()
+            spans = self._spans(pinned.standing, positions)
+        if not spans:
+            return pinned.rows
+        return pinned.rows.unionByName(self._tail(pinned.schema, spans))
+
+    # The table, then the log.
+
+    def _pinned(self) -> _Pinned:
+        from pyspark.errors import AnalysisException
+
+        with _tables_lock:
+            try:
+                return self._pin()
+            except (AnalysisException, FileNotFoundError):
+                # Files of a version may be cleaned away before Spark has looked at them; a newer one has its own.
+                return self._pin()
+
+    def _pin(self) -> _Pinned:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        store = self._fed.store
+        store.refresh()
+        for _ in range(PINNING_TRIES):
+            version, committed = store.version(), store.committed()
+            # A store may know of newer offsets than of files: they belong together when nobody has committed since.
+            store.refresh()
+            if store.version() == version:
+                break
+        else:
+            raise Missing(f"{self._fed.name} is committed to faster than it can be looked at: try again")
+        if any(key.ordinal for key in committed):
+            raise BadOption(
+                f"{self._fed.name} cannot be read together with its log: one topic feeds it through several sources"
+            )
+        schema = from_arrow_schema(store.schema())
+        rows = _snapshot(self._spark, self._fed, schema)
+        return _Pinned(rows, schema, Standing(self._fed.name, committed))
+
+    def _spans(self, standing: Standing, positions: Mapping[TopicPartition, int] | None) -> Sequence[Span] | None:
+        """What the log has after the table; None when only the query's positions can tell."""
+        from penstock.spark.source.facts import Cluster
+
+        cluster = Cluster(self._source_options())
+        seen = cluster.look(strict=True)
+        starts = cluster.log_starts(seen.ends)
+        if standing.committed and not all(standing.knows(topic, each) for topic, each in seen.ids.items()):
+            check_same_topics(standing, seen.ids, self._former_ids())
+        unknown = never_fed(standing, seen, starts)
+        begins = self._begins(unknown, cluster, seen, starts, positions) if unknown else {}
+        return None if begins is None else plan_tail(standing, seen, starts, begins)
+
+    def _begins(
+        self,
+        partitions: Sequence[TopicPartition],
+        cluster: Cluster,
+        seen: Seen,
+        starts: Mapping[TopicPartition, int],
+        positions: Mapping[TopicPartition, int] | None,
+    ) -> Mapping[TopicPartition, int] | None:
+        """Where the query that writes the table begins in partitions it has read nothing of; None to ask for positions.
+
+        It began where its options say, and reads partitions that appear later from their start.
+        """
+        from penstock.spark.offsets import EARLIEST, LATEST
+        from penstock.spark.source.batch import resolve_place
+        from penstock.spark.source.options import SourceOptions
+
+        if self._fed.feed.from_the_first:
+            return {tp: starts[tp] for tp in partitions}
+        started = SourceOptions.of({**self._topic_options(), **self._fed.feed.start}, streaming=True)
+        wishes = resolve_place(started.start, seen, cluster)
+        found = {tp: starts[tp] if wishes[tp] == EARLIEST else wishes[tp] for tp in partitions}
+        moving = [tp for tp in partitions if wishes[tp] == LATEST]
+        if moving and positions is None:
+            return None
+        for tp in moving:
+            assert positions is not None
+            found[tp] = positions.get(tp, starts[tp])
+        return found
+
+    def _positions(self) -> dict[TopicPartition, int]:
+        """How far the query is that writes the table, as its group says."""
+        from penstock.spark.dialogue import admin_for, for_process
+        from penstock.spark.progress.patience import within
+        from penstock.spark.progress.topic import common_settings
+
+        group = group_of(self._fed.feed.query or self._last_query())
+        admin = admin_for(common_settings(self._source_options().client_settings))
+        found = for_process().run(within(admin.group_offsets(group), GROUP_PATIENCE_S))
+        if not found:
+            raise Missing(
+                f"{self._fed.name} is fed from the latest records on, and nobody knows yet where that was: it has "
+                f"nothing of some partitions, and group {group!r} has no offsets. Wait for the first batch of the "
+                "query that writes it, and let it publish its progress (publishProgress)"
+            )
+        return {tp: committed.offset for tp, committed in found.items()}
+
+    def _last_query(self) -> str:
+        queries = [commit.query_id for commit in self._fed.store.commits() if commit.query_id]
+        return queries[-1] if queries else ""
+
+    def _former_ids(self) -> dict[str, set[str]]:
+        """The ids that each topic has had, as the table's history tells."""
+        former: dict[str, set[str]] = {}
+        for commit in self._fed.store.commits():
+            for each in commit.ranges:
+                if each.topic_id:
+                    former.setdefault(each.topic, set()).add(each.topic_id)
+        return former
+
+    # The log.
+
+    def _tail(self, schema: StructType, spans: Sequence[Span]) -> DataFrame:
+        from penstock.spark.source.data_source import TopicDataSource
+        from penstock.spark.union.tail_source import read_spans
+
+        options = self._tail_options(schema)
+        columns = TopicDataSource(options).schema()
+        assert not isinstance(columns, str), "the source answers with columns"
+        rows = read_spans(self._spark, options, columns, spans)
+        if self._fed.feed.steps:
+            rows = _stepped(self._spark, self._fed.feed, rows)
+        return _aligned(rows, schema)
+
+    def _tail_options(self, schema: StructType) -> dict[str, str]:
+        options = {**self._topic_options(), **self._fed.feed.options}
+        names = {name.lower(): name for name in options}
+        if "value.format" in names:
+            # Bad values are the table's writer's to deliver; here they are just not rows.
+            options["deadLetters"] = "drop"
+            said = options.get(names.get("value.schema", ""), "")
+            if said.strip().lower() == "infer":
+                # The table has the columns that were inferred when it was made; the tail must not find others.
+                options[names["value.schema"]] = _value_columns(schema)
+                options.pop(names.get("value.schema.sample", ""), None)
+        return options
+
+    def _source_options(self) -> SourceOptions:
+        from penstock.spark.source.options import SourceOptions
+
+        kafka = {name: value for name, value in self._fed.feed.options.items() if name.lower().startswith("kafka.")}
+        return SourceOptions.of({**self._topic_options(), **kafka}, streaming=False)
+
+    def _topic_options(self) -> dict[str, str]:
+        feed = self._fed.feed
+        topics = {"subscribePattern": feed.pattern} if feed.pattern else {"subscribe": ",".join(feed.topics)}
+        return {**topics, "kafka.bootstrap.servers": self._bootstrap}
+
+
+_kept: OrderedDict[tuple[str, str], DataFrame] = OrderedDict()
+
+
+def _snapshot(spark: SparkSession, fed: FedTable, schema: StructType) -> DataFrame:
+    """The rows of the loaded version; looking at its files is not repeated for the same one."""
+    from penstock.spark.progress.listener import session_key
+
+    key = (session_key(spark), identity_of(fed.store))
+    rows = _kept.pop(key, None)
+    if rows is None:
+        rows = rows_of(spark, fed.options, fed.store, schema)
+    _kept[key] = rows
+    while len(_kept) > KEPT_SNAPSHOTS:
+        _kept.popitem(last=False)
+    return rows
+
+
+def _stepped(spark: SparkSession, feed: Feed, rows: DataFrame) -> DataFrame:
+    """The steps between the topic and the table, in one statement: its names hide the user's and go with it."""
+    source = f"penstock_tail_{uuid.uuid4().hex}"
+    parts = [(feed.view, f"SELECT * FROM {source}"), *((step.name, step.sql or "") for step in feed.steps)]
+    named = ",\n".join(f"`{name}` AS (\n{sql.strip().rstrip(';')}\n)" for name, sql in parts)
+    rows.createOrReplaceTempView(source)
+    try:
+        return spark.sql(f"WITH {named}\nSELECT * FROM `{feed.steps[-1].name}`")
+    finally:
+        spark.catalog.dropTempView(source)
+
+
+def _aligned(rows: DataFrame, schema: StructType) -> DataFrame:
+    """The columns of the table: what the log's rows do not have is null, what only they have is left out."""
+    from pyspark.sql import functions as f
+
+    known = {name.lower(): name for name in rows.columns}
+    kinds = {field.name: field.dataType for field in rows.schema.fields}
+    columns = []
+    for field in schema.fields:
+        name = field.name if field.name in kinds else known.get(field.name.lower())
+        if name is None:
+            columns.append(f.lit(None).cast(field.dataType).alias(field.name))
+        elif kinds[name] == field.dataType:
+            columns.append(f.col(f"`{name}`").alias(field.name))
+        else:
+            columns.append(f.col(f"`{name}`").try_cast(field.dataType).alias(field.name))
+    return rows.select(*columns)
+
+
+def _value_columns(schema: StructType) -> str:
+    from penstock.spark.source.schemas import value_fields
+    from penstock.spark.values.ddl import ddl_of
+
+    return ddl_of(value_fields(schema))
