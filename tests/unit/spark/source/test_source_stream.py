@@ -142,6 +142,9 @@ def test_partial_json_and_a_wish_inside_it(node: EmbeddedBroker, topic: str) -> 
     assert made.initialOffset() == {topic: {"0": -1, "1": 3}}
     end = made.latestOffset(made.initialOffset(), ALL)
     assert ranges(made, made.initialOffset(), end) == [(topic, 1, 3, 5)]
+    # A sink finds no batch before the first in Spark's log: it learns all begins from the end.
+    assert end[OURS]["from"] == {topic: {"0": 5, "1": 3}}
+    assert [(found.start, found.end) for found in StreamOffset.of_json(end).ranges_after(None)] == [(3, 5)]
 
 
 def test_naming_a_partition_that_is_not_there_is_told(node: EmbeddedBroker, topic: str) -> None:
@@ -308,7 +311,10 @@ def test_an_offset_log_of_the_jvm_connector_is_read_on(node: EmbeddedBroker, top
     made = reader(node, topic)
     assert ranges(made, theirs, next_of_theirs) == [(topic, 0, 2, 5)]
     assert ranges(made, {topic: {"0": 2}}, next_of_theirs) == [(topic, 0, 2, 5), (topic, 1, 0, 4)]
-    assert made.latestOffset(next_of_theirs, ALL) is next_of_theirs
+    # The next offset is ours, with all that ours tell.
+    ours = made.latestOffset(next_of_theirs, ALL)
+    assert ours[OURS]["from"] == next_of_theirs
+    assert made.latestOffset(ours, ALL) is ours
 
 
 def test_only_the_first_task_publishes_where_the_batch_begins(node: EmbeddedBroker, topic: str) -> None:
