@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from penstock.spark.errors import BadOption, Missing
 from penstock.spark.lake.delta.log import DeltaLog
 from penstock.spark.lake.evolution import needs, plain
 from penstock.spark.lake.partitioning import partition_texts
-from penstock.spark.lake.places import absolute
+from penstock.spark.lake.places import absolute, opened
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import (
     COMMIT_KEY,
@@ -55,7 +56,14 @@ class _Handle:
         self.birth = self.log.birth()
 
 
-_handles: dict[str, _Handle] = {}
+class _Handles(threading.local):
+    """One for each table and thread: a handle moves under whoever holds it."""
+
+    def __init__(self) -> None:
+        self.by_location: dict[str, _Handle] = {}
+
+
+_handles = _Handles()
 
 
 class DeltaStore:
@@ -64,6 +72,7 @@ class DeltaStore:
     def __init__(self, options: LakeOptions) -> None:
         self._location = absolute(options.path)
         self._compression = options.compression
+        self._seen: int | None = None
         if re.search(r"%[0-9a-fA-F]{2}|\\", self._location):
             raise BadOption(f"a Delta table cannot be at {options.path}: its library unescapes % and \\ in paths")
 
@@ -99,21 +108,22 @@ class DeltaStore:
                 raise
 
     def refresh(self) -> None:
-        handle = _handles.get(self._location)
+        handle = _handles.by_location.get(self._location)
         try:
             if handle is not None and handle.birth is not None and handle.log.birth() == handle.birth:
                 handle.table.update_incremental()
             else:
-                _handles[self._location] = _Handle(self._location)
+                _handles.by_location[self._location] = _Handle(self._location)
+            self._seen = self.version()
         except TableNotFoundError as failure:
-            _handles.pop(self._location, None)
+            _handles.by_location.pop(self._location, None)
             raise Missing(f"there is no Delta table at {self._location}") from failure
 
     @property
     def _handle(self) -> _Handle:
-        if self._location not in _handles:
+        if self._location not in _handles.by_location:
             self.refresh()
-        return _handles[self._location]
+        return _handles.by_location[self._location]
 
     @property
     def table(self) -> DeltaTable:
@@ -189,8 +199,10 @@ class DeltaStore:
         *,
         retries: int | None,
     ) -> None:
-        """One transaction on top of the version that the handle shows; None retries past commits that do not touch
-        the same marks, 0 accepts no other commit."""
+        """One transaction on top of the version that was refreshed; None retries past commits that do not touch the
+        same marks, 0 accepts no other commit."""
+        if self._seen != self.version():
+            raise Conflicted(f"{self._location} was looked at again since version {self._seen}")
         try:
             self.table.create_write_transaction(
                 actions,
@@ -265,8 +277,14 @@ class DeltaStore:
     def _vacuum(self, older_than: datetime, *, full: bool, dry_run: bool) -> list[str]:
         age = datetime.now(UTC) - older_than
         hours = max(0, int(age.total_seconds() // 3600))
-        found = self.table.vacuum(retention_hours=hours, dry_run=dry_run, enforce_retention_duration=False, full=full)
-        return sorted(set(found))
+        # It names files that are gone already, as long as the log says that they were removed.
+        named = self.table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=full)
+        files, root = opened(self._location)
+        there = [each.is_file for each in files.get_file_info([f"{root}/{path}" for path in sorted(set(named))])]
+        found = [path for path, is_there in zip(sorted(set(named)), there, strict=True) if is_there]
+        if found and not dry_run:
+            self.table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False, full=full)
+        return found
 
 
 def key_text(key: RangeKey) -> str:
