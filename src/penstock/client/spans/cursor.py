@@ -147,7 +147,8 @@ class SpanCursor:
         if header.last_offset < self.span.end:
             return max(header.record_count, 1)
         if header.record_count == header.last_offset_delta + 1:
-            return self.span.end - max(self.position, header.base_offset)
+            # After a hole the next batch may begin behind the end.
+            return max(0, self.span.end - max(self.position, header.base_offset))
         # Compaction has taken records out of it: only their offsets can tell.
         offsets = ColumnSink()
         batch.pour(offsets, self.position, header.record_count)
