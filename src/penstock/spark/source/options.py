@@ -29,6 +29,10 @@ METADATA_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestam
 PATIENCE_MS: Final = 30_000
 """How long planning waits for brokers that nobody reaches, unless kafka.default.api.timeout.ms says otherwise."""
 
+TASKS_VARIABLE: Final = "PENSTOCK_SPARK_TASKS"
+"""How many tasks run at once. Planners have no session to ask; what a session has in `sparkContext.environment` when it
+registers the format, or as spark.executorEnv.PENSTOCK_SPARK_TASKS, is in their environment."""
+
 BOTH: Final = (
     "subscribe",
     "subscribePattern",
@@ -156,8 +160,10 @@ class SourceOptions:
 
 
 def default_tasks() -> int:
-    """Tasks of a batch when nobody says: the cores of the machine that plans. A cluster with more wants maxTasks."""
-    return os.cpu_count() or 1
+    """Tasks of a batch when maxTasks is not given: what the session says its cluster can run at once, if it does say
+    (TASKS_VARIABLE, see there), else the cores of the machine that plans."""
+    told = os.environ.get(TASKS_VARIABLE, "")
+    return int(told) if told.isdigit() and int(told) else os.cpu_count() or 1
 
 
 def _refuse_unknown(given: Given) -> None:

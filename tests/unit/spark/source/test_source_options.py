@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 from typing import Any
 
@@ -44,6 +45,14 @@ def test_names_know_no_case() -> None:
     assert found.start.otherwise == EARLIEST
     assert found.include_headers
     assert found.read_committed
+
+
+def test_tasks_are_as_many_as_the_session_says_or_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_SPARK_TASKS", "24")
+    assert options().max_tasks == 24
+    assert options(maxTasks="3").max_tasks == 3
+    monkeypatch.delenv("PENSTOCK_SPARK_TASKS")
+    assert options().max_tasks == (os.cpu_count() or 1)
 
 
 def test_options_travel_small() -> None:
