@@ -1,7 +1,7 @@
 """A table's own record of its commits, which outlives the cleaning of the format's log.
 
     <location>/_penstock/ledger/00000000000000000042.json              one commit, written right after it
-    <location>/_penstock/ledger/rolled-…256-…511-1f00c3a2.jsonl        many of them in one file
+    <location>/_penstock/ledger/rolled-…256-…511-256-1f00c3a2.jsonl    many of them in one file: first, last, how many
 
 A driver that dies between commit and ledger leaves a hole; whoever commits or audits next fills it from the commit
 metadata that the table still has. Names beginning with an underscore are left alone by both formats' clean-ups.
@@ -62,7 +62,7 @@ class Ledger:
     def complete_through(self) -> int:
         """The version up to which nothing is missing; -1 when nothing is there."""
         if self._known is None:
-            self._known = set(self._read())
+            self._known = self._versions()
             self._complete = min(self._known, default=0) - 1
             self._know_more()
         return self._complete
@@ -116,7 +116,8 @@ class Ledger:
         if len(singles) < ROLL_AT:
             return
         kept = sorted(singles.values(), key=lambda commit: commit.version)
-        name = f"{_ROLLED}{kept[0].version:020d}-{kept[-1].version:020d}-{os.urandom(4).hex()}.jsonl"
+        span = f"{kept[0].version:020d}-{kept[-1].version:020d}-{len(kept)}"
+        name = f"{_ROLLED}{span}-{os.urandom(4).hex()}.jsonl"
         write_whole(files, f"{root}/{name}", "".join(json.dumps(each.to_json()) + "\n" for each in kept))
         for single in singles:
             _remove(files, f"{root}/{single}")
@@ -139,6 +140,20 @@ class Ledger:
                 for commit in _parsed(_text(files, f"{root}/{name}")):
                     found.setdefault(commit.version, commit)
         return found
+
+    def _versions(self) -> set[int]:
+        """Which versions are there. A rolled file without holes says it by its name: it may hold years."""
+        files, root = self._opened()
+        singles = {commit.version for _, commit in self._singles_of(files, root) if commit is not None}
+        self._singles = len(singles)
+        for name in _names(files, root):
+            if name.startswith(_ROLLED):
+                first, last, count = map(int, name.removeprefix(_ROLLED).split("-")[:3])
+                if count == last - first + 1:
+                    singles.update(range(first, last + 1))
+                else:
+                    singles.update(each.version for each in _parsed(_text(files, f"{root}/{name}")))
+        return singles
 
     def _singles_of(self, files: FileSystem, root: str) -> Iterator[tuple[str, Commit | None]]:
         for name in _names(files, root):

@@ -48,7 +48,7 @@ class DeltaLog:
 
     def commits(self, after: int) -> Iterator[Commit]:
         """Versions above `after` whose commit is still there, rising."""
-        for version in sorted(version for version in self._versions() if version > after):
+        for version in sorted(version for version in self.versions() if version > after):
             text = self._text(version)
             if text is not None:
                 yield _commit(version, text)
@@ -63,7 +63,8 @@ class DeltaLog:
             if "txn" in action:
                 self._transactions[action["txn"]["appId"]] = int(action["txn"]["version"])
 
-    def _versions(self) -> list[int]:
+    def versions(self) -> list[int]:
+        """Those whose commit is still there, in no order."""
         return [int(name[:20]) for name in self._names() if name.endswith(".json") and name[:-5].isdigit()]
 
     def _names(self) -> list[str]:

@@ -258,11 +258,12 @@ class DeltaStore:
         """Deletes the files of versions that were replaced before then, and old entries of the log as the table's own
         settings have it (`delta.logRetentionDuration`, 30 days)."""
         self.refresh()
-        before = sum(1 for _ in self.commits())
+        before = len(self._handle.log.versions())
         removed = self._vacuum(older_than, full=False, dry_run=False)
         self.table.cleanup_metadata()
         self.refresh()
-        return Expiry(snapshots_removed=max(0, before - sum(1 for _ in self.commits())), files_removed=len(removed))
+        gone = before - len(self._handle.log.versions())
+        return Expiry(snapshots_removed=max(0, gone), files_removed=len(removed))
 
     def orphans(self, older_than: datetime) -> list[str]:
         self.refresh()
