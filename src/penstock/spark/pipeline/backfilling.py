@@ -92,5 +92,5 @@ def _fill(spark: SparkSession, flow: Flow, sink: Sink, read: Callable[[Source], 
         case SinkKind.CONSOLE:
             rows.show(truncate=False)
         case SinkKind.FOREACH_BATCH:
-            function_of(sink.target)(rows, ONCE)
+            function_of(sink.target, flow.directory)(rows, ONCE)
     return f"sink {sink.name}: {sink.target or 'the console'} has what was asked for"

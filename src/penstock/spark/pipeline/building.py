@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import BadOption
@@ -25,19 +26,15 @@ _COPIED: Final = ("key", "value", "headers", "timestamp")
 
 
 def ship(spark: SparkSession, flow: Flow) -> None:
-    """Makes the Python of a flow importable here and on the executors."""
+    """Makes the Python of a flow importable here, and on the executors what it asks to be there.
+
+    Modules of steps need not be there: what UDFs use of them travels with the UDFs.
+    """
     directory = str(flow.directory)
     if directory not in sys.path:
         sys.path.insert(0, directory)
-    beside = (flow.directory / f"{module.split('.')[0]}.py" for module in _modules(flow))
-    for file in dict.fromkeys((*flow.spark.python, *(each for each in beside if each.is_file()))):
+    for file in flow.spark.python:
         spark.sparkContext.addPyFile(str(file))
-
-
-def _modules(flow: Flow) -> list[str]:
-    references = [step.python for step in flow.steps if step.python is not None]
-    references += [sink.target for sink in flow.sinks if sink.kind is SinkKind.FOREACH_BATCH]
-    return [reference.partition(":")[0] for reference in references]
 
 
 def rows_for(
@@ -53,7 +50,7 @@ def rows_for(
         made[source.name] = read(source) if read is not None else stream_of(spark, flow, source)
         made[source.name].createOrReplaceTempView(source.name)
     for step in steps:
-        made[step.name] = _step(spark, step, [made[name] for name in step.inputs])
+        made[step.name] = _step(spark, flow, step, [made[name] for name in step.inputs])
         made[step.name].createOrReplaceTempView(step.name)
     return made[sink.reads]
 
@@ -67,27 +64,32 @@ def stream_of(
     return rows if source.watermark is None else rows.withWatermark(source.watermark.column, source.watermark.delay)
 
 
-def _step(spark: SparkSession, step: Step, inputs: list[DataFrame]) -> DataFrame:
+def _step(spark: SparkSession, flow: Flow, step: Step, inputs: list[DataFrame]) -> DataFrame:
     if step.sql is not None:
         return spark.sql(step.sql)
     assert step.python is not None, "a step has sql or python"
     from pyspark.sql import DataFrame
 
-    made = function_of(step.python)(*inputs)
+    made = function_of(step.python, flow.directory)(*inputs)
     if not isinstance(made, DataFrame):
         raise BadOption(f"step {step.name}: {step.python} gave {type(made).__name__}, where a DataFrame is wanted")
     return made
 
 
-def function_of(reference: str) -> Callable[..., Any]:
-    """`module:function`, imported."""
-    module, _, name = reference.partition(":")
+def function_of(reference: str, directory: Path) -> Callable[..., Any]:
+    """`module:function`, imported. What is beside the pipeline file is pickled as it is, not by its name."""
+    from pyspark.cloudpickle import register_pickle_by_value
+
+    name_of_module, _, name = reference.partition(":")
     try:
-        function = getattr(importlib.import_module(module), name)
+        module = importlib.import_module(name_of_module)
+        function = getattr(module, name)
     except ImportError as missing:
         raise BadOption(f"{reference} cannot be imported: {missing}") from missing
     except AttributeError:
-        raise BadOption(f"module {module} has no {name!r}") from None
+        raise BadOption(f"module {name_of_module} has no {name!r}") from None
+    if module.__file__ is not None and Path(module.__file__).parent == directory:
+        register_pickle_by_value(module)
     if not callable(function):
         raise BadOption(f"{reference} is no function")
     found: Callable[..., Any] = function
@@ -122,7 +124,7 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             named = writer.format("parquet").option("path", flow.table_path(sink)).options(**plain_options(sink))
             return named.partitionBy(*sink.partition_by) if sink.partition_by else named
         case SinkKind.FOREACH_BATCH:
-            return writer.options(**plain_options(sink)).foreachBatch(function_of(sink.target))
+            return writer.options(**plain_options(sink)).foreachBatch(function_of(sink.target, flow.directory))
         case SinkKind.CONSOLE:
             return writer.format("console").options(**{"truncate": "false", **plain_options(sink)})
 

@@ -30,7 +30,6 @@ from penstock.spark.pipeline.option_check import check_options
 from penstock.spark.pipeline.positions import Positions
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.validation import check, check_names, order_of
-from penstock.spark.session import LOCAL_MASTER
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
 TABLE_FORMATS: Final = ("delta", "iceberg")
@@ -122,9 +121,9 @@ def _place(given: str, directory: Path) -> str:
 
 def _spark(table: Table | None, directory: Path) -> SparkPart:
     if table is None:
-        return SparkPart(LOCAL_MASTER)
+        return SparkPart()
     part = SparkPart(
-        master=table.text("master") or LOCAL_MASTER,
+        master=table.text("master") or SparkPart().master,
         settings=table.options("settings"),
         python=tuple(Path(_place(each, directory)) for each in table.texts("python")),
     )
