@@ -73,16 +73,17 @@ def _column(field: T.StructField, between: str) -> str:
     name = field.name if _UNQUOTED.fullmatch(field.name) else "`" + field.name.replace("`", "``") + "`"
     comment = (field.metadata or {}).get("comment")
     said = " COMMENT '" + comment.replace("\\", "\\\\").replace("'", "\\'") + "'" if comment else ""
-    return f"{name}{between}{_typed(field.dataType)}{'' if field.nullable else ' NOT NULL'}{said}"
+    return f"{name}{between}{type_text(field.dataType)}{'' if field.nullable else ' NOT NULL'}{said}"
 
 
-def _typed(kind: T.DataType) -> str:
+def type_text(kind: T.DataType) -> str:
+    """A type as it is written in DDL."""
     if isinstance(kind, T.StructType):
         return f"STRUCT<{', '.join(_column(field, ': ') for field in kind.fields)}>"
     if isinstance(kind, T.ArrayType):
-        return f"ARRAY<{_typed(kind.elementType)}>"
+        return f"ARRAY<{type_text(kind.elementType)}>"
     if isinstance(kind, T.MapType):
-        return f"MAP<{_typed(kind.keyType)}, {_typed(kind.valueType)}>"
+        return f"MAP<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
     return kind.simpleString().upper()
 
 

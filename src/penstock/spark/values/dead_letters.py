@@ -108,8 +108,8 @@ class DeadLetters:
             for_process().drop(producer)
             raise SparkRoomError(
                 f"{len(letters)} dead letters could not be written to topic {self.target} at "
-                f"{settings.get('bootstrap_servers', 'the default address')}: {wrong}; does the topic exist, does it take "
-                "records of that size, may this client write to it?"
+                f"{settings.get('bootstrap_servers', 'the default address')}: {wrong}; does the topic exist, and does "
+                "it take records of that size?"
             ) from wrong
 
 
@@ -150,14 +150,12 @@ def producer_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 def reader_now() -> Reader:
     """The query and batch of the task that runs in this worker."""
-    context = sys.modules.get("pyspark.taskcontext")
-    task = context.TaskContext.get() if context is not None else None
-    if task is None:
+    if "pyspark" not in sys.modules:
         return Reader("", -1)
-    named = (task.getLocalProperty("spark.job.description") or "").split("\n", 1)
-    query = named[0] if len(named) > 1 and not named[0].startswith("id = ") else ""
-    batch_id = task.getLocalProperty("streaming.sql.batchId")
-    return Reader(query or task.getLocalProperty("sql.streaming.queryId") or "", int(batch_id) if batch_id else -1)
+    from penstock.spark.running_query import running_query
+
+    found = running_query()
+    return Reader("", -1) if found is None else Reader(found.name, found.batch_id)
 
 
 def _undecodable(letters: Sequence[DeadLetter]) -> Undecodable:

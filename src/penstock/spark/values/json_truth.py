@@ -3,7 +3,7 @@
 Spark's from_json decides: a field that is missing is null, one that is not in the schema is passed over, of two of one
 name the last counts; a fraction is no whole number, not even 1.0; numbers, objects and arrays become their text in a
 string column; a number in a timestamp column counts seconds (or the unit of `value.timestamp.unit`); binary is base64;
-decimals round half up; the names of numbers ("NaN", Infinity, -INF), in quotes or bare, are floats. Stricter than Spark:
+decimals round half up; names of numbers ("NaN", Infinity, -INF), in quotes or bare, are floats. Stricter than Spark:
 JSON only (no single quotes), UTF-8 only, one object a value and nothing after it.
 
 Documents are cut into raw pieces by msgspec and each piece is read by its column, so that an error can name the field

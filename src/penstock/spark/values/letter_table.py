@@ -82,7 +82,7 @@ class LetterTable:
     def _opened(self) -> DeltaTable:
         deltalake = _deltalake()
         try:
-            table = deltalake.DeltaTable(self._location)
+            table: DeltaTable = deltalake.DeltaTable(self._location)
         except deltalake.exceptions.TableNotFoundError:
             table = self._created()
         names = [found.name for found in table.schema().fields]
@@ -96,11 +96,13 @@ class LetterTable:
     def _created(self) -> DeltaTable:
         deltalake = _deltalake()
         try:
-            return deltalake.DeltaTable.create(self._location, schema=SCHEMA, mode="ignore", name="dead letters")
+            made: DeltaTable = deltalake.DeltaTable.create(self._location, schema=SCHEMA, mode="ignore")
+            return made
         except (deltalake.exceptions.DeltaError, OSError) as wrong:
             try:
                 # Somebody else has made it at the same moment.
-                return deltalake.DeltaTable(self._location)
+                theirs: DeltaTable = deltalake.DeltaTable(self._location)
+                return theirs
             except deltalake.exceptions.TableNotFoundError:
                 raise SparkRoomError(f"the table {self._location} of dead letters cannot be made: {wrong}") from wrong
 

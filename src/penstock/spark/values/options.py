@@ -98,9 +98,7 @@ class ValueOptions:
     def _checked(self, given: Mapping[str, str]) -> ValueOptions:
         """Rules between options."""
         if given.get("value.csv.header", "false").strip().lower() not in ("false", "0"):
-            raise BadOption(
-                "value.csv.header must be false: every record is a row and none is a header; name the columns in value.schema"
-            )
+            raise BadOption("value.csv.header must be false: no record is a header; name the columns in value.schema")
         marks = [mark for mark in (self.csv_delimiter, self.csv_quote, self.csv_escape) if mark]
         if len(set(marks)) != len(marks):
             raise BadOption("value.csv.delimiter, value.csv.quote and value.csv.escape must differ from each other")

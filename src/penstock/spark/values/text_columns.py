@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.spark.values.decimals import decimal_of
+from penstock.spark.values.decoding import shortened
 from penstock.spark.values.times import days_of, micros_of
+from penstock.spark.values.type_names import name_of
 
 _DAY: Final = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _CLOCK: Final = r"[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?"
@@ -102,6 +104,15 @@ def _casting(kind: pa.DataType) -> CastAll:
     return lambda texts: pc.cast(texts, kind)
 
 
+def reads_as(kind: str, text: str) -> bool:
+    """Whether a text can be a value of the type with this name: bigint, double or boolean."""
+    try:
+        _BY_NAME[kind](text)
+        return True
+    except ValueError:
+        return False
+
+
 def _usual_form(kind: pa.DataType) -> str:
     """A pattern of RE2; nearly every text of this form can be cast."""
     t = pa.types
@@ -175,3 +186,33 @@ def _instants(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         # The cast wants a zone on every text; without any they are UTC.
         return pc.cast(pc.cast(texts, pa.timestamp(kind.unit)), kind)
+
+
+_BY_NAME: Final = {"bigint": _reading(pa.int64()), "double": _float, "boolean": _boolean}
+
+
+class TextColumns:
+    """Rows of texts as typed columns; a row with a text that does not fit its column is refused as a whole."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._columns = [TextColumn(field.type) for field in schema]
+
+    def typed(self, rows: Sequence[int], texts: Sequence[pa.Array], bad: list[tuple[int, str]]) -> pa.RecordBatch:
+        """The rows that fit. `rows` are their numbers; the refused ones are added to `bad` with their reason."""
+        reasons: dict[int, str] = {}
+        found: list[pa.Array] = []
+        for field, column, given in zip(self.schema, self._columns, texts, strict=True):
+            failed: list[int] = []
+            found.append(column.build(given, failed))
+            for position in failed:
+                why = f"field {field.name}: wanted {name_of(field.type)}, found {shortened(given[position].as_py())}"
+                reasons.setdefault(position, why)
+            if not field.nullable and given.null_count:
+                for position in pc.indices_nonzero(given.is_null()).to_pylist():
+                    reasons.setdefault(position, f"field {field.name}: is NOT NULL, but null")
+        batch = pa.RecordBatch.from_arrays(found, schema=self.schema)
+        if not reasons:
+            return batch
+        bad.extend((rows[position], why) for position, why in reasons.items())
+        return batch.take(pa.array([position for position in range(len(rows)) if position not in reasons], pa.int64()))

@@ -1,0 +1,133 @@
+"""Avro values, plain and with a registry's number before them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import uuid
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pytest
+
+from penstock.spark.errors import BadOption, Missing
+from penstock.spark.values.avro_schema import struct_of_avro
+from penstock.spark.values.ddl import ddl_of
+from tests.unit.spark.values.decoding_words import decoded, rows
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "seen", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2}},
+        {"name": "key", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "DONE"]}},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "sizes", "type": {"type": "map", "values": ["null", "double"]}},
+        {
+            "name": "who",
+            "type": {"type": "record", "name": "Person", "fields": [{"name": "name", "type": "string"}]},
+        },
+        {"name": "also", "type": ["null", "Person"]},
+    ],
+}
+KEY = uuid.UUID(int=7)
+WHEN = datetime(2026, 3, 4, 5, 6, 7, 123_000, tzinfo=UTC)
+RECORD: dict[str, Any] = {
+    "id": 1,
+    "note": None,
+    "at": WHEN,
+    "seen": WHEN,
+    "day": date(2026, 3, 4),
+    "price": Decimal("12.50"),
+    "key": str(KEY),
+    "state": "DONE",
+    "tags": ["a", "b"],
+    "sizes": {"x": 1.5, "y": None},
+    "who": {"name": "Ada"},
+    "also": None,
+}
+
+
+def written(record: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(ORDER))), record)
+    return out.getvalue()
+
+
+def read(*values: bytes | None, **more: str) -> Any:
+    return decoded({"value.format": "avro", "value.avro.schema": json.dumps(ORDER), **more}, *values)
+
+
+def test_columns_follow_from_the_schema() -> None:
+    assert ddl_of(struct_of_avro(json.dumps(ORDER))) == (
+        "id BIGINT, note STRING, at TIMESTAMP, seen TIMESTAMP, day DATE, price DECIMAL(8,2), key STRING, state STRING, "
+        "tags ARRAY<STRING>, sizes MAP<STRING, DOUBLE>, who STRUCT<name: STRING NOT NULL>, "
+        "also STRUCT<name: STRING NOT NULL>"
+    )
+
+
+def test_records_become_rows() -> None:
+    found = read(written(RECORD), None)
+    assert found.bad == []
+    assert rows(found) == [{**RECORD, "sizes": [("x", 1.5), ("y", None)]}, dict.fromkeys(RECORD)]
+
+
+def test_broken_bytes_are_bad() -> None:
+    whole = written(RECORD)
+    found = read(whole[:5], whole, whole + b"\0", b"")
+    assert [row for row, _ in found.bad] == [0, 2, 3]
+    assert found.bad[0][1].startswith("not Avro of this schema: ")
+    assert found.bad[1][1] == "not Avro of this schema: 1 bytes are left over"
+    assert [row["id"] for row in rows(found)] == [1]
+
+
+def test_a_number_of_a_registry_is_skipped() -> None:
+    whole = written(RECORD)
+    found = read(b"\0\0\0\0\7" + whole, whole, b"\0", **{"value.avro.wire": "confluent"})
+    assert [row["id"] for row in rows(found)] == [1]
+    assert [row for row, _ in found.bad] == [1, 2]
+    assert found.bad[1][1] == "not Avro with a schema's number before it: begins with 00"
+
+
+def test_columns_may_be_chosen_and_must_fit() -> None:
+    assert rows(read(written(RECORD), **{"value.schema": "day DATE, id BIGINT"})) == [
+        {"day": date(2026, 3, 4), "id": 1}
+    ]
+    assert read(written(RECORD), **{"value.schema": "tags INT"}).bad == [
+        (0, "field tags: wanted int, found ['a', 'b']")
+    ]
+    assert read(written(RECORD), **{"value.schema": "note STRING NOT NULL"}).bad == [
+        (0, "field note: is NOT NULL, but null")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ('"long"', "not a record"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "x", "type": ["int", "string"]}]}', "x may be one of 2"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "x", "type": ["null", "R"]}]}', "x contains itself"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "x", "type": "Q"}]}', "x has the unknown type Q"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "x"}]}', "x has no type"),
+    ],
+)
+def test_a_schema_that_gives_no_columns_is_refused(schema: str, said: str) -> None:
+    with pytest.raises(BadOption) as told:
+        struct_of_avro(schema)
+    assert said in str(told.value)
+
+
+def test_without_fastavro_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(Missing, match=r"pip install 'penstock\[avro\]'"):
+        read(b"")
