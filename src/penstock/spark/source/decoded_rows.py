@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -70,7 +71,7 @@ class TypedRows:
 
     def of(self, piece: Piece) -> Made:
         decoded = self._decoder.decode(binary_column(piece, "value"))
-        if decoded.bad:
+        if decoded.bad and self._letters.policy != "drop":
             self._letters.deliver(list(self._letters_of(piece, decoded.bad)))
         found = dict(zip((field.name for field in self._metadata.fields), self._metadata.columns(piece), strict=True))
         if decoded.good is not None:
@@ -90,7 +91,7 @@ class TypedRows:
                 topic=piece.span.topic,
                 partition=piece.span.partition,
                 offset=record["offset"],
-                timestamp=record["timestamp"],
+                timestamp=_moment(record["timestamp"]),
                 key=record["key"],
                 value=record["value"],
                 headers=[(header["key"], header["value"]) for header in record["headers"] or ()],
@@ -104,9 +105,17 @@ def _letter_fields() -> list[Any]:
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
         pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("timestamp", pa.int64()),
         pa.field("headers", pa.list_(pa.field("element", header))),
     ]
+
+
+def _moment(micros: int) -> datetime | None:
+    """None for a time that no calendar has."""
+    try:
+        return datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def merged(batches: Iterable[pa.RecordBatch], least_bytes: int = MERGED_BYTES) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,147 @@
+"""What can be set on format("penstock") to write, and which columns can be sent. Pure.
+
+Names and rules are those of Spark's Kafka connector. A name that does not exist is an error that says what was
+probably meant.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+from penstock.client.errors import BadSetting
+from penstock.client.settings import ProducerSettings, kafka_name
+from penstock.spark.errors import BadOption
+from penstock.spark.source.given import Given, nearest
+
+_log = logging.getLogger("penstock.spark.topic_sink")
+
+BYTES: Final = ("string", "binary")
+HEADERS: Final = "array<struct<key:string,value:binary>>"
+COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "topic": ("string",),
+    "key": BYTES,
+    "value": BYTES,
+    "headers": (HEADERS,),
+    "partition": ("int",),
+    "timestamp": ("timestamp",),
+}
+"""Columns that are sent, and the types they may have; others are left out, as by Spark's Kafka connector."""
+
+_SPARKS_OWN: Final = ("checkpointlocation", "queryname", "outputmode")
+_KAFKA: Final = "kafka."
+
+_REFUSED: Final = {
+    "key.serializer": "keys are sent as they are; encode them with column expressions",
+    "value.serializer": "values are sent as they are; encode them with column expressions",
+    "interceptor.classes": "interceptors are Java classes, and no Java writes the topic here",
+    "transactional.id": "this sink writes at least once, without transactions",
+}
+
+_NOT_OURS: Final = frozenset(
+    {
+        "auto.include.jmx.reporter",
+        "client.dns.lookup",
+        "config.providers",
+        "connections.max.idle.ms",
+        "enable.metrics.push",
+        "metadata.max.idle.ms",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "metadata.recovery.strategy",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        "receive.buffer.bytes",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "security.providers",
+        "send.buffer.bytes",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
+        "transaction.timeout.ms",
+        "transaction.two.phase.commit.enable",
+    }
+)
+"""Kafka's producer has them; here they have no meaning."""
+
+_SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
+
+_told: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """Options of one write, checked. Small and plain: it is pickled to every worker."""
+
+    producer_settings: Mapping[str, str]
+    """Settings of our producer by our names, `bootstrap_servers` among them."""
+    topic: str | None = None
+    """Where all rows go; None leaves it to the column `topic`."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> SinkOptions:
+        given = Given(options)
+        for name in given.values:
+            if name == "path":
+                raise BadOption("a topic has no path: call save() or start() without one and name the option topic")
+            if name != "topic" and name not in _SPARKS_OWN and not name.startswith(_KAFKA):
+                raise BadOption(
+                    f"there is no option {name!r} to write{nearest(name, ('topic', 'kafka.bootstrap.servers'))}"
+                )
+        topic = given.text("topic")
+        if topic is not None and not topic.strip():
+            raise BadOption("topic is empty: name a topic, or leave it out and have a column topic")
+        return cls(producer_settings(given.under(_KAFKA)), topic)
+
+
+def producer_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Producer settings, by our names, for options without their `kafka.`."""
+    names = {kafka_name(setting): setting.name for setting in fields(ProducerSettings)} | {
+        setting.name.replace("_", "."): setting.name for setting in fields(ProducerSettings)
+    }
+    settings: dict[str, str] = {}
+    for name, value in sorted(given.items()):
+        if name in _REFUSED:
+            raise BadOption(f"kafka.{name} cannot be set: {_REFUSED[name]}")
+        if name.startswith(_SECURITY):
+            if name != "security.protocol" or value.strip().upper() != "PLAINTEXT":
+                raise BadOption(f"kafka.{name}: this client speaks PLAINTEXT only so far; connect to a plain listener")
+        elif name in _NOT_OURS:
+            _tell_once(name)
+        elif name in names:
+            settings[names[name]] = value.strip()
+        else:
+            known = [f"kafka.{each}" for each in (*names, *_NOT_OURS)]
+            raise BadOption(f"there is no option 'kafka.{name}'{nearest(f'kafka.{name}', known)}")
+    if not settings.get("bootstrap_servers"):
+        raise BadOption("kafka.bootstrap.servers is missing: say where the brokers are, as in 'localhost:9092'")
+    try:
+        ProducerSettings.of(settings)
+    except BadSetting as wrong:
+        raise BadOption(f"kafka.{wrong}") from None
+    return settings
+
+
+def check_columns(columns: Sequence[tuple[str, str]], options: SinkOptions) -> None:
+    """Names and types (as Spark's `simpleString` has them) of what is to be written."""
+    found = dict(columns)
+    if "value" not in found:
+        raise BadOption(f"a column 'value' is needed, string or binary; there are {', '.join(found) or 'none'}")
+    if options.topic is None and "topic" not in found:
+        raise BadOption("where shall rows go? Set the option topic, or have a column 'topic' of strings")
+    for name, kinds in COLUMNS.items():
+        if name in found and found[name] not in kinds and not (name == "topic" and options.topic is not None):
+            raise BadOption(f"column {name!r} is {found[name]}, which cannot be sent: make it {' or '.join(kinds)}")
+
+
+def _tell_once(name: str) -> None:
+    if name not in _told:
+        _told.add(name)
+        _log.warning("kafka.%s has no meaning here and is not used", name)
