@@ -134,11 +134,10 @@ _of_process: dict[int, Dialogue] = {}
 
 
 def for_process() -> Dialogue:
-    """The dialogue of this process. Workers are forked: what a parent had is not the child's to use."""
+    """The dialogue of this process. Workers are forked: what a parent had is not the child's to use, nor to close."""
     pid = os.getpid()
     found = _of_process.get(pid)
     if found is None or found.closed:
-        _of_process.clear()
         found = _of_process[pid] = Dialogue()
     return found
 
