@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,9 @@ import psutil
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from penstock.spark.lake import sink
 from penstock.spark.lake.data_source import LakeDataSource
-from penstock.spark.lake.ledger import Ledger
+from penstock.spark.lake.store import Commit, TableStore
 from tests.compat.processes import wait_for
 
 STRUCK_FORMAT = "struck-lake"
@@ -124,7 +125,7 @@ class StruckWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         self._strike.at("before-commit", batchId)
-        with _before_each_ledger_entry(lambda: self._strike.at("after-commit", batchId)):
+        with _before_the_ledger(lambda: self._strike.at("after-commit", batchId)):
             self._inner.commit(list(messages), batchId)
         self._strike.at("before-log", batchId)
 
@@ -133,19 +134,19 @@ class StruckWriter(DataSourceStreamArrowWriter):
 
 
 @contextmanager
-def _before_each_ledger_entry(blow: Any) -> Iterator[None]:
+def _before_the_ledger(blow: Callable[[], None]) -> Iterator[None]:
     """The ledger is written right after the table's own commit."""
-    true_append = Ledger.append
+    true_write_down = sink.write_down
 
-    def append(self: Ledger, *entry: Any, **named: Any) -> Any:
+    def write_down(store: TableStore, commit: Commit | None) -> None:
         blow()
-        return true_append(self, *entry, **named)
+        true_write_down(store, commit)
 
-    Ledger.append = append  # type: ignore[method-assign]
+    sink.write_down = write_down
     try:
         yield
     finally:
-        Ledger.append = true_append  # type: ignore[method-assign]
+        sink.write_down = true_write_down
 
 
 class StruckLake(LakeDataSource):

@@ -88,14 +88,8 @@ def read_table(format: str, path: Path) -> pa.Table:
         return pyarrow.dataset.dataset(table.file_uris(), format="parquet").to_table()
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog = SqlCatalog("judge", uri=f"sqlite:///{path.parent}/catalog.db", warehouse=str(path.parent))
-    (identifier,) = (
-        name
-        for namespace in catalog.list_namespaces()
-        for name in catalog.list_tables(namespace)
-        if name[-1] == path.name
-    )
-    return catalog.load_table(identifier).scan().to_arrow()
+    catalog = SqlCatalog("default", uri=f"sqlite:///{path.parent}/catalog.db", warehouse=str(path.parent))
+    return catalog.load_table(("default", path.name)).scan().to_arrow()
 
 
 def files_under(path: Path) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -106,27 +107,21 @@ def test_a_lost_checkpoint_neither_doubles_nor_skips(
     lake.create_topic(RECORDS)
     plan_of(lake, scratch / "checkpoint").drain(spark)
     shutil.rmtree(scratch / "checkpoint")
+    from_the_end = plan_of(lake, scratch / "from-the-end", startingOffsets="latest")
+    from_the_end.drain(spark)  # nothing is new yet, so there is nothing to refuse
     lake.produce(RECORDS)
-    for number, start in enumerate(("earliest", "latest")):
-        # From the start it would double, from the end it would skip; the table refuses both and says what to do.
-        plan = plan_of(lake, scratch / f"checkpoint-{number}", startingOffsets=start)
-        if start == "latest":
-            plan.drain(spark)  # nothing is new yet, so there is nothing to refuse
-            lake.produce(10)
-        with pytest.raises(Exception, match=r"(?s)CommitRefused.*table:"):
-            plan.drain(spark)
-    plan_of(lake, scratch / "checkpoint-table", startingOffsets=table_of(lake)).drain(spark)
+    everything = plan_of(lake, scratch / "from-the-start", maxOffsetsPerTrigger=str(10 * RECORDS))
+    with pytest.raises(Exception, match=r"(?s)CommitRefused.*overlap.*table:"):
+        everything.drain(spark)
+    skipping = plan_of(lake, scratch / "skips", startingOffsets=skipped(lake, RECORDS // 2 + 7))
+    with pytest.raises(Exception, match=r"(?s)CommitRefused.*a gap of 7 offsets.*table:"):
+        skipping.drain(spark)
+    plan_of(lake, scratch / "from-the-table", startingOffsets=f"table:{lake.path}").drain(spark)
+    lake.check_exactly_once()
+    # Whoever comes with what is there already adds nothing.
+    from_the_end.drain(spark)
     lake.check_exactly_once()
 
 
-def table_of(lake: Lake) -> str:
-    return f"table:{lake.path}"
-
-
-def test_a_second_query_on_a_table_is_refused(spark: SparkSession, node: NodeProcess, scratch: Path) -> None:
-    lake = Lake(DELTA, scratch / "table", node.address, "two-queries", partitions=2)
-    lake.create_topic(RECORDS)
-    plan_of(lake, scratch / "first").drain(spark)
-    with pytest.raises(Exception, match="CommitRefused"):
-        plan_of(lake, scratch / "second").drain(spark)
-    lake.check_exactly_once()
+def skipped(lake: Lake, offset: int) -> str:
+    return json.dumps({lake.topic: {str(partition): offset for partition in range(lake.partitions)}})

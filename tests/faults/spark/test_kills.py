@@ -15,7 +15,7 @@ from tests.faults.spark.driver import Plan
 from tests.faults.spark.strikes import CALL, DRIVER, POINTS, STRUCK_FORMAT, Strike, Struck, StruckLake
 from tests.faults.spark.tables import DELTA, FORMATS, Lake
 
-RECORDS, BATCH = 3_000, 500
+RECORDS, BATCH = (1_500 if SOAKING else 900), 300
 KILLED = -9
 
 
