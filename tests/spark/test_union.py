@@ -116,6 +116,19 @@ def test_a_compaction_changes_nothing(
     assert ids_of(table(spark, topic, path=str(lake.path))) == list(range(6))
 
 
+def test_sessions_do_not_disturb_each_other(
+    spark: SparkSession, bootstrap: str, topic: str, scratch: Path, produce: Callable[..., None]
+) -> None:
+    produce(topic, values(range(3)))
+    lake = Lake(scratch / "orders", bootstrap, topic)
+    lake.commit({0: (0, 2)}, range(2))
+    other = spark.newSession()
+    for each in (spark, other, spark):
+        assert ids_of(table(each, topic, path=str(lake.path))) == [0, 1, 2]
+    other.createDataFrame([], "used INT")
+    assert ids_of(table(spark, topic, path=str(lake.path))) == [0, 1, 2]
+
+
 def test_steps_of_the_feed_are_repeated_and_columns_are_the_tables(
     spark: SparkSession, bootstrap: str, topic: str, scratch: Path, produce: Callable[..., None]
 ) -> None:
@@ -161,6 +174,51 @@ def test_a_feed_that_began_at_the_latest_does_not_read_what_was_before(
     assert ids_of(table(spark, topic, path=str(lake.path))) == [2, 3, 102, 200]
 
 
+def test_a_stream_into_a_table_is_read_on_from_the_log(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    scratch: Path,
+    produce: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    produce(topic, [b"1", None, b"3"], key=b"k", headers=[("h", b"v")])
+    options = {
+        "kafka.bootstrap.servers": bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "includeHeaders": "true",
+    }
+    stream = spark.readStream.format("penstock").options(**options).load()
+    query = (
+        stream.writeStream.format("penstock-lake")
+        .option("path", str(scratch / "raw"))
+        .option("partition.by", "topic")
+        .option("rows", "record")
+        .option("feed", Feed.of_source(options).to_property())
+        .option("checkpointLocation", str(scratch / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60)
+    produce(topic, [b"4", None], key=b"k", headers=[("h", b"v")])
+    both = table(spark, topic, warehouse=str(scratch))
+    assert both.columns == stream.columns
+    rows = both.orderBy("offset").collect()
+    assert [(row.offset, row.value and bytes(row.value)) for row in rows] == [
+        (0, b"1"),
+        (1, None),
+        (2, b"3"),
+        (3, b"4"),
+        (4, None),
+    ]
+    assert {(bytes(row.key), row.topic, row.headers[0].key, row.timestampType) for row in rows} == {
+        (b"k", topic, "h", 0)
+    }
+    both.explain()
+    assert "FileScan parquet" in capsys.readouterr().out
+
+
 def test_what_cannot_be_read_together_is_told(
     spark: SparkSession, bootstrap: str, topic: str, scratch: Path, produce: Callable[..., None]
 ) -> None:
@@ -168,7 +226,7 @@ def test_what_cannot_be_read_together_is_told(
     counted = Lake(scratch / "counted", bootstrap, topic, rows="any")
     with pytest.raises(BadOption, match="does not hold one row a record"):
         table(spark, topic, path=str(counted.path))
-    python = Lake(scratch / "python", bootstrap, topic, steps=[FeedStep("scored")])
+    python = Lake(scratch / "python", bootstrap, topic, view="orders", steps=[FeedStep("scored")])
     with pytest.raises(BadOption, match=r"'scored' .* is not SQL"):
         table(spark, topic, path=str(python.path))
     with pytest.raises(BadOption, match=f"is fed from {topic}, not from other"):

@@ -13,7 +13,7 @@ from penstock.model.ids import TopicPartition
 from penstock.spark.naming import group_of
 from penstock.spark.progress.patience import Resting, within
 from penstock.spark.progress.topic import common_settings
-from penstock.spark.progress.warnings_once import forget, warn_once
+from penstock.spark.progress.warnings_once import forget, reason, warn_once
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
@@ -92,7 +92,7 @@ def complain(query: str, failure: Exception) -> None:
         )
     else:
         words = (
-            f"the progress of query {query!r} could not be committed to group {group!r}: {failure or type(failure)}. "
+            f"the progress of query {query!r} could not be committed to group {group!r}: {reason(failure)}. "
             "The query goes on; lag tools show an older place. Is the broker up, may this user commit to the group? "
             "publishProgress=false turns this off."
         )

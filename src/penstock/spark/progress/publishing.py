@@ -22,7 +22,7 @@ from penstock.spark.progress.groups import Commit, commit_offsets
 from penstock.spark.progress.patience import PATIENCE_S, within
 from penstock.spark.progress.records import ERROR_CHARS_MAX, ProgressRecord, our_offsets, query_of, record_of
 from penstock.spark.progress.topic import Entry, InternalTopic
-from penstock.spark.progress.warnings_once import forget, warn_once
+from penstock.spark.progress.warnings_once import forget, reason, warn_once
 
 QUERIES_MAX: Final = 1_000
 RECORDS_EVERY_S: Final = 1.0
@@ -235,7 +235,7 @@ class Publishing:
                     "records",
                     bootstrap,
                     words=f"the progress of query {run.name!r} could not be told to {bootstrap}: "
-                    f"{failure or type(failure)}. The query goes on; `penstock pipeline status` shows an older state. "
+                    f"{reason(failure)}. The query goes on; `penstock pipeline status` shows an older state. "
                     "Is the broker up, may this user write the topic __penstock_spark?",
                 )
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from penstock.client.errors import ClientError
 from penstock.spark.progress.patience import Resting, within
 from penstock.spark.progress.topic import Entry, InternalTopic
-from penstock.spark.progress.warnings_once import forget, warn_once
+from penstock.spark.progress.warnings_once import forget, reason, warn_once
 
 SLACK_MS: Final = 5 * 60_000
 """How far the clocks of a driver and a broker may be apart."""
@@ -75,7 +75,7 @@ def publish(settings: Mapping[str, Any], reports: Sequence[SpanReport]) -> bool:
         warn_once(
             "reports",
             words=f"what a batch of query {reports[0].query_id} found missing could not be told to its sink: "
-            f"{failure or type(failure)}. Rows and offsets are right; `penstock lake audit` will not know why some "
+            f"{reason(failure)}. Rows and offsets are right; `penstock lake audit` will not know why some "
             "offsets have no row. Is the broker up, may this user write the topic __penstock_spark?",
         )
         return False
@@ -108,7 +108,7 @@ def collect(bootstrap: str, query_id: str, batch_id: int, since_ms: int) -> list
         warn_once(
             "collect",
             words=f"the reports of batch {batch_id} of query {query_id} could not be read from {bootstrap}: "
-            f"{failure or type(failure)}. Rows and offsets are right; `penstock lake audit` will not know why some "
+            f"{reason(failure)}. Rows and offsets are right; `penstock lake audit` will not know why some "
             "offsets have no row.",
         )
         return []

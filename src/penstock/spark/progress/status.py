@@ -23,7 +23,7 @@ from penstock.spark.progress.records import (
     control_key,
 )
 from penstock.spark.progress.topic import Entry, InternalTopic
-from penstock.spark.progress.warnings_once import forget, warn_once
+from penstock.spark.progress.warnings_once import forget, reason, warn_once
 
 __all__ = [
     "FAILED",
@@ -148,7 +148,7 @@ def tell(bootstrap: str, record: PipelineRecord | ProgressRecord) -> bool:
         warn_once(
             "tell",
             bootstrap,
-            words=f"the state of {record.key} could not be told to {bootstrap}: {failure or type(failure)}. It goes "
+            words=f"the state of {record.key} could not be told to {bootstrap}: {reason(failure)}. It goes "
             "on; `penstock pipeline list` elsewhere shows an older state. Is the broker up, may this user write the "
             "topic __penstock_spark?",
         )
@@ -204,7 +204,7 @@ class ControlFollower:
                 "control",
                 self._name,
                 words=f"whether pipeline {self._name!r} is wanted to stop cannot be learned from "
-                f"{self._settings['bootstrap_servers']}: {failure or type(failure)}. It goes on; stop it on its own "
+                f"{self._settings['bootstrap_servers']}: {reason(failure)}. It goes on; stop it on its own "
                 "machine.",
             )
             return None

@@ -24,3 +24,8 @@ def warn_once(*about: str, words: str) -> bool:
 def forget(*about: str) -> None:
     """What went well again may be complained about again."""
     _made.discard(about)
+
+
+def reason(failure: BaseException) -> str:
+    """What an exception says, or what it is when it says nothing, as timeouts do."""
+    return str(failure) or type(failure).__name__

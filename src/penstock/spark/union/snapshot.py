@@ -78,9 +78,9 @@ def _columns_go_by_name(store: TableStore) -> bool:
     if store.format == "delta":
         return store.properties().get("delta.columnMapping.mode", "none") == "none"
     named = {
-        (field_id, name)
+        (schema.find_field(name).field_id, name)
         for schema in store.table.metadata.schemas  # type: ignore[attr-defined]
-        for name, field_id in schema._name_to_id.items()
+        for name in schema.column_names
     }
     return len(named) == len({field_id for field_id, _ in named}) == len({name for _, name in named})
 

@@ -27,9 +27,30 @@ _SPANS: Final = "spans"
 
 def read_spans(spark: SparkSession, options: Mapping[str, str], schema: StructType, spans: Sequence[Span]) -> DataFrame:
     """The rows of `spans`, however often the DataFrame is used: by topic id, so never those of another topic."""
-    spark.dataSource.register(TailDataSource)
+    _make_known(spark)
     told = json.dumps([[span.topic, span.topic_id, span.partition, span.start, span.end] for span in spans])
     return spark.read.format(TAIL_FORMAT).schema(schema).options(**options).option(_SPANS, told).load()
+
+
+_known_in: set[str] = set()
+
+
+def _make_known(spark: SparkSession) -> None:
+    """Once for a session: Spark wants the class pickled, and every registration is a warning."""
+    from pyspark.errors import AnalysisException
+
+    from penstock.spark.progress.listener import session_key
+
+    session = session_key(spark)
+    if session in _known_in:
+        return
+    try:
+        spark.dataSource.register(TailDataSource)
+    except AnalysisException:
+        # Spark looks for the name in whichever session was used last, and takes that one's for something built in.
+        spark.createDataFrame([], "used INT")
+        spark.dataSource.register(TailDataSource)
+    _known_in.add(session)
 
 
 class TailDataSource(DataSource):

@@ -84,15 +84,14 @@ class _Union:
 
     def _check(self) -> None:
         feed = self._fed.feed
+        unknown = [step.name for step in feed.steps if step.sql is None]
         why = ""
         if feed.rows != ONE_ROW_A_RECORD:
-            why = (
-                "it does not hold one row a record (its feed says rows=any), so rows of the log cannot be told from its"
-            )
-        else:
-            unknown = [step.name for step in feed.steps if step.sql is None]
-            if unknown:
-                why = f"step {unknown[0]!r} between the topic and the table is not SQL and cannot be repeated here"
+            why = "it does not hold one row a record (its feed says rows=any), so the log's rows cannot follow its own"
+        elif unknown:
+            why = f"step {unknown[0]!r} between the topic and the table is not SQL and cannot be repeated here"
+        elif feed.steps and not feed.view:
+            why = "it is made of several sources"
         if why:
             raise BadOption(f"{self._fed.name} cannot be read together with its log: {why}. Read the table by itself")
 
@@ -125,7 +124,6 @@ class _Union:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         store = self._fed.store
-        store.refresh()
         for _ in range(PINNING_TRIES):
             version, committed = store.version(), store.committed()
             # A store may know of newer offsets than of files: they belong together when nobody has committed since.
@@ -224,9 +222,10 @@ class _Union:
         columns = TopicDataSource(options).schema()
         assert not isinstance(columns, str), "the source answers with columns"
         rows = read_spans(self._spark, options, columns, spans)
-        if self._fed.feed.steps:
-            rows = _stepped(self._spark, self._fed.feed, rows)
-        return _aligned(rows, schema)
+        if not self._fed.feed.steps:
+            return _aligned(rows, columns, schema)
+        rows = _stepped(self._spark, self._fed.feed, rows)
+        return _aligned(rows, rows.schema, schema)
 
     def _tail_options(self, schema: StructType) -> dict[str, str]:
         options = {**self._topic_options(), **self._fed.feed.options}
@@ -282,22 +281,34 @@ def _stepped(spark: SparkSession, feed: Feed, rows: DataFrame) -> DataFrame:
         spark.catalog.dropTempView(source)
 
 
-def _aligned(rows: DataFrame, schema: StructType) -> DataFrame:
+def _aligned(rows: DataFrame, have: StructType, wanted: StructType) -> DataFrame:
     """The columns of the table: what the log's rows do not have is null, what only they have is left out."""
-    from pyspark.sql import functions as f
+    columns = aligned_columns(have, wanted)
+    return rows if columns is None else rows.selectExpr(*columns)
 
-    known = {name.lower(): name for name in rows.columns}
-    kinds = {field.name: field.dataType for field in rows.schema.fields}
+
+def aligned_columns(have: StructType, wanted: StructType) -> list[str] | None:
+    """SQL for each column that is wanted, of those that rows have; None when they are the same. Pure."""
+    kinds = {field.name: field.dataType.simpleString() for field in have.fields}
+    if kinds == {field.name: field.dataType.simpleString() for field in wanted.fields}:
+        return None
+    by_letters = {name.lower(): name for name in kinds}
     columns = []
-    for field in schema.fields:
-        name = field.name if field.name in kinds else known.get(field.name.lower())
+    for field in wanted.fields:
+        kind = field.dataType.simpleString()
+        name = field.name if field.name in kinds else by_letters.get(field.name.lower())
         if name is None:
-            columns.append(f.lit(None).cast(field.dataType).alias(field.name))
-        elif kinds[name] == field.dataType:
-            columns.append(f.col(f"`{name}`").alias(field.name))
+            value = f"CAST(NULL AS {kind})"
+        elif kinds[name] == kind:
+            value = _quoted(name)
         else:
-            columns.append(f.col(f"`{name}`").try_cast(field.dataType).alias(field.name))
-    return rows.select(*columns)
+            value = f"TRY_CAST({_quoted(name)} AS {kind})"
+        columns.append(f"{value} AS {_quoted(field.name)}")
+    return columns
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _value_columns(schema: StructType) -> str:
