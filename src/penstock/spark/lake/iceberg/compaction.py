@@ -46,7 +46,7 @@ def plan(files: Sequence[Sized], target_bytes: int) -> list[list[Sized]]:
     taken: list[Sized] = []
     total = 0
     for each in small:
-        if taken and (total + each.size_bytes > target_bytes or (len(taken) > 1 and each.size_bytes > total * WORTH)):
+        if taken and (total + each.size_bytes > target_bytes or each.size_bytes > total * WORTH):
             bins.append(taken)
             taken, total = [], 0
         taken.append(each)
