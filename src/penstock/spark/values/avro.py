@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.spark.errors import BadOption, Missing
-from penstock.spark.values.decoding import Decoded, settle, shortened
+from penstock.spark.values.decoded import Decoded, settle, shortened
 from penstock.spark.values.options import ValueOptions
 from penstock.spark.values.type_names import name_of
 

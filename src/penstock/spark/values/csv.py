@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from penstock.spark.values.decoding import Decoded, settle, shortened
+from penstock.spark.values.decoded import Decoded, settle, shortened
 from penstock.spark.values.options import ValueOptions
 from penstock.spark.values.text import not_text
 from penstock.spark.values.text_columns import TextColumns

@@ -17,12 +17,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from penstock.spark.errors import BadOption, SparkRoomError, Undecodable
+from penstock.spark.values.letters import ERROR_MOST, DeadLetter, Reader
 
 if TYPE_CHECKING:
     from penstock.client.producer import Producer
+
+__all__ = ["DeadLetter", "DeadLetters", "Reader", "headers_of", "producer_settings", "reader_now"]
 
 Policy = Literal["fail", "drop", "topic", "table"]
 
@@ -32,32 +35,8 @@ HEADER_OFFSET: Final = "penstock.offset"
 HEADER_TIMESTAMP: Final = "penstock.timestamp"
 HEADER_ERROR: Final = "penstock.error"
 
-ERROR_MOST: Final = 500
-"""Characters of an error that are kept: what a user reads, and little beside the largest record a topic takes."""
-
 _WAIT_MS: Final = "20000"
 _REQUEST_BYTES_MOST: Final = str(1 << 27)
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A record as it was, and why it is here."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: datetime | None
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
-    error: str
-
-
-class Reader(NamedTuple):
-    """The query and the batch on whose behalf letters are written; "" and -1 outside of a stream."""
-
-    query: str
-    batch_id: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
 from penstock.spark.errors import BadOption
 from penstock.spark.values.ddl import ddl_of, type_text
-from penstock.spark.values.decoding import shortened
+from penstock.spark.values.decoded import shortened
 from penstock.spark.values.inference_report import FieldReport, InferenceReport
 from penstock.spark.values.options import ValueOptions
 from penstock.spark.values.text import not_text

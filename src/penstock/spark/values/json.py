@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.spark.values.decoding import Decoded, settle
+from penstock.spark.values.decoded import Decoded, settle
 from penstock.spark.values.json_shape import ObjectShape
 from penstock.spark.values.json_truth import UNREADABLE, JsonTruth, Wrong
 from penstock.spark.values.options import TIMESTAMP_UNITS, ValueOptions

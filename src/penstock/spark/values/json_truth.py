@@ -2,9 +2,10 @@
 
 Spark's from_json decides: a field that is missing is null, one that is not in the schema is passed over, of two of one
 name the last counts; a fraction is no whole number, not even 1.0; numbers, objects and arrays become their text in a
-string column; a number in a timestamp column counts seconds (or the unit of `value.timestamp.unit`); binary is base64;
-decimals round half up; names of numbers ("NaN", Infinity, -INF), in quotes or bare, are floats. Stricter than Spark:
-JSON only (no single quotes), UTF-8 only, one object a value and nothing after it.
+string column (as it is written, while Spark spells 1.50 anew); a number in a timestamp column counts seconds, or the
+unit of `value.timestamp.unit`; binary is base64; decimals round half up; names of numbers ("NaN", Infinity, -INF), in
+quotes or bare, are floats. Stricter than Spark: JSON only (no single quotes), UTF-8 only, one object a value and
+nothing after it.
 
 Documents are cut into raw pieces by msgspec and each piece is read by its column, so that an error can name the field
 and show what was there.
@@ -24,7 +25,7 @@ import msgspec
 import pyarrow as pa
 
 from penstock.spark.values.decimals import decimal_of
-from penstock.spark.values.decoding import shortened
+from penstock.spark.values.decoded import shortened
 from penstock.spark.values.text import not_text
 from penstock.spark.values.times import LONG_LEAST, LONG_MOST, days_of, micros_of
 from penstock.spark.values.type_names import name_of

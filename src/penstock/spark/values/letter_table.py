@@ -20,12 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from penstock.spark.errors import BadOption, Missing, SparkRoomError
-from penstock.spark.values.dead_letters import ERROR_MOST
+from penstock.spark.values.letters import ERROR_MOST, DeadLetter, Reader
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-
-    from penstock.spark.values.dead_letters import DeadLetter, Reader
 
 TRIES: Final = 30
 _PAUSE_MOST_S: Final = 0.5

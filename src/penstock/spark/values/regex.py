@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.spark.values.decoding import Decoded, settle, shortened
+from penstock.spark.values.decoded import Decoded, settle, shortened
 from penstock.spark.values.options import ValueOptions
 from penstock.spark.values.text import texts_of
 from penstock.spark.values.text_columns import TextColumns

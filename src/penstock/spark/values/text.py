@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.spark.values.decoding import Decoded, settle, shortened
+from penstock.spark.values.decoded import Decoded, settle, shortened
 
 
 class TextDecoder:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.spark.values.decimals import decimal_of
-from penstock.spark.values.decoding import shortened
+from penstock.spark.values.decoded import shortened
 from penstock.spark.values.times import days_of, micros_of
 from penstock.spark.values.type_names import name_of
 

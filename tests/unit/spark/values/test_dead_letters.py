@@ -17,13 +17,7 @@ from penstock.spark.errors import BadOption, SparkRoomError, Undecodable
 from penstock.spark.values.dead_letters import DeadLetter, DeadLetters, Reader, producer_settings, reader_now
 from penstock.spark.values.letter_table import SCHEMA, LetterTable
 from penstock.testing import broker
-
-WHEN = datetime(2026, 3, 4, 5, 6, 7, 890_000, tzinfo=UTC)
-READER = Reader("orders to lake", 7)
-
-
-def letter(offset: int, partition: int = 0, when: datetime = WHEN) -> DeadLetter:
-    return DeadLetter("orders", partition, offset, when, b"k", b"\xff%d" % offset, [("h", b"1"), ("n", None)], "broken")
+from tests.unit.spark.values.letter_writer import READER, WHEN, letter, write_all
 
 
 def contents(path: Path) -> list[dict[str, Any]]:
@@ -115,24 +109,18 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         LetterTable(str(tmp_path / "file" / "dead")).append([letter(1)], READER, WHEN)
 
 
-def _write(path: str, ready: Any, partition: int) -> None:
-    table = LetterTable(path)
-    ready.wait(60)
-    for first in range(0, 24, 4):
-        table.append([letter(offset, partition) for offset in range(first, first + 6)], READER, WHEN)
-
-
 def test_twins_that_write_at_once_leave_each_letter_once(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     ready = spawn.Barrier(3)
     path = tmp_path / "dead"
-    twins = [spawn.Process(target=_write, args=(str(path), ready, partition)) for partition in (0, 0, 1)]
+    twins = [spawn.Process(target=write_all, args=(str(path), ready, 0, 26)) for _ in range(2)]
     for twin in twins:
         twin.start()
+    write_all(str(path), ready, 1, 10)
     for twin in twins:
         twin.join(100)
-    assert [twin.exitcode for twin in twins] == [0, 0, 0]
-    assert offsets(path) == [(partition, offset) for partition in (0, 1) for offset in range(26)]
+    assert [twin.exitcode for twin in twins] == [0, 0]
+    assert offsets(path) == [(0, offset) for offset in range(26)] + [(1, offset) for offset in range(10)]
 
 
 def test_letters_in_a_topic_carry_their_origin() -> None:
