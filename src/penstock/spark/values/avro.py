@@ -15,6 +15,7 @@ import pyarrow as pa
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.values.decoded import Decoded, settle, shortened
 from penstock.spark.values.options import ValueOptions
+from penstock.spark.values.required import lacking, lacks_something
 from penstock.spark.values.type_names import name_of
 
 _HEADER_BYTES: Final = 5
@@ -73,7 +74,14 @@ class AvroDecoder:
                 refused.update(
                     (at, f"field {field.name}: is NOT NULL, but null") for at, item in enumerate(column) if item is None
                 )
-            found.append(_array(column, field, refused))
+            array = _array(column, field, refused)
+            if lacks_something(array):
+                refused.update(
+                    (at, f"field {field.name}: something in it is NOT NULL, but null")
+                    for at, item in enumerate(column)
+                    if at not in refused and lacking(item, field.type)
+                )
+            found.append(array)
         batch = pa.RecordBatch.from_arrays(found, schema=self.schema)
         if not refused:
             return batch

@@ -11,11 +11,15 @@ from decimal import Decimal
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
+from pyspark.sql import types as T  # noqa: N812
 
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.values.avro_schema import struct_of_avro
-from penstock.spark.values.ddl import ddl_of
+from penstock.spark.values.ddl import ddl_of, struct_of
+from penstock.spark.values.decoding import decoder_of
+from penstock.spark.values.options import ValueOptions
 from tests.unit.spark.values.decoding_words import decoded, rows
 
 ORDER: dict[str, Any] = {
@@ -109,6 +113,19 @@ def test_columns_may_be_chosen_and_must_fit() -> None:
     assert read(written(RECORD), **{"value.schema": "note STRING NOT NULL"}).bad == [
         (0, "field note: is NOT NULL, but null")
     ]
+
+
+def test_null_is_refused_at_any_depth() -> None:
+    kinds = {
+        "sizes": T.MapType(T.StringType(), T.DoubleType(), valueContainsNull=False),
+        "who": struct_of("who STRUCT<name: STRING NOT NULL, nick: STRING NOT NULL>")["who"].dataType,
+    }
+    for name, kind in kinds.items():
+        options = ValueOptions("avro", avro_schema=json.dumps(ORDER))
+        decoder = decoder_of(options, T.StructType([T.StructField(name, kind)]))
+        found = decoder.decode(pa.array([None, written(RECORD), None], pa.binary()))
+        assert found.columns.num_rows == 2
+        assert found.bad == [(1, f"field {name}: something in it is NOT NULL, but null")]
 
 
 @pytest.mark.parametrize(
