@@ -23,7 +23,7 @@ from tests.compat.spark.rows import JVM, OURS, Row, Stream, batch, rows_of, rows
 from tests.compat.spark.session import judging_session
 from tests.compat.spark.topics import START_MS, STEP_MS, write_topics
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(240)]
 
 VISIBLE = "^[^_].*"
 """Neither the broker's own topics nor the one where our queries tell how far they are."""
