@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -11,7 +13,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin, Producer
-from penstock.testing import broker
 from tests.spark.source_rows import Plain, consumed, plain, read
 
 T = 1_700_000_000_000
@@ -143,12 +144,27 @@ def test_times_of_the_broker_and_records_of_five_megabytes(spark: SparkSession, 
     assert {row.timestampType for row in rows} == {1}
 
 
+COMPACTING_BROKER = """
+import sys
+from penstock.testing import broker
+with broker({"log.cleaner.backoff.ms": 100}) as node:
+    print(node.bootstrap_servers, flush=True)
+    sys.stdin.read()
+"""
+
+
 @pytest.fixture
 def compacted() -> Iterator[tuple[str, str]]:
-    """A broker with a topic that has really been compacted."""
+    """A broker with a topic that has really been compacted.
+
+    It is a process of its own: compaction forks one, and what py4j does in a child that was forked from the driver
+    closes the driver's connection to the JVM.
+    """
     configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": "1048576"}
-    with broker({"log.cleaner.backoff.ms": 100}) as node:
-        bootstrap, count = node.bootstrap_servers, 4000
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", COMPACTING_BROKER], text=True, **pipes) as process:
+        assert process.stdout is not None
+        bootstrap, count = process.stdout.readline().strip(), 4000
         with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
             admin.create_topic("compacted", partitions=1, configs=configs)
             values = [b"%06d" % number + bytes(900) for number in range(count)]

@@ -14,6 +14,7 @@ from penstock.blocking import Admin, Producer
 from tests.spark.source_rows import WAIT_S, Stream, consumed, plain
 
 Produce = Callable[..., None]
+T = 1_700_000_000_000
 
 
 def until(what: str, true: Callable[[], bool]) -> None:
@@ -49,6 +50,51 @@ def test_limited_batches_give_every_record_once_and_a_restart_goes_on(
     # startingOffsets no longer counts: the checkpoint does.
     again = Stream(spark, bootstrap, scratch, **(options | {"startingOffsets": "latest"}))
     assert plain(again.drain()) == sorted(set(consumed(bootstrap, topic)) - before)
+
+
+def test_starts_by_number_and_by_time_and_split_partitions(
+    spark: SparkSession, bootstrap: str, topic: str, scratch: Path
+) -> None:
+    with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
+        admin.create_topic(topic, partitions=3)
+        for partition in range(3):
+            times = [T + number * 1000 for number in range(20)]
+            producer.send_batch(topic, [b"%d" % at for at in times], timestamps=times, partition=partition).result()
+    records = consumed(bootstrap, topic)
+    by_number = Stream(
+        spark,
+        bootstrap,
+        scratch / "number",
+        assign=f'{{"{topic}": [0, 2]}}',
+        startingOffsets=f'{{"{topic}": {{"0": 15, "2": -2}}}}',
+        minPartitions=4,
+        includeHeaders="true",
+    )
+    wanted = [record for record in records if record.offset >= {0: 15, 1: 99, 2: 0}[record.partition]]
+    assert plain(by_number.drain()) == wanted
+    by_time = Stream(
+        spark,
+        bootstrap,
+        scratch / "time",
+        subscribe=topic,
+        startingTimestamp=T + 12_500,
+        maxRecordsPerPartition=3,
+        kafka__isolation__level="read_committed",
+    )
+    assert plain(by_time.drain()) == [record for record in records if record.timestamp_ms > T + 12_500]
+
+
+def test_records_that_are_trimmed_before_they_are_read_are_left_out_if_the_user_chose_so(
+    spark: SparkSession, bootstrap: str, topic: str, scratch: Path, produce: Produce
+) -> None:
+    options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": "false"}
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topic(topic, partitions=1)
+        produce(topic, [b"read"] * 5)
+        assert len(Stream(spark, bootstrap, scratch, **options).drain()) == 5
+        produce(topic, [b"unread"] * 5)
+        admin.trim_topic(topic, {0: 8})
+    assert plain(Stream(spark, bootstrap, scratch, **options).drain()) == consumed(bootstrap, topic)
 
 
 def test_a_crash_in_the_first_batch_loses_nothing_that_came_meanwhile(
