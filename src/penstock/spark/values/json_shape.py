@@ -13,18 +13,20 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import accumulate, chain
-from operator import attrgetter
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple
 
 from penstock.spark.values.decimals import fitted
 from penstock.spark.values.text_columns import TextColumn
 from penstock.spark.values.times import LONG_MOST
 
 Failed = set[int]
+
+STRIDE: Final = 256
 
 
 class Shape(Protocol):
@@ -77,17 +79,25 @@ class ObjectShape:
             gc=False,  # objects of a parser hold no circle, and tracking them costs a third
         )
         self.empty = self.python()
-        self._getters = [attrgetter(name) for name in names]
 
     def columns(self, values: Sequence[Any], failed: Failed) -> list[pa.Array]:
         """The columns of objects none of which is null."""
         found = []
-        for field, shape, getter in zip(self._fields, self._shapes, self._getters, strict=True):
-            column = list(map(getter, values))
+        for field, shape, column in zip(self._fields, self._shapes, self._turned(values), strict=True):
             if not field.nullable:
                 failed.update(_nulls(column))
             found.append(shape.build(column, failed))
         return found
+
+    def _turned(self, values: Sequence[Any]) -> list[list[Any]]:
+        """The values of each field. In strides, since turning all at once would leave the cache."""
+        columns: list[list[Any]] = [[] for _ in self._fields]
+        for start in range(0, len(values), STRIDE):
+            for column, part in zip(
+                columns, zip(*map(astuple, values[start : start + STRIDE]), strict=True), strict=True
+            ):
+                column.extend(part)
+        return columns
 
     def build(self, values: Sequence[Any], failed: Failed) -> pa.Array:
         missing = _nulls(values)

@@ -196,7 +196,7 @@ def told(column: pa.Array) -> list[Any]:
     return column.to_pylist()
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_the_fast_path_agrees_with_the_judge(case: tuple[pa.Schema, list[bytes | None]]) -> None:
     schema, values = case
