@@ -7,6 +7,7 @@ shared by all pieces.
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.client.spans import Piece
 
 MICROS_A_MILLI: Final = 1_000
+# A piece of large records has few rows: looking the function up and making its argument would cost more than the sum.
+_TIMES: Final = pc.get_function("multiply_checked")
+_THOUSAND: Final = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(array("q", [MICROS_A_MILLI]))])[0]
 _MILLIS_MAX: Final = ((1 << 63) - 1) // MICROS_A_MILLI
 _KEPT_CONSTANTS: Final = 64
 
@@ -29,7 +33,7 @@ class RecordColumns:
         self.fields = list(fields)
         self._names = [field.name.removeprefix("_") for field in self.fields]
         self._schema = pa.schema(self.fields)
-        self._constants: OrderedDict[tuple[str, Any], pa.Array] = OrderedDict()
+        self._constants: OrderedDict[str | int, pa.Array] = OrderedDict()
 
     def batch(self, piece: Piece) -> pa.RecordBatch:
         """All columns; the bytes are those of the piece's sink."""
@@ -47,24 +51,33 @@ class RecordColumns:
             case "timestamp":
                 return timestamps(piece, kind)
             case "topic":
-                return self._constant(kind, piece.span.topic, piece.rows)
+                return self._constant(piece.span.topic, piece.rows)
             case "partition":
-                return self._constant(kind, piece.span.partition, piece.rows)
+                return self._constant(piece.span.partition, piece.rows)
             case "timestampType":
-                return self._constant(kind, piece.timestamp_type, piece.rows)
+                return self._constant(piece.timestamp_type, piece.rows)
             case "headers":
                 return headers_column(piece, kind)
         raise AssertionError(f"records have no column {name!r}")
 
-    def _constant(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
-        key = (str(kind), value)
-        found = self._constants.get(key)
+    def _constant(self, value: str | int, rows: int) -> pa.Array:
+        found = self._constants.get(value)
         if found is None or len(found) < rows:
-            found = self._constants[key] = pa.repeat(pa.scalar(value, kind), max(rows, 1_024))
-        self._constants.move_to_end(key)
+            found = self._constants[value] = repeated(value, max(rows, 1_024))
+        self._constants.move_to_end(value)
         if len(self._constants) > _KEPT_CONSTANTS:
             self._constants.popitem(last=False)
         return found.slice(0, rows)
+
+
+def repeated(value: str | int, rows: int) -> pa.Array:
+    """A column of strings or 32-bit integers that says the same in every row."""
+    # Not pa.array or pa.repeat: they import pandas, if it is there, which takes a new worker a third of a second.
+    if isinstance(value, int):
+        return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(array("i", [value]) * rows)])
+    text = value.encode()
+    ends = array("i", range(0, len(text) * rows + 1, len(text))) if text else array("i", [0]) * (rows + 1)
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(text * rows)])
 
 
 def binary_column(piece: Piece, name: str) -> pa.Array:
@@ -76,7 +89,7 @@ def timestamps(piece: Piece, kind: pa.DataType) -> pa.Array:
     """Times in microseconds, as Spark has them. What lies beyond the years that these can count is cut to the last."""
     millis = _numbers(piece, "timestamp")
     try:
-        micros = pc.multiply_checked(millis, MICROS_A_MILLI)
+        micros = _TIMES.call([millis, _THOUSAND])
     except pa.ArrowInvalid:
         bounded = pc.min_element_wise(pc.max_element_wise(millis, -_MILLIS_MAX), _MILLIS_MAX)
         micros = pc.multiply(bounded, MICROS_A_MILLI)

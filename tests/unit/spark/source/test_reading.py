@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -245,3 +247,14 @@ def test_undecodable_values_are_dead_letters_before_their_rows_are_given(node: E
     assert len(rows_of(typed(node, deadLetters="drop"), Span("bad", "", 0, 0, 4), schema=SCHEMA)) == 2
     with pytest.raises(Undecodable, match="bad"):
         rows_of(typed(node), Span("bad", "", 0, 0, 4), schema=SCHEMA)
+
+
+def test_a_worker_that_reads_loads_no_library_that_it_does_not_need() -> None:
+    # Workers start often; pandas alone takes a third of a second, and pyarrow fetches it for some calls.
+    script = (
+        "import sys, penstock.spark.source.reading, penstock.spark.source.arrow_rows as made\n"
+        "made.repeated('topic', 3), made.repeated(1, 3)\n"
+        "print(sorted({'pandas', 'deltalake', 'pyiceberg', 'duckdb', 'fastavro'} & set(sys.modules)))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.strip() == "[]"
