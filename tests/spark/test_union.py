@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -114,6 +115,34 @@ def test_a_compaction_changes_nothing(
     lake.store.compact(1 << 20)
     assert ids_of(before) == list(range(6))
     assert ids_of(table(spark, topic, path=str(lake.path))) == list(range(6))
+
+
+def test_a_table_that_is_written_meanwhile_is_cut_where_it_stands(
+    spark: SparkSession, bootstrap: str, topic: str, scratch: Path, produce: Callable[..., None]
+) -> None:
+    produce(topic, values(range(1_000)))
+    lake = Lake(scratch / "orders", bootstrap, topic)
+    # Another path to the same table, as another process would have: nothing known of it is shared.
+    (scratch / "alias").symlink_to(lake.path)
+    enough = threading.Event()
+
+    def write() -> None:
+        for at in range(0, 1_000, 5):
+            if enough.wait(0.02):
+                return
+            lake.commit({0: (at, at + 5)}, range(at, at + 5))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = []
+    for _ in range(3):
+        rows = table(spark, topic, path=str(scratch / "alias")).collect()
+        seen.append(sum(row.region == "eu" for row in rows))
+        assert sorted(row.id for row in rows) == list(range(1_000))
+    enough.set()
+    writer.join()
+    assert seen == sorted(seen)
+    assert seen[-1] > seen[0]
 
 
 def test_sessions_do_not_disturb_each_other(

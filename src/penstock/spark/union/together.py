@@ -60,7 +60,8 @@ def table(
     """
     from penstock.spark.union.fed_tables import find
 
-    fed = find(topic, path=path, catalog=catalog, table=table, warehouse=warehouse)
+    with _tables_lock:
+        fed = find(topic, path=path, catalog=catalog, table=table, warehouse=warehouse)
     return _Union(spark, fed, bootstrap or fed.feed.bootstrap).rows()
 
 
@@ -97,6 +98,10 @@ class _Union:
 
     def rows(self) -> DataFrame:
         pinned = self._pinned()
+        if any(key.ordinal for key in pinned.standing.committed):
+            raise BadOption(
+                f"{self._fed.name} cannot be read together with its log: one topic feeds it through several sources"
+            )
         spans = self._spans(pinned.standing, None)
         if spans is None:
             # Positions of the query that writes the table are asked for first: then all that is before them is in
@@ -123,22 +128,25 @@ class _Union:
     def _pin(self) -> _Pinned:
         from pyspark.sql.pandas.types import from_arrow_schema
 
+        from penstock.spark.progress.listener import session_key
+
         store = self._fed.store
         for _ in range(PINNING_TRIES):
             version, committed = store.version(), store.committed()
-            # A store may know of newer offsets than of files: they belong together when nobody has committed since.
+            # A store may know of newer offsets than of files, and others in this process may move it on: all that was
+            # looked at belongs together when nothing has moved from before to after.
             store.refresh()
+            if store.version() != version:
+                continue
+            schema = from_arrow_schema(store.schema())
+            key = (session_key(self._spark), identity_of(store))
+            rows = _kept.get(key)
+            if rows is None:
+                rows = rows_of(self._spark, self._fed.options, store, schema)
             if store.version() == version:
-                break
-        else:
-            raise Missing(f"{self._fed.name} is committed to faster than it can be looked at: try again")
-        if any(key.ordinal for key in committed):
-            raise BadOption(
-                f"{self._fed.name} cannot be read together with its log: one topic feeds it through several sources"
-            )
-        schema = from_arrow_schema(store.schema())
-        rows = _snapshot(self._spark, self._fed, schema)
-        return _Pinned(rows, schema, Standing(self._fed.name, committed))
+                _keep(key, rows)
+                return _Pinned(rows, schema, Standing(self._fed.name, committed))
+        raise Missing(f"{self._fed.name} is committed to faster than it can be looked at: try again")
 
     def _spans(self, standing: Standing, positions: Mapping[TopicPartition, int] | None) -> Sequence[Span] | None:
         """What the log has after the table; None when only the query's positions can tell."""
@@ -255,18 +263,12 @@ class _Union:
 _kept: OrderedDict[tuple[str, str], DataFrame] = OrderedDict()
 
 
-def _snapshot(spark: SparkSession, fed: FedTable, schema: StructType) -> DataFrame:
-    """The rows of the loaded version; looking at its files is not repeated for the same one."""
-    from penstock.spark.progress.listener import session_key
-
-    key = (session_key(spark), identity_of(fed.store))
-    rows = _kept.pop(key, None)
-    if rows is None:
-        rows = rows_of(spark, fed.options, fed.store, schema)
+def _keep(key: tuple[str, str], rows: DataFrame) -> None:
+    """Looking at the files of a version is not repeated."""
     _kept[key] = rows
+    _kept.move_to_end(key)
     while len(_kept) > KEPT_SNAPSHOTS:
         _kept.popitem(last=False)
-    return rows
 
 
 def _stepped(spark: SparkSession, feed: Feed, rows: DataFrame) -> DataFrame:
