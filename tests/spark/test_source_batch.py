@@ -161,8 +161,8 @@ def compacted() -> Iterator[tuple[str, str]]:
     closes the driver's connection to the JVM.
     """
     configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": "1048576"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", COMPACTING_BROKER], text=True, **pipes) as process:
+    command, pipe = [sys.executable, "-c", COMPACTING_BROKER], subprocess.PIPE
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) as process:
         assert process.stdout is not None
         bootstrap, count = process.stdout.readline().strip(), 4000
         with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
