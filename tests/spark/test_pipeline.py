@@ -97,9 +97,10 @@ def ids_in(path: str) -> list[int]:
 def records_of(bootstrap: str, topic: str, count: int) -> list[tuple[str, dict[str, object]]]:
     found = []
     with Consumer(topic, bootstrap_servers=bootstrap, group_id=None, offset_reset="earliest") as consumer:
-        while len(found) < count:
-            record = next(consumer)
+        for record in consumer:
             found.append((record.key.decode(), json.loads(record.value)))
+            if len(found) == count:
+                break
     return found
 
 
@@ -123,13 +124,10 @@ def test_two_sinks_go_on_from_their_checkpoints_and_a_table_without_one_from_its
     produce(topic, orders(3, 4))
     assert run(flow, spark).state == home.FINISHED
     assert ids_in(table) == [0, 1, 2, 3, 4]
-    changes = records_of(bootstrap, f"{topic}-totals", 4)
-    assert sorted(changes[:2], key=str) == [
+    assert sorted(records_of(bootstrap, f"{topic}-totals", 4), key=str) == [
         ("de", {"country": "de", "total": 4.0}),
-        ("nl", {"country": "nl", "total": 2.0}),
-    ]
-    assert sorted(changes[2:], key=str) == [
         ("de", {"country": "de", "total": 6.0}),
+        ("nl", {"country": "nl", "total": 2.0}),
         ("nl", {"country": "nl", "total": 4.0}),
     ]
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from penstock.spark.pipeline.listing import Listed
     from penstock.spark.pipeline.reading import Examined
 
-DETACHED_WITHIN_S = 120.0
+DETACHED_WITHIN_S = 45.0
+"""Spark starts in some ten seconds; whoever waits longer is told where to look."""
 STOPPED_WITHIN_S = 60.0
 
 file_argument = click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
@@ -146,13 +147,7 @@ def _over_file(flow: Flow, connection: Connection, master: str | None = None) ->
     )
 
 
-@pipeline.command(
-    epilog=examples(
-        "penstock pipeline run orders.toml --once",
-        "penstock pipeline run orders.toml --backfill --from earliest --sink lake --into orders_again",
-        "penstock pipeline run orders.toml --detach",
-    )
-)
+@pipeline.command(epilog=examples("penstock pipeline run orders.toml --once"))
 @file_argument
 @click.option("--master", metavar="URL", help="The Spark to run on, in place of the file's: local[*,4], spark://…")
 @click.option("--once", "--until-caught-up", "once", is_flag=True, help="End when all that is there now is processed.")
@@ -267,7 +262,8 @@ def _supervise(place: Any, flow: Flow, job: Any, *, quiet: bool, style: str) -> 
     finally:
         view.close()
     if outcome.code == 0:
-        click.echo(outcome.words or f"{flow.name} is {outcome.state}", err=True)
+        if outcome.words:
+            click.echo(outcome.words, err=True)
         return
     click.echo(f"penstock: {outcome.words or 'it failed'}", err=True)
     if not outcome.final:

@@ -89,7 +89,7 @@ def function_of(reference: str, directory: Path) -> Callable[..., Any]:
     except AttributeError:
         raise BadOption(f"module {name_of_module} has no {name!r}") from None
     if module.__file__ is not None and Path(module.__file__).parent == directory:
-        register_pickle_by_value(module)
+        register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark's copy has no types
     if not callable(function):
         raise BadOption(f"{reference} is no function")
     found: Callable[..., Any] = function

@@ -11,11 +11,14 @@ from typing import Final
 
 from penstock.spark.errors import BadOption, CommitRefused, DataLost, Missing, SparkRoomError, Undecodable
 
-_HOPELESS: Final = (BadOption, CommitRefused, DataLost, Undecodable, Missing)
-"""What stays wrong until somebody does something."""
+_HOPELESS: Final = (BadOption, CommitRefused, DataLost, Undecodable)
+"""What stays wrong until somebody does something. A broker or a topic that is missing may come back."""
 
-_OURS = re.compile(r"penstock\.spark\.[\w.]*?(\w+): (.*?)(?=\n\s*at |\n\tat |\nTraceback|\n\n|\Z)", re.DOTALL)
+_OURS = re.compile(
+    r"penstock\.spark\.[\w.]*?(\w+): (.*?)(?=\s+SQLSTATE|\s+===|\n\s*at |\nTraceback|\n\n|\Z)", re.DOTALL
+)
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Lost|Refused|Timeout\w*)): (.*)$", re.MULTILINE)
+_CAUSED = re.compile(r"^Caused by: (?:[\w$]+\.)*(\w+: .*)$", re.MULTILINE)
 _CLASS = re.compile(r"^\[([A-Z][A-Z0-9_.]+)\]\s*")
 _SPARK_SAYS: Final = {
     "STREAMING_OUTPUT_MODE": (
@@ -49,6 +52,10 @@ def reason_of(failure: BaseException) -> Reason:
     python = [] if planned else _PYTHON.findall(text)
     if python:
         name, words = python[-1]
+        caused = _CAUSED.findall(text) if name.endswith("Py4JJavaError") else []
+        if caused:
+            # Python called Java, and what went wrong went wrong there.
+            return Reason(caused[-1][:WORDS_MAX], False)
         return Reason(f"{name}: {words}"[:WORDS_MAX], False)
     code = _CLASS.match(text)
     if code is not None:
@@ -62,11 +69,11 @@ def reason_of(failure: BaseException) -> Reason:
 def _ours(text: str) -> Reason | None:
     found = None
     for name, words in _OURS.findall(text):
-        kind = next((each for each in _HOPELESS if each.__name__ == name), None)
-        if kind is not None:
-            return Reason(" ".join(words.split())[:WORDS_MAX], True)
-        if name == SparkRoomError.__name__:
-            found = Reason(" ".join(words.split())[:WORDS_MAX], False)
+        told = " ".join(words.split())[:WORDS_MAX]
+        if name in {each.__name__ for each in _HOPELESS}:
+            return Reason(told, True)
+        if name in (Missing.__name__, SparkRoomError.__name__):
+            found = Reason(told, False)
     return found
 
 

@@ -12,12 +12,12 @@ class Patience:
 
     first_s: float = 1.0
     most_s: float = 60.0
-    tries: int = 8
+    tries: int = 30
     forgive_s: float = 300.0
 
 
 SINKS: Final = Patience()
-"""Waits of 1, 2, 4 … 60 s: a broker or a disk has some three minutes to come back."""
+"""Waits of 1, 2, 4 … 60 s: a broker or a disk has half an hour to come back."""
 
 DRIVERS: Final = Patience(tries=6)
 

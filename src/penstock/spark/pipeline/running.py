@@ -240,7 +240,10 @@ class Runner:
         reason = reason_of(failure)
         run.error = reason.words
         run.tries, wait_s = run.tries.after_failure(self._clock(), self._patience)
-        if reason.hopeless or wait_s is None or self._stopping:
+        if self._stopping:
+            run.state = STOPPED
+            return
+        if reason.hopeless or wait_s is None:
             run.state = FAILED
             tried = "" if run.tries.failed == 1 else f" {run.tries.failed} times"
             _log.error("sink %s failed%s and is given up, others go on: %s", run.sink.name, tried, reason.words)

@@ -14,6 +14,9 @@ JSON_SHARE: Final = 0.9
 """So many of the sampled values must be JSON objects for a topic to be called JSON."""
 
 
+_AS_TIMES: Final = ("looks like TIMESTAMP", "looks like DATE")
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What a sample of a topic says. `report` is for people."""
@@ -49,16 +52,23 @@ def look(topic: str, options: dict[str, str]) -> Looked:
         if "no records" not in str(empty):
             raise
         return _not_json(None, f"{topic} has no records yet, so this is a file for raw ones")
-    kind = kind_of([value for value in sample.to_pylist() if value is not None])
+    kind = kind_of([value for value in sample if value is not None])
     if kind != "json":
         words = f"{len(sample)} records were looked at; they are no JSON objects, so this is a file for"
         return _not_json(kind, f"{words} {kind or 'raw'} ones")
     chosen = ValueOptions.of({"value.format": "json", "value.schema": "infer"})
     assert chosen is not None, "a format was given"
     struct, report = infer_schema(chosen, sample)
-    ddl = ", ".join(f"{_column(field.name)} {field.dataType.simpleString().upper()}" for field in struct.fields)
-    times = tuple(field.name for field in struct.fields if field.dataType.typeName() == "timestamp")
-    return Looked("json", ddl, tuple(struct.names), times, str(report))
+    # A text that always looks like a time is written as one: a person reads the file, and dead letters keep the rest.
+    alike = {field.path: field.note.removeprefix("looks like ") for field in report.fields if field.note in _AS_TIMES}
+    types = {field.name: alike.get(field.name) or field.dataType.simpleString().upper() for field in struct.fields}
+    return Looked(
+        format="json",
+        schema=", ".join(f"{_column(name)} {kind}" for name, kind in types.items()),
+        columns=tuple(types),
+        times=tuple(name for name, kind in types.items() if kind == "TIMESTAMP"),
+        report=str(report),
+    )
 
 
 def _not_json(kind: str | None, report: str) -> Looked:

@@ -27,6 +27,15 @@ def test_our_own_words_are_found_in_sparks_wrapping() -> None:
     assert reason_of(DataLost("gone")) == Reason("gone", True)
 
 
+def test_brokers_that_are_away_may_come_back() -> None:
+    text = (
+        "[STREAM_FAILED] Query terminated with exception: Traceback (most recent call last):\n"
+        "penstock.spark.errors.Missing: no broker answers at b:1 (tried for 29 s)\n SQLSTATE: 38000\n"
+        "=== Streaming Query ===\nIdentifier: x"
+    )
+    assert reason_of(StreamingQueryException(text)) == Reason("no broker answers at b:1 (tried for 29 s)", False)
+
+
 def test_other_failures_of_python_are_told_by_their_last_line_and_tried_again() -> None:
     text = (
         "[STREAM_FAILED] Query [id = x] terminated\nTraceback (most recent call last):\n"
@@ -34,6 +43,14 @@ def test_other_failures_of_python_are_told_by_their_last_line_and_tried_again() 
     )
     reason = reason_of(StreamingQueryException(text))
     assert reason == Reason("OSError: [Errno 28] No space left on device", False)
+
+
+def test_what_went_wrong_in_java_is_told_by_its_cause() -> None:
+    text = (
+        "[STREAM_FAILED] x\npy4j.protocol.Py4JJavaError: An error occurred while calling o1.save.\n"
+        ": org.apache.spark.SparkException: Job aborted\n\tat org.x\nCaused by: java.io.IOException: disk full\n\tat x"
+    )
+    assert reason_of(StreamingQueryException(text)) == Reason("IOException: disk full", False)
 
 
 def test_an_aggregate_that_cannot_be_appended_is_explained() -> None:

@@ -1,0 +1,207 @@
+"""`penstock pipeline …`: what it prints where and its exit codes; one life of a pipeline in real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.pipeline import home
+from penstock.spark.pipeline.home import Home, State, birth_of
+from tests.cli.command import Said, penstock
+from tests.compat.processes import wait_for
+
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A state directory of the test's own; no process that is named in it outlives the test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    yield
+    for place in home.homes():
+        found = place.state()
+        if found is not None and found.alive and found.pid != os.getpid():
+            os.kill(found.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(found.driver_pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    name = f"p-{uuid.uuid4().hex[:12]}"
+    penstock("topic", "create", name, "-p", "2", "-b", bootstrap)
+    return name
+
+
+def send(bootstrap: str, topic: str, *ids: int) -> None:
+    rows = [json.dumps({"id": i, "country": "nl", "at": "2026-11-01T10:00:00Z"}) for i in ids]
+    assert penstock("produce", topic, "-b", bootstrap, stdin="\n".join(rows)).code == 0
+
+
+def pipeline(*arguments: str | Path, stdin: str = "", cwd: Path | None = None) -> Said:
+    return penstock("pipeline", *arguments, stdin=stdin, cwd=cwd)
+
+
+def state(pid: int, **changes: object) -> State:
+    values = {"state": home.RUNNING, "born": birth_of(pid), "file": "/p.toml", **changes}
+    return State(
+        name="orders", pid=pid, host="h", digest="d", master="local", bootstrap="b", warehouse="w",
+        started_ms=0, **values,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_a_first_file_is_valid_and_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    said = pipeline("init", file, "-b", "broker:9092")
+    assert (said.code, said.out) == (0, "")
+    assert 'bootstrap = "broker:9092"' in file.read_text()
+    assert pipeline("validate", file) == (0, "", f"{file} is fine\n")
+    again = pipeline("init", file)
+    assert (again.code, again.err) == (1, f"penstock: {file} is there already; --force replaces it\n")
+
+
+def test_a_first_file_has_the_columns_of_the_topic(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    send(bootstrap, topic, 1, 2, 3)
+    said = pipeline("init", tmp_path / "p.toml", "--topic", topic, "-b", bootstrap)
+    assert said.code == 0
+    assert "3 records looked at" in said.err
+    assert 'schema = "id BIGINT, country STRING, at TIMESTAMP"' in (tmp_path / "p.toml").read_text()
+
+
+def test_validate_tells_every_mistake_with_its_place_and_fails(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text('name = "p"\n[sources.a]\ntpic = "t"\n[sinks.b]\nfrom = "c"\nconsole = true\n')
+    said = pipeline("validate", file)
+    assert said.code == 1
+    assert said.out.splitlines() == [
+        f"{file}:2:1: sources.a has none of topic, topics and pattern: exactly one says what to read",
+        f"{file}:3:1: 'tpic' means nothing in sources.a; did you mean 'topic'?",
+        f"{file}:5:1: sink b reads 'c', which is neither a source nor a step; there is 'a'",
+    ]
+    data = pipeline("validate", file, "--format", "json").data
+    assert [(each["line"], each["severity"]) for each in data] == [(2, "error"), (3, "error"), (5, "error")]
+    assert pipeline("run", file).code == 1
+
+
+def test_a_warning_is_no_failure(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    pipeline("init", file)
+    file.write_text(file.read_text() + '[sources.idle]\ntopic = "x"\n')
+    said = pipeline("validate", file)
+    assert said.code == 0
+    assert "warning: " in said.err
+    assert "source idle goes to no sink" in said.err
+
+
+def test_a_missing_topic_is_told_before_spark_starts(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    pipeline("init", file, "-b", bootstrap)
+    file.write_text(file.read_text().replace('topic = "orders"', f'topic = "{topic}s"'))
+    said = pipeline("run", file)
+    assert said.code == 3
+    assert f"{file}:12: source orders reads topic '{topic}s', which is not there; did you mean '{topic}'?" in said.err
+    found = pipeline("status", "p", "-b", bootstrap)
+    assert found.code == 10
+    assert "p  (failed, last on" in found.out
+
+
+def test_a_broker_that_is_not_there_and_java_that_is_not_there(
+    bootstrap: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "p.toml"
+    pipeline("init", file, "-b", NOWHERE)
+    said = pipeline("run", file)
+    assert said.code == 5
+    assert f"no broker answers at {NOWHERE}" in said.err
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    said = pipeline("run", file)
+    assert said.code == 1
+    assert "Spark needs Java 17 or newer, but JAVA_HOME=" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--from", "earliest"), "--from is for --backfill"),
+        (("--backfill",), "--backfill needs --from"),
+        (("--backfill", "--from", "yesterday"), "'yesterday' is no time"),
+        (("--sink", "lak"), "has no sink 'lak'; did you mean 'lake'?"),
+        (("--backfill", "--from", "earliest", "--detach"), "--backfill ends by itself"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    pipeline("init", tmp_path / "p.toml")
+    said = pipeline("run", tmp_path / "p.toml", *arguments)
+    assert said.code == 2
+    assert words in said.err
+
+
+def test_a_pipeline_that_nobody_knows_is_not_found(bootstrap: str) -> None:
+    for command in ("status", "stop"):
+        said = pipeline(command, "nothing", "-b", bootstrap)
+        assert (said.code, said.err) == (3, "penstock: no pipeline 'nothing' is known\n")
+    assert pipeline("reset", "nothing").code == 3
+    assert pipeline("list", "-b", NOWHERE).code == 5
+
+
+def test_a_process_that_died_is_not_taken_for_one_that_runs(bootstrap: str) -> None:
+    Home("orders").write_state(state(os.getpid(), born="another-boot/7"))
+    (found,) = [each for each in pipeline("list", "--format", "json", "-b", bootstrap).data if each["name"] == "orders"]
+    assert found["state"] == "died"
+    assert pipeline("stop", "orders", "-b", bootstrap).err == "orders is not running: it is died\n"
+
+
+def test_reset_says_what_it_means_before_it_asks(bootstrap: str, tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    pipeline("init", file, "-b", bootstrap)
+    offsets = tmp_path / "lake" / "_checkpoints" / "p" / "lake" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").touch()
+    refused = pipeline("reset", file, stdin="n\n")
+    assert refused.code == 1
+    assert "lake  -      begins anew at earliest: table orders has no offsets and is filled" in refused.err
+    assert offsets.exists()
+    Home("p").write_state(state(os.getpid(), file=str(file)))
+    assert "p is running: `penstock pipeline stop p` first" in pipeline("reset", file, "--yes").err
+    Home("p").write_state(state(os.getpid(), file=str(file), state=home.STOPPED))
+    assert pipeline("reset", "p", "--yes").code == 0
+    assert not offsets.exists()
+
+
+def test_a_detached_pipeline_outlives_its_driver_and_stops_when_told(
+    bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "alive.toml"
+    send(bootstrap, topic, 1, 2, 3)
+    pipeline("init", file, "--topic", topic, "-b", bootstrap)
+    file.write_text(file.read_text().replace('"10 seconds"', '"continuous"'))
+    started = pipeline("run", file, "--detach", "--master", "local[2,4]", "--format", "json")
+    assert (started.code, started.data["state"] in ("starting", "running")) == (0, True), started.err
+    place = Home("alive")
+
+    def rows(count: int) -> State | None:
+        """The state when so many rows are in, by this driver."""
+        progress, found = place.progress(), place.state()
+        there = progress is not None and sum(sink.rows for sink in progress.sinks) >= count
+        return found if there else None
+
+    try:
+        first = wait_for("three rows", lambda: rows(3), timeout_s=60)
+        again = pipeline("run", file)
+        assert (again.code, "alive runs on this machine already" in again.err) == (1, True)
+        os.kill(first.driver_pid, signal.SIGKILL)
+        wait_for("the driver to be missed", lambda: place.state().restarts == 1, timeout_s=30)  # type: ignore[union-attr]
+        send(bootstrap, topic, 4)
+        wait_for("the row that came meanwhile", lambda: rows(1), timeout_s=90)
+        found = pipeline("status", "alive", "--format", "json", "-b", bootstrap)
+        assert (found.code, found.data["restarts"], found.data["sinks"][0]["rows"]) == (0, 1, 1)
+    finally:
+        stopped = pipeline("stop", "alive", "-b", bootstrap)
+    assert (stopped.code, stopped.err) == (0, "alive is stopped\n")
