@@ -9,7 +9,7 @@ fit by its value: those that do not go to dead letters, or the batch is refused 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -43,7 +43,7 @@ class Fit:
     """How the rows of a batch become rows of a table."""
 
     takes: tuple[int, ...]
-    """Which of the batch's columns the files hold."""
+    """Which of the batch's columns the files hold; -1 for one that it lacks: null."""
     files: pa.Schema
     """What they are called and their types in the files, in the same order."""
     table: pa.Schema
@@ -81,6 +81,13 @@ def plan_fit(batch: pa.Schema, table: pa.Schema | None, *, can_widen: CanWiden, 
         raise CannotEvolve("the batch has no column with values: a table needs one")
     before = [grown.pop(field.name, field) for field in table or ()]
     return Fit(tuple(takes), pa.schema(files), pa.schema([*before, *grown.values()]), tuple(misfits))
+
+
+def with_nulls(fit: Fit, columns: Sequence[str]) -> Fit:
+    """The same with those columns of the table, by which it is split, where the batch lacks them."""
+    lacking = [fit.table.field(name) for name in columns if name in fit.table.names and name not in fit.files.names]
+    takes = (*fit.takes, *(-1 for _ in lacking))
+    return replace(fit, takes=takes, files=pa.schema([*fit.files, *lacking]))
 
 
 def needs(have: pa.Schema, wanted: pa.Schema) -> list[pa.Field]:

@@ -41,7 +41,7 @@ def fit_rows(
             value = str(batch.column(index)[row].as_py())[:100]
             unfit.setdefault(row, (misfit.column, f"{misfit}; {value} does not fit"))
     columns = [
-        cast[field.name] if field.name in cast else _as(batch.column(index), field.type)
+        cast[field.name] if field.name in cast else _as(batch, index, field.type)
         for index, field in zip(fit.takes, fit.files, strict=True)
     ]
     fitted = pa.RecordBatch.from_arrays(columns, schema=fit.files)
@@ -53,7 +53,8 @@ def fit_rows(
     return kept, [Unfit(column, error, _json(batch, row)) for row, (column, error) in sorted(unfit.items())]
 
 
-def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _as(batch: pa.RecordBatch, index: int, kind: pa.DataType) -> pa.Array:
+    column = batch.column(index) if index >= 0 else pa.nulls(batch.num_rows, kind)
     return column if column.type == kind else column.cast(kind)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs, types
+from pyarrow import types
 
 from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.partitioning import directory_of
@@ -32,6 +32,17 @@ _STREAM_BUFFER_BYTES: Final = 1 << 18
 
 class DiskFull(SparkRoomError):
     """A file could not be written for want of space; says where, and how much is left."""
+
+
+def full(path: str, why: str) -> DiskFull:
+    """`path` is a file, or was to be one."""
+    left = ""
+    with contextlib.suppress(OSError):
+        left = f"; {shutil.disk_usage(path.rpartition('/')[0]).free >> 20} MiB are left there"
+    return DiskFull(
+        f"no space to write {path} ({why}){left}. Nothing was committed: make room or raise the quota and start the "
+        "query again, it goes on where the table stands"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +121,8 @@ class GrowingFile:
         except OSError as failure:
             self.drop()
             if failure.errno in _FULL:
-                raise DiskFull(self._told(failure)) from failure
+                raise full(self.path, failure.strerror or str(failure)) from failure
             raise
         except BaseException:
             self.drop()
             raise
-
-    def _told(self, failure: OSError) -> str:
-        left = ""
-        if isinstance(self._files, fs.LocalFileSystem):
-            with contextlib.suppress(OSError):
-                left = f"; {shutil.disk_usage(self.path.rpartition('/')[0]).free >> 20} MiB are left there"
-        return (
-            f"no space to write {self.path} ({failure.strerror or failure}){left}. Nothing was committed: make room or "
-            "raise the quota and start the query again, it goes on where the table stands"
-        )

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from penstock.spark.errors import BadOption
 from penstock.spark.lake import offset_log
-from penstock.spark.lake.evolution import Misfit, plain, plan_fit
+from penstock.spark.lake.evolution import Misfit, plain, plan_fit, with_nulls
 from penstock.spark.lake.landing import Wanted, land, write_down
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.partitioning import PartitionField, check_fields
@@ -52,6 +52,8 @@ def plan_writing(store: TableStore, options: LakeOptions, rows: pa.Schema) -> Wr
     if fit.misfits and not options.dead_letters_path:
         raise CannotEvolve(_unfit(store, options, fit.misfits))
     fields = tuple(PartitionField.of(text) for text in partition_by)
+    if table is not None:
+        fit = with_nulls(fit, [field.column for field in fields])
     check_fields(fields, fit.files)
     dead = open_store(LakeOptions(path=options.dead_letters_path)).layout() if options.dead_letters_path else None
     return WritePlan(

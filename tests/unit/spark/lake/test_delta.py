@@ -17,12 +17,15 @@ import pytest
 from deltalake import DeltaTable
 
 from penstock.spark.errors import BadOption, CommitRefused, Missing
+from penstock.spark.lake.delta import thinning
 from penstock.spark.lake.delta.compaction import plan_compaction
 from penstock.spark.lake.delta.store import DeltaStore, key_of, key_text
+from penstock.spark.lake.delta.thinning import LogFile, plan_thinning
 from penstock.spark.lake.evolution import plan_fit
 from penstock.spark.lake.landing import Wanted, land, write_down
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.options import LakeOptions
+from penstock.spark.lake.parquet_files import DiskFull
 from penstock.spark.lake.partitioning import PartitionField
 from penstock.spark.lake.ranges import RangeKey, TableRange
 from penstock.spark.lake.store import BatchCommit, Conflicted, TableFile, WrittenFile
@@ -225,6 +228,58 @@ def test_a_clean_up_takes_what_nobody_names_and_leaves_the_ledger(tmp_path: Path
     assert numbers(tmp_path) == [0, 1, 2, 3]
     assert len(list(Ledger(store.location).entries())) == 5
     assert store.committed() == {RangeKey("id", 0): 4}
+
+
+def test_a_log_is_cut_at_a_checkpoint_that_is_old_enough() -> None:
+    now = dt.datetime(2026, 1, 10, 12, tzinfo=dt.UTC)
+
+    def made(version: int) -> dt.datetime:
+        return now - dt.timedelta(minutes=10 * (400 - version))
+
+    files = [LogFile(f"{version:020d}.json", made(version)) for version in range(401)]
+    files += [LogFile(f"{version:020d}.checkpoint.parquet", made(version)) for version in range(0, 401, 2)]
+    files += [LogFile("_last_checkpoint", now), LogFile("00000000000000000003.crc", now)]
+    going = plan_thinning(files, newest=400, written_down=400, now=now)
+    commits = [name for name in going if name.endswith(".json")]
+    assert commits == [f"{version:020d}.json" for version in range(300)]
+    kept = sorted({int(file.name[:20]) for file in files if file.is_checkpoint and file.name not in going})
+    assert kept[-51:] == list(range(300, 401, 2))
+    assert len(kept) == 51 + 50
+    assert "00000000000000000003.crc" in going
+    assert plan_thinning(files, newest=400, written_down=100, now=now)[-1] < f"{100:020d}"
+    assert plan_thinning(files, newest=99, written_down=99, now=now) == []
+    young = [LogFile(file.name, now) for file in files]
+    assert plan_thinning(young, newest=400, written_down=400, now=now) == []
+    assert len([name for name in plan_thinning(young, newest=800, written_down=800, now=now) if "json" in name]) == 300
+
+
+def test_a_short_log_knows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "KEEP_NEWEST", 5)
+    store = filled(tmp_path, 45)
+    later = dt.datetime.now(dt.UTC) + dt.timedelta(hours=2)
+    assert store.thin(later).snapshots_removed == 0, "nothing goes that the ledger lacks"
+    write_down(store, None)
+    assert store.thin(later).snapshots_removed == 39
+    for each in (store, opened(tmp_path)):
+        each.refresh()
+        assert each.committed() == {RangeKey("id", 0): 45}
+        assert [commit.version for commit in each.commits()] == list(range(39, 46))
+    store.commit(batch_of(store, 45, 46))
+    write_down(store, None)
+    assert numbers(tmp_path) == list(range(46))
+    assert [each.version for each in Ledger(store.location).entries()] == list(range(47))
+
+
+def test_a_full_disk_at_the_commit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = made(tmp_path)
+    batch = batch_of(store, 0, 1)
+
+    def full(*given: object, **named: object) -> None:
+        raise OSError("Unable to copy data to file: No space left on device (os error 28)")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", full)
+    with pytest.raises(DiskFull, match=r"_delta_log/ .*MiB are left there. Nothing was committed: make room"):
+        store.commit(batch)
 
 
 def test_a_reader_passes_over_files_by_their_bounds(tmp_path: Path) -> None:

@@ -313,6 +313,16 @@ def test_another_partitioning_than_the_tables_is_refused(tmp_path: Path, table: 
         Query(tmp_path, tmp_path / "new", schema=two, partition_by="x").writer()
 
 
+def test_a_batch_without_the_column_that_splits_the_table_goes_to_null(tmp_path: Path, table: Path) -> None:
+    query = Query(tmp_path, table, schema=pa.schema([("n", pa.int64()), ("m", pa.int64())]), partition_by="m")
+    query.reads(0, 1, starts=[0])
+    query.writer().commit([query.written({"n": [1], "m": [2]})], 0)
+    bare = Query(tmp_path, table)
+    bare.reads(0, 2, starts=[1])
+    bare.run(0, [5])
+    assert (numbers(table), numbers(table, "m")) == ([1, 5], [2, None])
+
+
 def test_a_type_that_delta_lacks_is_named(tmp_path: Path, table: Path) -> None:
     query = Query(tmp_path, table, schema=pa.schema([("n", pa.int64()), ("span", pa.duration("us"))]))
     query.reads(0, 1, starts=[0])

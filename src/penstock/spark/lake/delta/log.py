@@ -9,11 +9,15 @@ Transactions survive the cleaning of the log; commit metadata does not.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import SparkRoomError
+from penstock.spark.lake.delta.thinning import LogFile
 from penstock.spark.lake.places import opened, read_text
 from penstock.spark.lake.store import COMMIT_KEY, COMPACT, OTHER, Commit
 
@@ -48,15 +52,41 @@ class DeltaLog:
 
     def commits(self, after: int) -> Iterator[Commit]:
         """Versions above `after` whose commit is still there, rising."""
-        for version in sorted(version for version in self.versions() if version > after):
+        version = after + 1
+        text = self._text(version)
+        if text is None:
+            # Cleaned away, or not there yet: only then is the directory listed, which may be long.
+            version = min((each for each in self.versions() if each > after), default=version)
             text = self._text(version)
-            if text is not None:
-                yield _commit(version, text)
+        while text is not None:
+            yield _commit(version, text)
+            version += 1
+            text = self._text(version)
 
-    def birth(self) -> int | None:
-        """When version 0 was written, as a sign that the table is still the same one; None when it was cleaned away."""
-        when = self._files.get_file_info(f"{self._root}/{_name(0)}").mtime_ns
+    def stamp(self, version: int) -> int | None:
+        """When that version was written, as a sign that the table is still the same one; None when it is not there."""
+        when = self._files.get_file_info(f"{self._root}/{_name(version)}").mtime_ns
         return None if when is None else int(when)
+
+    def begun(self) -> bool:
+        """Whether this is certainly a table's log; False says nothing."""
+        signs = self._files.get_file_info([f"{self._root}/_last_checkpoint", f"{self._root}/{_name(0)}"])
+        return any(sign.is_file for sign in signs)
+
+    def files(self) -> list[LogFile]:
+        from pyarrow import fs
+
+        found = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return [LogFile(each.base_name, _time(each.mtime_ns)) for each in found if each.is_file]
+
+    def remove(self, names: Iterable[str]) -> int:
+        """Files that others may have removed already; how many were there."""
+        removed = 0
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                self._files.delete_file(f"{self._root}/{name}")
+                removed += 1
+        return removed
 
     def _apply(self, text: str) -> None:
         for action in _actions(text):
@@ -123,6 +153,11 @@ def _commit(version: int, text: str) -> Commit:
     except (KeyError, ValueError, TypeError):
         kind = COMPACT if info.get("operation") == "OPTIMIZE" else OTHER
         return Commit(version=version, time_ms=time_ms, kind=kind)
+
+
+def _time(nanoseconds: int | None) -> datetime:
+    # One that has no time is as good as new: nothing is removed for want of knowledge.
+    return datetime.fromtimestamp((nanoseconds or time.time_ns()) / 1e9, UTC)
 
 
 def _name(version: int) -> str:

@@ -19,6 +19,7 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.lake.delta.log import DeltaLog
 from penstock.spark.lake.evolution import needs, plain
+from penstock.spark.lake.parquet_files import full
 from penstock.spark.lake.partitioning import partition_texts
 from penstock.spark.lake.places import absolute, opened
 from penstock.spark.lake.ranges import RangeKey
@@ -53,7 +54,18 @@ class _Handle:
     def __init__(self, location: str) -> None:
         self.table = DeltaTable(location)
         self.log = DeltaLog(location)
-        self.birth = self.log.birth()
+        self._stamp = self.log.stamp(self.table.version())
+
+    def is_current(self) -> bool:
+        """Brings it up to date; False when that cannot be: the table was deleted, made anew, or its log cleaned."""
+        version = self.table.version()
+        if self._stamp is None or self.log.stamp(version) != self._stamp:
+            return False
+        # To update is to list the log, which may be long: one look says whether there is anything new.
+        if self.log.stamp(version + 1) is not None:
+            self.table.update_incremental()
+            self._stamp = self.log.stamp(self.table.version())
+        return True
 
 
 class _Handles(threading.local):
@@ -85,7 +97,7 @@ class DeltaStore:
         return self._location
 
     def exists(self) -> bool:
-        return bool(DeltaTable.is_deltatable(self._location))
+        return DeltaLog(self._location).begun() or bool(DeltaTable.is_deltatable(self._location))
 
     def create(
         self, schema: pa.Schema, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
@@ -110,9 +122,7 @@ class DeltaStore:
     def refresh(self) -> None:
         handle = _handles.by_location.get(self._location)
         try:
-            if handle is not None and handle.birth is not None and handle.log.birth() == handle.birth:
-                handle.table.update_incremental()
-            else:
+            if handle is None or not handle.is_current():
                 _handles.by_location[self._location] = _Handle(self._location)
             self._seen = self.version()
         except TableNotFoundError as failure:
@@ -217,6 +227,10 @@ class DeltaStore:
             )
         except CommitFailedError as failure:
             raise Conflicted(f"another commit to {self._location} came first: {failure}") from failure
+        except (DeltaError, OSError) as failure:
+            if any(sign in str(failure) for sign in ("No space left", "os error 28", "quota")):
+                raise full(f"{self._location}/_delta_log/", "No space left on device") from failure
+            raise
 
     def commits(self, after: int = -1) -> Iterator[Commit]:
         return self._handle.log.commits(after)
@@ -264,6 +278,18 @@ class DeltaStore:
         self.refresh()
         gone = before - len(self._handle.log.versions())
         return Expiry(snapshots_removed=max(0, gone), files_removed=len(removed))
+
+    def thin(self, now: datetime) -> Expiry:
+        """Removes commits that a checkpoint makes superfluous, as far as the ledger has them."""
+        from penstock.spark.lake.delta.thinning import plan_thinning
+        from penstock.spark.lake.ledger import Ledger
+
+        self.refresh()
+        log = self._handle.log
+        written_down = Ledger(self._location).complete_through()
+        going = plan_thinning(log.files(), newest=self.version(), written_down=written_down, now=now)
+        log.remove(going)
+        return Expiry(snapshots_removed=sum(name.endswith(".json") for name in going))
 
     def orphans(self, older_than: datetime) -> list[str]:
         self.refresh()
