@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +16,6 @@ from penstock.model.errors import PenstockError
 from penstock.model.ids import Millis
 
 T = TypeVar("T")
-
-_REPLY_BYTES_MAX = 64 << 20
 
 
 class SystemClock:
@@ -38,20 +38,49 @@ class WorkerFailed(PenstockError):
         self.task, self.why = task, why
 
 
+class _Helper:
+    """One helper process, attended by a thread; anybody may kill it, also before it was started."""
+
+    __slots__ = ("_lock", "_module", "killed", "process")
+
+    def __init__(self, module: str) -> None:
+        self._module, self._lock, self.killed = module, threading.Lock(), False
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def attend(self, asking: bytes) -> tuple[int, bytes, bytes]:
+        """Its exit code, answer and last words."""
+        pipe = subprocess.PIPE
+        with self._lock:
+            if self.killed:
+                return -1, b"", b"it was stopped before it began"
+            self.process = subprocess.Popen([sys.executable, "-m", self._module], stdin=pipe, stdout=pipe, stderr=pipe)
+        answer, words = self.process.communicate(asking)
+        return self.process.returncode, answer, words
+
+    def kill(self) -> None:
+        with self._lock:
+            self.killed = True
+            if self.process is not None:
+                self.process.kill()
+
+
 class ThreadOffload:
     """Runs C calls in a few threads, and tasks in helper processes, a bounded number at a time.
 
     A helper is started by exec (`python -m penstock.server.worker`), never by fork: a fork would copy the loop, its
-    sockets and its locks. It is sent one line of JSON, `{"task": ..., "arguments": {...}}`, answers with one,
-    `{"result": {...}}` or `{"error": "..."}`, and ends when its input does.
+    sockets and its locks, and run what libraries beside us do in the child of one. The loop's own way to start a process
+    forks; `subprocess` does not. So a thread starts the helper and waits for it. It is sent one line of JSON,
+    `{"task": ..., "arguments": {...}}`, answers with one, `{"result": {...}}` or `{"error": "..."}`, and ends when its
+    input does.
     """
 
-    __slots__ = ("_executor", "_module", "_processes", "_seats")
+    __slots__ = ("_attendants", "_executor", "_helpers", "_module", "_seats")
 
     def __init__(self, *, threads: int = 4, processes: int = 1, module: str = "penstock.server.worker") -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="penstock-offload")
+        self._attendants = ThreadPoolExecutor(processes, thread_name_prefix="penstock-helper")
         self._seats = asyncio.Semaphore(processes)
-        self._processes: set[asyncio.subprocess.Process] = set()
+        self._helpers: set[_Helper] = set()
         self._module = module
 
     def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
@@ -61,35 +90,28 @@ class ThreadOffload:
         """The task's result; `WorkerFailed` when it broke. Cancelling kills the helper."""
         asking = json.dumps({"task": task, "arguments": arguments}).encode() + b"\n"
         async with self._seats:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                self._module,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=_REPLY_BYTES_MAX,
-            )
-            self._processes.add(process)
+            helper = _Helper(self._module)
+            self._helpers.add(helper)
+            ended = asyncio.get_running_loop().run_in_executor(self._attendants, helper.attend, asking)
             try:
-                answer, words = await process.communicate(asking)
+                code, answer, words = await asyncio.shield(ended)
             except asyncio.CancelledError:
-                process.kill()
-                await process.wait()
+                helper.kill()
+                await asyncio.wait([ended])
                 raise
             finally:
-                self._processes.discard(process)
-        return _result_of(task, process.returncode, answer, words)
+                self._helpers.discard(helper)
+        return _result_of(task, code, answer, words)
 
     def close(self) -> None:
         """Kills helpers that still run and lets the threads finish what they have begun."""
-        for process in self._processes:
-            if process.returncode is None:
-                process.kill()
+        for helper in self._helpers:
+            helper.kill()
+        self._attendants.shutdown(wait=True)
         self._executor.shutdown(wait=True)
 
 
-def _result_of(task: str, code: int | None, answer: bytes, words: bytes) -> dict[str, Any]:
+def _result_of(task: str, code: int, answer: bytes, words: bytes) -> dict[str, Any]:
     if code:
         last = words.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise WorkerFailed(task, f"the helper ended with {code}: {last[0] if last else 'it said nothing'}")

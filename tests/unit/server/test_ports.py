@@ -77,11 +77,24 @@ async def test_a_task_that_fails_says_why(worker: str, task: str, words: str) ->
 async def test_cancelling_kills_the_helper(worker: str) -> None:
     offload = ThreadOffload(module=worker)
     running = asyncio.ensure_future(offload.run("hang", {}))
-    while not offload._processes:
+    while not (offload._helpers and next(iter(offload._helpers)).process):
         await asyncio.sleep(0.001)
-    (process,) = offload._processes
+    (helper,) = offload._helpers
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert process.returncode == -9
+    assert helper.process is not None
+    assert helper.process.returncode == -9
+    offload.close()
+
+
+@on_loop
+async def test_cancelling_before_the_helper_runs_leaves_none_behind(worker: str) -> None:
+    offload = ThreadOffload(module=worker)
+    running = asyncio.ensure_future(offload.run("hang", {}))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not offload._helpers
     offload.close()
