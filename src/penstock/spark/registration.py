@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.spark.lake.data_source import LakeDataSource
 from penstock.spark.progress.listener import listen
 from penstock.spark.source.data_source import TopicDataSource
+from penstock.spark.source.options import TASKS_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +19,14 @@ def register(spark: SparkSession) -> None:
     Installing the package already registers both formats in every session; what this adds is the listener, which
     tells lag tools of a query's last batch. Calling it again changes nothing.
     """
+    _tell_cores(spark)
     spark.dataSource.register(TopicDataSource)
     spark.dataSource.register(LakeDataSource)
     listen(spark)
+
+
+def _tell_cores(spark: SparkSession) -> None:
+    """Planning happens in processes that know nothing of the session: how many tasks are worth making is told them."""
+    context = getattr(spark, "_sc", None)
+    if context is not None:  # A session of Spark Connect has none.
+        context.environment.setdefault(TASKS_VARIABLE, str(context.defaultParallelism))
