@@ -68,10 +68,10 @@ class ThreadOffload:
     """Runs C calls in a few threads, and tasks in helper processes, a bounded number at a time.
 
     A helper is started by exec (`python -m penstock.server.worker`), never by fork: a fork would copy the loop, its
-    sockets and its locks, and run what libraries beside us do in the child of one. The loop's own way to start a process
-    forks; `subprocess` does not. So a thread starts the helper and waits for it. It is sent one line of JSON,
-    `{"task": ..., "arguments": {...}}`, answers with one, `{"result": {...}}` or `{"error": "..."}`, and ends when its
-    input does.
+    sockets and its locks, and run what libraries beside us do in the child of one. The loop's own way to start a
+    process forks; `subprocess` does not. So a thread starts the helper and waits for it. It is sent one line of JSON,
+    `{"task": ..., "arguments": {...}}`, answers with one, `{"result": {...}}` or `{"error": "..."}`, and ends when
+    its input does.
     """
 
     __slots__ = ("_attendants", "_executor", "_helpers", "_module", "_seats")
