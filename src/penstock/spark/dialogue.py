@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -62,7 +62,7 @@ class Dialogue:
                 raise RuntimeError("the dialogue is closed")
             return self._loop.run_until_complete(work)
 
-    def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
+    def iterate(self, source: AsyncIterator[T]) -> Generator[T, None, None]:
         """The items of `source`; the loop runs only while the next one is waited for."""
         try:
             while True:

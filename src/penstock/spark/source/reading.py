@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -80,12 +81,15 @@ class _TaskReading:
         while left:
             self._by_span = {progress.left: progress for progress in left}
             reader = reader_for(self._settings)
+            read = reader.read(list(self._by_span), on_trimmed=self._trimmed)
             try:
-                for item in for_process().iterate(reader.read(list(self._by_span), on_trimmed=self._trimmed)):
-                    if isinstance(item, Piece):
-                        yield item
-                    else:
-                        self._ended(item)
+                # A query with a limit leaves early: what is under way must not come in the way of the next task.
+                with closing(for_process().iterate(read)) as items:
+                    for item in items:
+                        if isinstance(item, Piece):
+                            yield item
+                        else:
+                            self._ended(item)
             except SpanLost as lost:
                 self._lost(lost)
             except ClientError:
