@@ -69,6 +69,7 @@ def land(
                 continue
             if dead:
                 _land_dead(options.dead_letters_path, batch, dead)
+                dead = ()
             return store.commit(batch)
         except Conflicted as other:
             _log.info("batch %d of query %s tries again: %s", batch.batch_id, batch.query_id, other)
