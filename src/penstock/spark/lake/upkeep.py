@@ -28,10 +28,6 @@ SWEEP_EVERY: Final = 10
 ROUND_COMMITS: Final = 50
 """Commits in a round of upkeep where nobody wants compaction."""
 
-THIN_KEEPS: Final = 100
-THIN_AGE: Final = timedelta(minutes=10)
-"""Of snapshots that cost nothing but metadata, these many of the newest stay, and all of the last minutes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -76,7 +72,7 @@ class Tidied:
 class Thinnable(Protocol):
     """A table whose history is written whole with each commit, so that steps of it must go before they are old."""
 
-    def thin(self, keep_newest: int, older_than: datetime) -> Expiry: ...
+    def thin(self, now: datetime) -> Expiry: ...
 
 
 Told = Callable[[str], None]
@@ -114,7 +110,7 @@ def tidy(
 ) -> Tidied:
     """Does what is asked for, in the order in which one makes work for the next. `told` hears each step begin.
 
-    `thin` allows expiry to take snapshots that are not old but that no data file depends on.
+    `thin` allows expiry to take snapshots that are not old but too many for the format.
     """
     store.refresh()
     compaction, expiry, orphans = Compaction(), Expiry(), 0
@@ -143,7 +139,7 @@ def _expire(store: TableStore, before: datetime, thin: bool) -> Expiry:
     found = store.expire(before)
     if not thin or not isinstance(store, Thinnable):
         return found
-    thinned = store.thin(THIN_KEEPS, max(before, datetime.now(UTC) - THIN_AGE))
+    thinned = store.thin(datetime.now(UTC))
     return Expiry(
         snapshots_removed=found.snapshots_removed + thinned.snapshots_removed,
         files_removed=found.files_removed + thinned.files_removed,

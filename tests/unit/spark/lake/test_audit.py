@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.lake.audit import Audit, Evidence, audit, judge
+from penstock.spark.lake.audit import audit
+from penstock.spark.lake.findings import Audit, Evidence
 from penstock.spark.lake.ledger import Ledger
+from penstock.spark.lake.proof import judge
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import BatchCommit, Commit, TableStore
 from tests.unit.spark.lake.tables import TOPIC_ID, append, made, opened, rows, spans, written

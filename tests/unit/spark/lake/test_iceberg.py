@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.spark.errors import BadOption, Missing
+from penstock.spark.lake.iceberg.store import IcebergStore
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import BatchCommit, CannotEvolve, Conflicted, open_store
@@ -229,10 +230,11 @@ def test_expiry_deletes_what_only_old_versions_named(tmp_path: Path) -> None:
         append(store, batch * 5, batch * 5 + 5, batch=batch)
     old = {file.path for file in store.files()}
     store.compact(1 << 20)
-    append(store, 20, 25, batch=4)
     done = store.expire(FUTURE)
-    assert done.snapshots_removed == 5
+    assert (done.snapshots_removed, done.files_removed) == (4, 4 + 4 + 4), "data, manifests and their lists"
     assert not any(Path(path).exists() for path in old)
+    append(store, 20, 25, batch=4)
+    store.expire(FUTURE)
     assert sorted(numbers(opened(tmp_path / "clicks"))) == list(range(25))
     assert store.committed() == {KEY: 25}
     assert store.table.scan().to_arrow().num_rows == 25  # type: ignore[attr-defined]
@@ -242,21 +244,50 @@ def test_expiry_deletes_what_only_old_versions_named(tmp_path: Path) -> None:
     assert [commit.version for commit in store.commits()] == [6]
 
 
-def test_thinning_forgets_steps_and_no_file(tmp_path: Path) -> None:
+def later(**time: float) -> dt.datetime:
+    return dt.datetime.now(dt.UTC) + dt.timedelta(**time)
+
+
+def test_thinning_forgets_steps_first_and_files_when_readers_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.spark.lake.iceberg.store.KEEP_NEWEST", 2)
     store = made(tmp_path / "clicks")
     for batch in range(6):
         append(store, batch, batch + 1, batch=batch)
     store.compact(1 << 20)
     for batch in range(6, 10):
         append(store, batch, batch + 1, batch=batch)
-    paths = {file.path for commit in store.commits() for file in store.files(commit.version)}
+    small = {file.path for file in store.files(version=6)}
+    assert isinstance(store, IcebergStore)
+    assert store.thin(later()).snapshots_removed == 0, "the last minutes stay"
     for _ in range(2):
-        store.thin(2, FUTURE)  # type: ignore[attr-defined]
-        # The newest two, and the state before the compaction, which alone has the files that were compacted.
-        assert [commit.version for commit in store.commits()] == [6, 10, 11]
-    assert all(Path(path).exists() for path in paths)
-    assert sorted(numbers(store)) == list(range(10))
+        store.thin(later(minutes=11))
+        # The newest two, and the compaction with the state before it, which alone has the files that were compacted.
+        assert [commit.version for commit in store.commits()] == [6, 7, 10, 11]
+    assert all(Path(path).exists() for path in small)
     assert sum(file.rows for file in store.files(version=6)) == 6
+    for left in ([7, 10, 11], [10, 11]):
+        store.thin(later(hours=3))
+        assert [commit.version for commit in store.commits()] == left
+    assert not any(Path(path).exists() for path in small)
+    assert sorted(numbers(opened(tmp_path / "clicks"))) == list(range(10))
+
+
+def test_overwritten_states_stay_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.spark.lake.iceberg.store.KEEP_NEWEST", 2)
+    monkeypatch.setattr("penstock.spark.lake.iceberg.store.SNAPSHOTS_MOST", 3)
+    store = made(tmp_path / "clicks")
+    for batch in range(6):
+        file = written(store, rows(batch, batch + 1))
+        store.commit(BatchCommit("q", batch, (spans(batch, batch + 1),), (file,), rows=1, overwrite=True))
+    assert isinstance(store, IcebergStore)
+    store.thin(later(hours=1))
+    assert len(list(store.commits())) == 6
+    store.thin(later(hours=3))
+    assert [commit.version for commit in store.commits()] == [4, 5, 6]
+    assert len(list(Path(store.layout().directory).iterdir())) == 3
+    assert numbers(store) == [5]
 
 
 def test_only_old_files_that_nobody_names_are_orphans(tmp_path: Path) -> None:

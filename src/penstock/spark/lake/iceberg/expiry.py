@@ -6,7 +6,7 @@ named it and it is old enough that no running task can still be about to commit 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -35,9 +35,9 @@ def expire(store: IcebergStore, older_than: datetime) -> Expiry:
     """Forgets snapshots older than that, except those that branches and tags name, and deletes what only they named."""
     before_ms = round(older_than.timestamp() * 1000)
 
-    def old(metadata: TableMetadata) -> list[int]:
+    def old(metadata: TableMetadata) -> tuple[list[int], list[int]]:
         named = {ref.snapshot_id for ref in metadata.refs.values()}
-        return [
+        return [], [
             each.snapshot_id
             for each in metadata.snapshots
             if each.timestamp_ms < before_ms and each.snapshot_id not in named
@@ -46,43 +46,50 @@ def expire(store: IcebergStore, older_than: datetime) -> Expiry:
     return _forget(store, old)
 
 
-def thin(store: IcebergStore, keep_newest: int, older_than: datetime) -> Expiry:
-    """Forgets appends whose successor has all their files, beyond the newest; no data file goes with them."""
-    before_ms = round(older_than.timestamp() * 1000)
-    return _forget(
-        store, lambda metadata: snapshots.spare_appends(metadata, keep_newest=keep_newest, before_ms=before_ms)
-    )
+def thin(store: IcebergStore, thinning: snapshots.Thinning) -> Expiry:
+    """Forgets snapshots that are not old but too many; see `snapshots.spare`."""
+    return _forget(store, lambda metadata: snapshots.spare(metadata, thinning))
 
 
-def _forget(store: IcebergStore, choose: Callable[[TableMetadata], list[int]]) -> Expiry:
+Choose = Callable[["TableMetadata"], tuple[list[int], list[int]]]
+"""Snapshots to forget: those that no data file goes with, and those with files."""
+
+
+def _forget(store: IcebergStore, choose: Choose) -> Expiry:
     store.refresh()
-    if not choose(store.table.metadata):
+    if not any(choose(store.table.metadata)):
         return Expiry()
     gone: list[Snapshot] = []
+    files_go = False
 
     def change(transaction: Transaction) -> None:
-        from pyiceberg.table.update.snapshot import ExpireSnapshots
+        from penstock.spark.lake.iceberg.transactions import ForgetSnapshots
 
+        nonlocal files_go
         metadata = transaction.table_metadata
-        chosen = choose(metadata)
-        gone[:] = [each for each in metadata.snapshots if each.snapshot_id in set(chosen)]
+        bare, with_files = choose(metadata)
+        files_go = bool(with_files)
+        chosen = {*bare, *with_files}
+        gone[:] = [each for each in metadata.snapshots if each.snapshot_id in chosen]
         if chosen:
-            ExpireSnapshots(transaction).by_ids(chosen).commit()
+            ForgetSnapshots(transaction, sorted(chosen)).commit()
 
     store.again(change)
-    return Expiry(snapshots_removed=len(gone), files_removed=delete(store, _only_in(store, gone)))
+    return Expiry(snapshots_removed=len(gone), files_removed=delete(store, _only_in(store, gone, files_go)))
 
 
-def _only_in(store: IcebergStore, gone: Iterable[Snapshot]) -> list[str]:
+def _only_in(store: IcebergStore, gone: Sequence[Snapshot], files_go: bool) -> list[str]:
     """Files that were reachable through `gone` and are no longer: data before manifests before their lists.
 
     In that order nothing is left behind that nobody can find any more if we are stopped in between.
     """
     io = store.table.io
     staying = _manifests(io, store.table.metadata.snapshots)
-    going = _manifests(io, gone).keys() - staying.keys()
     manifests = _manifests(io, gone)
-    data = _data(io, [manifests[path] for path in going]) - _data(io, staying.values()) if going else set()
+    going = manifests.keys() - staying.keys()
+    data: set[str] = set()
+    if going and files_go:
+        data = _data(io, [manifests[path] for path in going]) - _data(io, staying.values(), live=True)
     lists = {each.manifest_list for each in gone} - {each.manifest_list for each in store.table.metadata.snapshots}
     return [*sorted(data), *sorted(going), *sorted(lists)]
 
@@ -93,10 +100,10 @@ def _manifests(io: FileIO, of: Iterable[Snapshot]) -> dict[str, ManifestFile]:
         return {each.manifest_path: each for manifests in found for each in manifests}
 
 
-def _data(io: FileIO, manifests: Iterable[ManifestFile]) -> set[str]:
-    """Every file that these manifests name, those that they name as deleted too."""
+def _data(io: FileIO, manifests: Iterable[ManifestFile], *, live: bool = False) -> set[str]:
+    """Every file that these manifests name; unless `live`, those that they name as deleted too."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(lambda manifest: manifest.fetch_manifest_entry(io, discard_deleted=False), manifests)
+        found = pool.map(lambda manifest: manifest.fetch_manifest_entry(io, discard_deleted=live), manifests)
         return {entry.data_file.file_path for entries in found for entry in entries}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import Missing
@@ -94,22 +95,45 @@ def snapshot_of(table: Table, version: int | None) -> Snapshot | None:
     return found
 
 
-def spare_appends(metadata: TableMetadata, *, keep_newest: int, before_ms: int) -> list[int]:
-    """Ids of snapshots that can go before they are old: their child is an append, which has all their files.
+@dataclass(frozen=True, slots=True)
+class Thinning:
+    """How many snapshots a table keeps before age alone lets them go. Metadata is written whole with each commit."""
 
-    A commit every few seconds makes more snapshots in a week than metadata that is written whole with each commit can
-    bear. What goes is a step in time travel; the last state before a compaction or overwrite stays until it is old.
+    keep_newest: int
+    most: int
+    """States that were overwritten stay up to this many snapshots."""
+    before_ms: int
+    """Younger ones stay."""
+    readers_before_ms: int
+    """Younger ones stay if files go with them: somebody may be reading those."""
+
+
+def spare(metadata: TableMetadata, thinning: Thinning) -> tuple[list[int], list[int]]:
+    """Ids of snapshots that can go before they are old: (those that no data file goes with, those with files).
+
+    A commit every few seconds makes more snapshots in a week than metadata can bear. First go appends whose child is an
+    append and has all their files: a step of time travel. Then states before a compaction, whose rows the compacted
+    files have. States that were overwritten go last.
     """
     line = list(_line(metadata))
     named = {ref.snapshot_id for ref in metadata.refs.values()}
-    # A snapshot whose parent has gone no longer says what came before it, so only direct children count.
-    contained = {each.parent_snapshot_id for each in line if _appended(each)}
-    return [
-        each.snapshot_id
-        for each in line[keep_newest:]
-        if each.snapshot_id in contained and each.timestamp_ms < before_ms and each.snapshot_id not in named
-    ]
+    child = {each.parent_snapshot_id: _operation(each) for each in line}
+    there = {each.snapshot_id for each in line}
+    bare: list[int] = []
+    with_files: list[int] = []
+    for position, each in enumerate(line):
+        if position < thinning.keep_newest or each.snapshot_id in named or each.timestamp_ms >= thinning.before_ms:
+            continue
+        # What is no append stays as long as its parent: it alone tells what became of that. So a child that has gone
+        # was an append, which some later one contains.
+        after = child.get(each.snapshot_id, "append")
+        last_word = _operation(each) != "append" and each.parent_snapshot_id in there
+        if after == "append" and not last_word:
+            bare.append(each.snapshot_id)
+        elif each.timestamp_ms < thinning.readers_before_ms and (after == "replace" or position >= thinning.most):
+            with_files.append(each.snapshot_id)
+    return bare, with_files
 
 
-def _appended(snapshot: Snapshot) -> bool:
-    return snapshot.summary is not None and snapshot.summary.operation.value == "append"
+def _operation(snapshot: Snapshot) -> str:
+    return snapshot.summary.operation.value if snapshot.summary is not None else ""
