@@ -50,9 +50,9 @@ def pipeline(*arguments: str | Path, stdin: str = "", cwd: Path | None = None) -
 
 
 def state(pid: int, **changes: object) -> State:
-    values = {"state": home.RUNNING, "born": birth_of(pid), "file": "/p.toml", **changes}
+    values = {"name": "orders", "state": home.RUNNING, "born": birth_of(pid), "file": "/p.toml", **changes}
     return State(
-        name="orders", pid=pid, host="h", digest="d", master="local", bootstrap="b", warehouse="w",
+        pid=pid, host="h", digest="d", master="local", bootstrap="b", warehouse="w",
         started_ms=0, **values,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -168,9 +168,9 @@ def test_reset_says_what_it_means_before_it_asks(bootstrap: str, tmp_path: Path)
     assert refused.code == 1
     assert "lake  -      begins anew at earliest: table orders has no offsets and is filled" in refused.err
     assert offsets.exists()
-    Home("p").write_state(state(os.getpid(), file=str(file)))
-    assert "p is running: `penstock pipeline stop p` first" in pipeline("reset", file, "--yes").err
-    Home("p").write_state(state(os.getpid(), file=str(file), state=home.STOPPED))
+    Home("p").write_state(state(os.getpid(), name="p", file=str(file)))
+    assert "p is running on h: `penstock pipeline stop p` first" in pipeline("reset", file, "--yes").err
+    Home("p").write_state(state(os.getpid(), name="p", file=str(file), state=home.STOPPED))
     assert pipeline("reset", "p", "--yes").code == 0
     assert not offsets.exists()
 

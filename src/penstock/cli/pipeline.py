@@ -122,7 +122,8 @@ def _ask_spark(flow: Flow) -> list[Any]:
     from penstock.spark.pipeline.session import open_session
     from penstock.spark.session import LOCAL_MASTER
 
-    spark = open_session(replace(flow, spark=replace(flow.spark, master=LOCAL_MASTER)))
+    settings = {"spark.log.level": "ERROR", **flow.spark.settings}
+    spark = open_session(replace(flow, spark=replace(flow.spark, master=LOCAL_MASTER, settings=settings)))
     try:
         return list(deep_check(flow, spark))
     finally:
@@ -169,7 +170,13 @@ def _over_file(flow: Flow, connection: Connection, master: str | None = None) ->
     help="How long batches may take to finish when it is stopped.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
-@format_option
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How to show progress; JSON as lines.",
+)
 @connection_options
 def run(
     file: Path,
@@ -256,7 +263,7 @@ def _supervise(place: Any, flow: Flow, job: Any, *, quiet: bool, style: str) -> 
     from penstock.spark.pipeline.view import view_for
 
     has_console = any(sink.kind is SinkKind.CONSOLE for sink in flow.sinks)
-    view = view_for("json" if style != "text" else "text", quiet=quiet, has_console=has_console)
+    view = view_for(style, quiet=quiet, has_console=has_console)
     try:
         outcome = supervise_here(place, flow, job, console=True, watch=view.show)
     finally:
@@ -391,7 +398,6 @@ def reset(
     from dataclasses import asdict
 
     from penstock.model.errors import PenstockError
-    from penstock.spark.pipeline.home import Home
     from penstock.spark.pipeline.reading import read_flow
     from penstock.spark.pipeline.resetting import carry_out, plan_reset
 
@@ -399,9 +405,9 @@ def reset(
         _check_time(start, "--from")
     flow = _over_file(read_flow(_file_of(pipeline_or_file)), connection)
     _check_sinks(flow, sinks)
-    running = Home(flow.name).state()
-    if running is not None and running.alive:
-        raise PenstockError(f"{flow.name} is running: `penstock pipeline stop {flow.name}` first")
+    for each in _all(connection):
+        if each.name == flow.name and each.running:
+            raise PenstockError(f"{flow.name} is running on {each.host}: `penstock pipeline stop {flow.name}` first")
     plan = plan_reset(flow, sinks, start)
     rows = [(each.sink, each.batch if each.batch >= 0 else None, each.words) for each in plan]
     if not yes:

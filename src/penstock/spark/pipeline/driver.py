@@ -55,10 +55,8 @@ def drive(place: Home, job: Job) -> Outcome:
     try:
         flow = flow_of(job)
         check_everything(flow)
-    except FlowBroken as broken:
-        return Outcome(USAGE, str(broken), state=home.FAILED)
-    except BadOption as wrong:
-        return Outcome(USAGE, str(wrong), state=home.FAILED)
+    except (FlowBroken, BadOption) as wrong:
+        return Outcome(FAILED, str(wrong), state=home.FAILED)
     except Missing as missing:
         return Outcome(NOT_FOUND if isinstance(missing, NoTopic) else FAILED, str(missing), state=home.FAILED)
     except NoBroker as silent:
@@ -76,7 +74,10 @@ def drive(place: Home, job: Job) -> Outcome:
         words = f"Spark did not start on {flow.spark.master}: {_first_line(failure)}"
         return Outcome(FAILED, words, final=job.restarts == 0, state=home.FAILED)
     try:
-        return _backfill(spark, flow, job) if job.backfill is not None else _run(spark, flow, job, place, stop)
+        if job.backfill is not None:
+            place.write_progress(Progress(_now_ms(), home.RUNNING))
+            return _backfill(spark, flow, job)
+        return _run(spark, flow, job, place, stop)
     finally:
         _end_session(spark)
 
@@ -98,6 +99,7 @@ def check_everything(flow: Flow) -> None:
 
 
 def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, stop: threading.Event) -> Outcome:
+    from penstock.spark.pipeline.retrying import ONCE, SINKS
     from penstock.spark.pipeline.running import Runner
     from penstock.spark.pipeline.telling import Telling
 
@@ -115,7 +117,7 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, stop: threading
 
     telling = Telling(flow, stop, restarts=job.restarts)
     telling.start()
-    runner = Runner(flow, spark)
+    runner = Runner(flow, spark, patience=ONCE if job.once else SINKS)
     try:
         state = runner.run(stop, stop_within_s=job.stop_within_s, heed=heed)
     except Exception as failure:  # without its JVM a driver is of no use; another one may have more luck

@@ -19,6 +19,9 @@ class Patience:
 SINKS: Final = Patience()
 """Waits of 1, 2, 4 … 60 s: a broker or a disk has half an hour to come back."""
 
+ONCE: Final = Patience(tries=5)
+"""Somebody waits for it to end."""
+
 DRIVERS: Final = Patience(tries=6)
 
 

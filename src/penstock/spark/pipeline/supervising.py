@@ -23,8 +23,9 @@ from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, State, bi
 from penstock.spark.pipeline.retrying import DRIVERS, Patience, Tries
 from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
 
-DRIVER: Final = (sys.executable, "-m", "penstock.spark.pipeline.driver")
-BACKGROUND: Final = (sys.executable, "-m", "penstock.spark.pipeline.supervising")
+# -P keeps whatever lies in the current directory from being taken for a module of ours.
+DRIVER: Final = (sys.executable, "-P", "-m", "penstock.spark.pipeline.driver")
+BACKGROUND: Final = (sys.executable, "-P", "-m", "penstock.spark.pipeline.supervising")
 
 LOOK_EVERY_S: Final = 0.1
 GRACE_S: Final = 20.0
@@ -35,10 +36,10 @@ LOG_TAIL_LINES: Final = 20
 Watch = Callable[[State, Progress | None], None]
 
 
-def state_of(flow: Flow, job: Job) -> State:
+def state_of(place: Home, flow: Flow, job: Job) -> State:
     """How a run begins."""
     return State(
-        name=flow.name,
+        name=place.name,
         state=home.STARTING,
         pid=os.getpid(),
         born=birth_of(os.getpid()),
@@ -88,7 +89,8 @@ class Supervisor:
                     return self._ended(outcome)
                 tries, wait_s = tries.after_failure(time.monotonic(), self._patience)
                 if wait_s is None:
-                    words = f"the driver died {tries.failed} times in a row and is given up: {outcome.words}"
+                    often = f"{tries.failed} times in a row " if tries.failed > 1 else ""
+                    words = f"the driver died {often}and is given up: {outcome.words}"
                     return self._ended(replace(outcome, words=words, state=home.FAILED))
                 self._become(home.RESTARTING, restarts=self._state.restarts + 1, driver_pid=0, words=outcome.words)
                 if not self._waited(wait_s):
@@ -193,7 +195,10 @@ def _kill_group(driver: subprocess.Popen[bytes]) -> None:
 def supervise_here(place: Home, flow: Flow, job: Job, *, console: bool, watch: Watch) -> Outcome:
     """The whole run in this process; SIGTERM and Ctrl-C stop it gracefully, a second Ctrl-C at once."""
     with place.locked():
-        supervisor = Supervisor(place, job, state_of(flow, job), console=console, watch=watch)
+        # A backfill that broke off is begun again by hand: it may have sent records already.
+        patience = DRIVERS if job.backfill is None else replace(DRIVERS, tries=1)
+        state = state_of(place, flow, job)
+        supervisor = Supervisor(place, job, state, patience=patience, console=console, watch=watch)
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
         def heed(number: int, _: object) -> None:
@@ -216,7 +221,7 @@ def detach(place: Home, flow: Flow, job: Job) -> int:
         place.forget_run()
         place.write_job(job)
         # In our name until the supervisor has its own; if it never comes to that, ours ends and so does the claim.
-        place.write_state(state_of(flow, job))
+        place.write_state(state_of(place, flow, job))
     with _opened_log(place) as log:
         started = subprocess.Popen(
             [*BACKGROUND, place.name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

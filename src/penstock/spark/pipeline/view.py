@@ -13,7 +13,7 @@ from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Progress, SinkProgress, State
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import Group
 
 HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "ROWS", "WATERMARK", "STATE ROWS", "LAST")
 LINES_EVERY_S: Final = 5.0
@@ -110,41 +110,49 @@ class LiveTable:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=False)
+        self._live = Live(console=Console(stderr=True), auto_refresh=False)
         self._live.start()
         self._last_s = 0.0
+        self._newest: tuple[State, Progress | None] | None = None
 
     def show(self, state: State, progress: Progress | None) -> None:
+        if progress is not None or self._newest is None or self._newest[0].state != state.state:
+            self._newest = (state, progress)
         if time.monotonic() - self._last_s >= LIVE_EVERY_S:
             self._last_s = time.monotonic()
-            self._live.update(_drawn(state, progress), refresh=True)
+            self._draw()
 
     def close(self) -> None:
+        self._draw()
         self._live.stop()
 
+    def _draw(self) -> None:
+        if self._newest is not None:
+            self._live.update(drawn(*self._newest, _now_ms()), refresh=True)
 
-def _drawn(state: State, progress: Progress | None) -> RichTable:
+
+def drawn(state: State, progress: Progress | None, now_ms: int) -> Group:
+    """The pipeline's own line, a table of its sinks, and below it why some of them do not run."""
+    from rich.console import Group
     from rich.table import Table as RichTable
+    from rich.text import Text
 
-    colours = {home.RUNNING: "green", home.FAILED: "red", home.RESTARTING: "yellow"}
     again = f", restarted {state.restarts}×" if state.restarts else ""
-    title = f"{state.name}  [{colours.get(state.state, 'cyan')}]{state.state}[/]  {state.master}{again}"
-    table = RichTable(title=title, title_justify="left", box=None, pad_edge=False)
+    title = Text.assemble(state.name, "  ", (state.state, _colour(state.state)), f"  {state.master}{again}")
+    table = RichTable(box=None, pad_edge=False)
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading in ("SINK", "STATE", "WATERMARK") else "right")
-    for sink in progress.sinks if progress is not None else ():
-        name, status, *rest = row(sink, _now_ms())
-        colour = {"running": "green", "failed": "red", "retrying": "yellow"}.get(sink.state, "cyan")
-        table.add_row(str(name), f"[{colour}]{status}[/]", *("-" if cell is None else str(cell) for cell in rest))
-        if sink.error:
-            table.add_row("", f"[red]{_escaped(sink.error[:200])}[/]")
-    return table
+    sinks = () if progress is None else progress.sinks
+    for sink in sinks:
+        name, status, *rest = row(sink, now_ms)
+        cells = ("-" if cell is None else str(cell) for cell in rest)
+        table.add_row(str(name), Text(status, _colour(status)), *cells)
+    words = [Text(f"{sink.sink}: {sink.error}", "red") for sink in sinks if sink.error]
+    return Group(title, table, *words) if sinks else Group(title)
 
 
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+def _colour(state: str) -> str:
+    return {"running": "green", "failed": "red", "retrying": "yellow", "restarting": "yellow"}.get(state, "cyan")
 
 
 def row(sink: SinkProgress, now_ms: int) -> tuple[Any, ...]:

@@ -53,7 +53,7 @@ def supervise(tmp_path: Path) -> Callable[..., tuple[Supervisor, list[State]]]:
         made = Supervisor(
             Home("orders"),
             job,
-            state_of(flow_of(), job),
+            state_of(Home("orders"), flow_of(), job),
             command=(sys.executable, str(path)),
             patience=QUICK,
             watch=watch,

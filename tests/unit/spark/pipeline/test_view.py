@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Progress, SinkProgress, State
-from penstock.spark.pipeline.view import HEADINGS, JsonLines, Lines, row, sentence
+from penstock.spark.pipeline.view import HEADINGS, JsonLines, Lines, drawn, row, sentence
 
 STATE = State("orders", home.RUNNING, 1, "b", "h", "/p.toml", "d", "local", "b:1", "/lake", 1)
 SINK = SinkProgress(
@@ -75,3 +75,17 @@ def test_programs_get_one_object_a_snapshot() -> None:
         lines.show(STATE, Progress(5, home.RUNNING, (SINK,)))
     (only,) = map(json.loads, out.getvalue().splitlines())
     assert (only["name"], only["at_ms"], only["sinks"][0]["lag"]) == ("orders", 5, 99)
+
+
+def test_a_terminal_shows_sinks_in_a_table_and_errors_below_it() -> None:
+    from rich.console import Console
+
+    out = Console(file=io.StringIO(), width=120)
+    failed = replace(SINK, sink="other", state="failed", error="disk [full]")
+    out.print(drawn(replace(STATE, restarts=2), Progress(1, home.RUNNING, (SINK, failed)), 4000))
+    title, headings, first, second, words = out.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert title == "orders  running  local, restarted 2×"
+    assert headings.split() == " ".join(HEADINGS).split()
+    assert first.split()[:5] == ["lake", "running", "1,234", "99", "7"]
+    assert second.split()[:2] == ["other", "failed"]
+    assert words == "other: disk [full]"
