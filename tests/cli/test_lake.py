@@ -46,6 +46,16 @@ def test_tables_are_listed(lake: Lake, kept: Path) -> None:
     assert first.split()[:4] == ["orders", "delta", "15", "3"]
 
 
+def test_a_broken_table_does_not_hide_the_others(lake: Lake, tmp_path: Path) -> None:
+    where = make_lake(tmp_path)
+    for metadata in (where / "visits" / "metadata").glob("*.metadata.json"):
+        metadata.unlink()
+    said = lake(where, "tables")
+    assert said.code == 0
+    assert "orders" in said.out
+    assert "visits cannot be read" in said.err
+
+
 def test_a_warehouse_without_tables_is_no_error(lake: Lake, tmp_path: Path) -> None:
     said = lake(tmp_path, "tables")
     assert (said.code, said.out) == (0, "")

@@ -15,6 +15,7 @@ import click
 from penstock.cli.failures import FAILED, NOT_FOUND, UNHEALTHY, USAGE
 from penstock.cli.options import examples, format_option
 from penstock.cli.output import show, table
+from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.spark.lake.store import TableStore
@@ -117,14 +118,21 @@ def tables(style: str, warehouse: Warehouse) -> None:
     """List the tables of a warehouse: rows, files, size."""
     from penstock.cli import lake_output as output
 
-    data = [output.summary(each.name, each.open()) for each in warehouse.tables()]
+    found = warehouse.tables()
+    data = []
+    for each in found:
+        try:
+            data.append(output.summary(each.name, each.open()))
+        except (PenstockError, OSError) as failure:
+            # One that is broken does not hide the others.
+            click.echo(f"penstock: {each.name} cannot be read: {failure}", err=True)
     rows = [
         (d["name"], d["format"], d["rows"], d["files"], output.size_text(d["bytes"]), d["version"], d["changed"])
         for d in data
     ]
     headings = ("TABLE", "FORMAT", "ROWS", "FILES", "SIZE", "VERSION", "CHANGED")
     show(data, style, table(headings, rows) if rows else "")
-    if not rows:
+    if not found:
         click.echo(f"no tables in {warehouse.directory}", err=True)
 
 

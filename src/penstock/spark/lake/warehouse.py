@@ -71,15 +71,17 @@ class Warehouse:
         )
 
     def find(self, name: str) -> TableName:
-        """The table of that name, or at that path."""
+        """The table of that name, or at that path: what has a slash is a path first."""
+        tables: list[TableName] = []
+        if "/" not in name:
+            tables = self.tables()
+            for each in tables:
+                if name in (each.name, each.options.table):
+                    return each
         found = self._at_path(name)
-        if found is not None:
-            return found
-        tables = self.tables()
-        for each in tables:
-            if name in (each.name, each.options.table):
-                return each
-        raise NoSuchTable(self.unknown(name, tables))
+        if found is None:
+            raise NoSuchTable(self.unknown(name, tables or self.tables()))
+        return found
 
     def unknown(self, name: str, tables: list[TableName]) -> str:
         """The sentence about a name that no table has."""

@@ -350,3 +350,34 @@ def test_properties_are_set_beside_other_writers(tmp_path: Path) -> None:
     store.refresh()
     assert store.properties()["penstock.feed"] == "{}"
     assert store.committed() == {KEY: 1}
+
+
+def test_a_rest_catalog_refuses_the_second_writer_too(tmp_path: Path) -> None:
+    from tests.unit.spark.lake.rest_catalog import rest_catalog
+
+    with rest_catalog(tmp_path) as uri:
+        options = LakeOptions.of(
+            {"table.format": "iceberg", "catalog": uri, "table": "web.clicks", "path": str(tmp_path / "clicks")}
+        )
+        first, second = open_store(options), open_store(options)
+        first.create(SCHEMA, ["day(at)"])
+        second.create(SCHEMA, ["day(at)"])
+        append(first, 0, 10, batch=0)
+        with pytest.raises(Conflicted):
+            append(second, 0, 10, batch=0)
+        second.refresh()
+        assert second.committed() == {KEY: 10}
+        append(second, 10, 20, batch=1)
+        assert second.compact(1 << 20).files_removed == 2
+        assert second.expire(FUTURE).snapshots_removed == 2
+        assert sorted(numbers(second)) == list(range(20))
+        assert second.partition_by() == ["day(at)"]
+
+
+def test_a_catalog_that_does_not_answer_is_one_sentence() -> None:
+    options = LakeOptions.of({"table.format": "iceberg", "catalog": "http://127.0.0.1:9", "table": "web.clicks"})
+    with pytest.raises(Missing, match="is it running there"):
+        open_store(options).refresh()
+    unknown = LakeOptions.of({"table.format": "iceberg", "catalog": "name=nowhere", "table": "web.clicks"})
+    with pytest.raises(Missing, match="see pyiceberg's configuration"):
+        open_store(unknown).refresh()

@@ -80,13 +80,19 @@ def open_catalog(catalog: str, *, create: bool = False) -> Catalog:
     """The catalog; a SQLite file is made only if `create`, else `Missing` when there is none."""
     try:
         from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import RESTError
     except ImportError as missing:
         raise Missing("Iceberg tables need pyiceberg: pip install 'penstock[spark,iceberg]'") from missing
-    if catalog.startswith("name="):
-        return load_catalog(catalog.removeprefix("name="))
     file = sqlite_file(catalog)
     if file is None:
-        return load_catalog(CATALOG_NAME, uri=catalog)
+        named = catalog.startswith("name=")
+        try:
+            if named:
+                return load_catalog(catalog.removeprefix("name="))
+            return load_catalog(CATALOG_NAME, uri=catalog)
+        except (OSError, ValueError, RESTError) as failure:
+            hint = "see pyiceberg's configuration" if named else "is it running there?"
+            raise Missing(f"the Iceberg catalog {catalog} cannot be opened: {failure} ({hint})") from failure
     if create:
         file.parent.mkdir(parents=True, exist_ok=True)
     elif not file.is_file():
