@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.spark.asking import ask_spark
 from penstock.spark.lake.audit import audit
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.query import ask_duckdb, ask_spark
-from penstock.spark.lake.store import open_store
+from penstock.spark.lake.query import ask_duckdb
 from penstock.spark.lake.warehouse import NoSuchTable, Warehouse
 from tests.unit.spark.lake.tables import append, made, rows, written
 

@@ -18,8 +18,9 @@ from pyspark.sql.functions import sum as total
 
 from penstock.spark.lake.data_source import LakeDataSource
 from penstock.spark.lake.ledger import Ledger
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.store import TableStore, open_store
+from penstock.spark.lake.store import TableStore
 
 Produce = Callable[..., None]
 
@@ -132,14 +133,7 @@ def test_complete_mode_replaces_what_was_there(
 ) -> None:
     produce(topic, [b"1", b"2", b"2"])
     counts = rows_of(stream(spark, bootstrap, topic, maxOffsetsPerTrigger=2)).groupBy("n").count()
-    name, small = "spark.sql.streaming.stateStore.providerClass", "state.HDFSBackedStateStoreProvider"
-    before = spark.conf.get(name)
-    # Two rows of state do not need a database for each task.
-    spark.conf.set(name, f"org.apache.spark.sql.execution.streaming.{small}")
-    try:
-        run(counts, scratch, mode="complete")
-    finally:
-        spark.conf.set(name, before)
+    run(counts, scratch, mode="complete")
     found = pl.read_delta(str(scratch / "table")).sort("n").to_dicts()
     assert found == [{"n": 1, "count": 1}, {"n": 2, "count": 2}]
     assert sum(table_of(scratch / "table").committed().values()) == 3

@@ -19,9 +19,10 @@ from penstock.spark import table
 from penstock.spark.dialogue import for_process
 from penstock.spark.errors import BadOption, DataLost, Missing
 from penstock.spark.feed import Feed, FeedStep
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import TableRange
-from penstock.spark.lake.store import BatchCommit, TableStore, WrittenFile, open_store
+from penstock.spark.lake.store import BatchCommit, TableStore, WrittenFile
 
 COLUMNS = pa.schema([("id", pa.int64()), ("region", pa.string())])
 FORMATS = ("delta", "iceberg")

@@ -177,7 +177,8 @@ def query(sql: str, engine: str, master: str, limit: int, style: str, warehouse:
     Tables go by the names that `penstock lake tables` lists.
     """
     from penstock.cli import lake_output as output
-    from penstock.spark.lake.query import ask_duckdb, ask_spark
+    from penstock.spark.asking import ask_spark
+    from penstock.spark.lake.query import ask_duckdb
 
     if master and engine != "spark":
         raise click.UsageError("--master goes with --engine spark")

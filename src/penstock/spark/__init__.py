@@ -6,7 +6,8 @@
     values/        values as columns: json, csv, text, regex, avro; dead letters
     lake/          format("penstock-lake"): Delta and Iceberg, rows and offsets in one commit; audit, upkeep, SQL
     progress/      who is how far: groups for lag tools, the internal topic
-    union.py       a table and the end of its log, as one
+    union/         a table and the end of its log, as one        feed.py       what feeds a table
+    asking.py      SQL over tables, answered by Spark            dialogue.py   brokers, spoken to without await
     pipeline/      flows declared in a file: checked, run, watched, stopped
 
 Brokers are reached through `client` alone. pyspark is imported here and nowhere else; nothing here is imported by a

@@ -10,6 +10,8 @@ under a name no topic can have:
     from       where this batch begins, wherever that is not the end of the batch before: the first batch (whose start
                in the log is a sentinel), partitions that are new, topics made anew. Sinks learn their ranges from it
     bootstrap  who was asked, for those who read the log later: the lake sink and the listener
+    query      the name that progress is published under, where the user gave another than the query's
+    quiet      true where the user does not want progress published
 
 Sentinels: the first offset of a query is planned again when its first batch is played again, and must not have moved.
 So the start is written as a wish (EARLIEST, LATEST) and resolved where it is used.
@@ -61,6 +63,8 @@ class StreamOffset:
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     bootstrap: str = ""
+    query: str = ""
+    quiet: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The shape that Spark writes down; keys are sorted, so that equal offsets are equal text."""
@@ -74,6 +78,10 @@ class StreamOffset:
             ours["from"] = _by_topic(self.starts)
         if self.bootstrap:
             ours["bootstrap"] = self.bootstrap
+        if self.query:
+            ours["query"] = self.query
+        if self.quiet:
+            ours["quiet"] = True
         if ours:
             found[OURS] = ours
         return found
@@ -89,6 +97,8 @@ class StreamOffset:
             epochs=_flat(ours.get("epochs", {})),
             starts=_flat(ours.get("from", {})),
             bootstrap=ours.get("bootstrap", ""),
+            query=ours.get("query", ""),
+            quiet=bool(ours.get("quiet", False)),
         )
 
     @staticmethod

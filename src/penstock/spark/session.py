@@ -38,9 +38,8 @@ EVERYWHERE: Final = {
 
 LOCAL: Final = {
     # Hadoop's FileContext forks chmod and readlink for every checkpoint file: 100 ms a batch. One driver per checkpoint
-    # needs no rename that refuses to overwrite.
+    # needs no rename that refuses to overwrite. (RawLocalFileSystem saves ten more, but state in RocksDB fails on it.)
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

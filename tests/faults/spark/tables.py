@@ -70,8 +70,8 @@ class Lake:
 
     def check_audit(self) -> None:
         from penstock.spark.lake.audit import audit
+        from penstock.spark.lake.opening import open_store
         from penstock.spark.lake.options import LakeOptions
-        from penstock.spark.lake.store import open_store
 
         found = audit(open_store(LakeOptions.of(self.sink_options())))
         assert found.clean, str(found)

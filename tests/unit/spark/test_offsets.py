@@ -11,7 +11,7 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 def test_an_offset_survives_the_log() -> None:
-    offset = StreamOffset({A1: 7, A0: 5}, {"a": "id"}, {A0: 3}, {A0: 1}, "localhost:9092")
+    offset = StreamOffset({A1: 7, A0: 5}, {"a": "id"}, {A0: 3}, {A0: 1}, "localhost:9092", "q", quiet=True)
     assert StreamOffset.of_json(json.dumps(offset.to_json())) == offset
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
 
 from pyarrow import fs
 
@@ -15,11 +14,8 @@ from penstock.spark.lake.findings import Audit, Evidence
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.places import opened, read_text
 from penstock.spark.lake.proof import judge
-from penstock.spark.lake.store import FEED_PROPERTY, TableFile, TableStore
+from penstock.spark.lake.store import FEED_PROPERTY, ROWS_PROPERTY, TableFile, TableStore
 from penstock.spark.lake.upkeep import write_down
-
-ROWS_PROPERTY: Final = "penstock.rows"
-"""The table property that says `record` where every record is one row."""
 
 
 def audit(store: TableStore) -> Audit:

@@ -24,7 +24,7 @@ class LakeDataSource(DataSource):
         """For reads: the table's."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from penstock.spark.lake.store import open_store
+        from penstock.spark.lake.opening import open_store
 
         store = open_store(self._options())
         store.refresh()

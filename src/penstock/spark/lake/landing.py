@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Final
 from penstock.spark.errors import CommitRefused
 from penstock.spark.lake.evolution import needs
 from penstock.spark.lake.ledger import Ledger
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, Decision, decide
 from penstock.spark.lake.store import (
     FEED_PROPERTY,
+    ROWS_PROPERTY,
     BatchCommit,
     CannotEvolve,
     Commit,
     Conflicted,
     TableStore,
     WrittenFile,
-    open_store,
 )
 from penstock.spark.lake.writing import DEAD_ROWS
 
@@ -154,14 +155,19 @@ def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
         if lacking := needs(store.schema(), wanted.schema):
             raise CannotEvolve(f"{store.location} did not take {', '.join(map(str, lacking))}: cast it in the query")
         changed = True
-    if options.feed and store.properties().get(FEED_PROPERTY) != options.feed:
-        store.set_properties(_properties(options))
+    wanted_properties, there = _properties(options), store.properties()
+    if any(there.get(name) != value for name, value in wanted_properties.items()):
+        store.set_properties(wanted_properties)
         changed = True
     return changed
 
 
 def _properties(options: LakeOptions) -> dict[str, str]:
-    return {FEED_PROPERTY: options.feed} if options.feed else {}
+    """What the table itself shall know: what feeds it (for union reads), whether a record is a row (for audits)."""
+    found = {FEED_PROPERTY: options.feed} if options.feed else {}
+    if options.rows == "record":
+        found[ROWS_PROPERTY] = options.rows
+    return found
 
 
 def _land_dead(path: str, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:

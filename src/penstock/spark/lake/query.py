@@ -1,4 +1,4 @@
-"""SQL over a warehouse's tables, read-only: with DuckDB in this process, or with Spark.
+"""SQL over a warehouse's tables, read-only, with DuckDB in this process. (With Spark: `penstock.spark.asking`.)
 
 Tables are given to DuckDB as Arrow datasets of the files of their newest version. Columns and filters are pushed down
 into the Parquet files, files of other partitions are not opened, and nothing is downloaded. Engines are told of those
@@ -8,8 +8,7 @@ tables only whose names the text has.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,12 +18,10 @@ from penstock.spark.lake.warehouse import NoSuchTable, TableName, Warehouse
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
-    from pyspark.sql import SparkSession
 
     from penstock.spark.lake.store import TableStore
 
 _BATCH_ROWS: Final = 10_000
-_ASKING: Final = ("select", "with", "from", "values", "table", "show", "describe", "explain")
 _UNKNOWN_TABLE: Final = re.compile(
     r"Table with name (\S+) does not exist|\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (\S+) cannot be found"
 )
@@ -45,10 +42,10 @@ class Answer:
 def named_in(sql: str, tables: Sequence[TableName]) -> list[TableName]:
     """Those tables whose names occur in the text. Pure."""
     bare = sql.replace('"', "").replace("`", "")
-    return [each for each in tables if re.search(_word(each.name), bare, re.IGNORECASE)]
+    return [each for each in tables if re.search(word_of(each.name), bare, re.IGNORECASE)]
 
 
-def _word(name: str) -> str:
+def word_of(name: str) -> str:
     return rf"(?<![\w.]){re.escape(name)}(?!\w)"
 
 
@@ -106,7 +103,7 @@ def ask_duckdb(warehouse: Warehouse, sql: str, *, limit: int | None = None) -> A
             reader = getattr(answered, "to_arrow_reader", None) or answered.fetch_arrow_reader
             return _taken(reader(_BATCH_ROWS), limit)
         except duckdb.Error as refused:
-            raise _explained(warehouse, tables, str(refused)) from refused
+            raise explained(warehouse, tables, str(refused)) from refused
 
 
 def _check_reads(connection: Any, sql: str) -> None:
@@ -145,66 +142,8 @@ def _taken(batches: Any, limit: int | None) -> Answer:
     return Answer(whole.slice(0, limit) if more else whole, more)
 
 
-def _explained(warehouse: Warehouse, tables: list[TableName], told: str) -> SparkRoomError:
+def explained(warehouse: Warehouse, tables: list[TableName], told: str) -> SparkRoomError:
     unknown = _UNKNOWN_TABLE.search(told)
     if unknown is None:
         return SqlRefused(told)
     return NoSuchTable(warehouse.unknown((unknown[1] or unknown[2]).replace("`", ""), tables))
-
-
-def ask_spark(warehouse: Warehouse, sql: str, *, master: str = "", limit: int | None = None) -> Answer:
-    """The same with Spark's SQL, on `master`."""
-    _check_asks(sql)
-    try:
-        from pyspark.errors import PySparkException
-    except ImportError as missing:
-        raise Missing("Spark is not installed: pip install 'penstock[spark]'") from missing
-    tables = warehouse.tables()
-    with _session(master) as spark:
-        text = sql
-        for table in named_in(sql, tables):
-            view = re.sub(r"\W", "__", table.name)
-            text = re.sub(rf"`?{_word(table.name)}`?", view, text, flags=re.IGNORECASE)
-            options = {"path": table.options.path, "table.format": table.options.table_format}
-            options |= {"catalog": table.options.catalog, "table": table.options.table}
-            reader = spark.read.format("penstock-lake").options(
-                **{name: each for name, each in options.items() if each}
-            )
-            reader.load().createOrReplaceTempView(view)
-        try:
-            rows = spark.sql(text)
-            found = (rows if limit is None else rows.limit(limit + 1)).toArrow()
-        except PySparkException as refused:
-            raise _explained(warehouse, tables, _first_lines(refused)) from refused
-    more = limit is not None and found.num_rows > limit
-    return Answer(found.slice(0, limit) if more else found, more)
-
-
-def _check_asks(sql: str) -> None:
-    """Spark runs commands as they are parsed, so they are told from questions before."""
-    bare = re.sub(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'", " ", sql, flags=re.DOTALL)
-    words = re.findall(r"\w+", bare.lower())
-    if not words or words[0] not in _ASKING or "insert" in words:
-        raise SqlRefused(f"`lake query` reads, it changes nothing: begin with one of {', '.join(_ASKING)}")
-
-
-@contextmanager
-def _session(master: str) -> Iterator[SparkSession]:
-    """A session of our own ends with the question; one that was running stays."""
-    from pyspark.sql import SparkSession
-
-    from penstock.spark.session import LOCAL_MASTER, session
-
-    running = SparkSession.getActiveSession()
-    spark = session(master or LOCAL_MASTER, app_name="penstock lake query", settings={"spark.log.level": "ERROR"})
-    try:
-        yield spark
-    finally:
-        if running is None:
-            spark.stop()
-
-
-def _first_lines(failure: Exception) -> str:
-    """What Spark says before it prints its plan or the JVM's stack."""
-    text = str(failure).partition("\nJVM stacktrace")[0]
-    return "\n".join(line for line in text.splitlines() if not line.startswith(("'", "+- ", "   +- "))).strip()

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.store import TableFile, open_store
+from penstock.spark.lake.store import TableFile
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,9 +18,10 @@ from penstock.spark.errors import BadOption
 from penstock.spark.lake import offset_log
 from penstock.spark.lake.evolution import Misfit, plain, plan_fit, with_nulls
 from penstock.spark.lake.landing import Wanted, land, write_down
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.partitioning import PartitionField, check_fields
-from penstock.spark.lake.store import BatchCommit, CannotEvolve, Commit, TableStore, open_store
+from penstock.spark.lake.store import BatchCommit, CannotEvolve, Commit, TableStore
 from penstock.spark.lake.writing import WritePlan, Written, write_rows
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.spark.errors import SparkRoomError
-from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import RangeKey, TableRange
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ COMMIT_KEY: Final = "penstock.commit"
 """Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""
 
 FEED_PROPERTY: Final = "penstock.feed"
+ROWS_PROPERTY: Final = "penstock.rows"
+"""Says `record` where every record is one row."""
 """The table property that says, as JSON, which topics feed the table and how they are decoded."""
 
 APPEND: Final = "append"
@@ -261,14 +262,3 @@ class TableStore(Protocol):
 
     def vacuum(self, older_than: datetime) -> int:
         """Deletes the orphans; how many."""
-
-
-def open_store(options: LakeOptions) -> TableStore:
-    """The table that `options` name, which need not exist yet. Format libraries are loaded here and not before."""
-    if options.table_format == "iceberg":
-        from penstock.spark.lake.iceberg.store import IcebergStore
-
-        return IcebergStore(options)
-    from penstock.spark.lake.delta.store import DeltaStore
-
-    return DeltaStore(options)

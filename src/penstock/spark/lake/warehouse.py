@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.spark.errors import Missing
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.places import absolute, is_local, opened
-from penstock.spark.lake.store import TableStore, open_store
+from penstock.spark.lake.store import TableStore
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

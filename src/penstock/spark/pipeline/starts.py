@@ -44,8 +44,8 @@ def table_start(flow: Flow, sink: Sink) -> str:
 
 def table_offsets(flow: Flow, sink: Sink) -> dict[str, int]:
     """How far a table's rows reach, by partition; empty for one that is not there or was not filled from topics."""
+    from penstock.spark.lake.opening import open_store
     from penstock.spark.lake.options import LakeOptions
-    from penstock.spark.lake.store import open_store
 
     store = open_store(LakeOptions.of(lake_options(flow, sink)))
     if not store.exists():

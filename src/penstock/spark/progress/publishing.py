@@ -47,7 +47,9 @@ class Run:
     idle: bool = False
     ended: bool = False
     error: str = ""
-    offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+    offsets: dict[tuple[str, str], dict[TopicPartition, int]] = field(default_factory=dict)
+    """By who was asked and the name to publish under; sources of one query may differ in both."""
+    read: frozenset[str] = frozenset()
     uncommitted: bool = False
     commit_due_s: float = 0.0
     committed_s: float = 0.0
@@ -58,7 +60,7 @@ class Run:
     @property
     def bootstraps(self) -> list[str]:
         """Where its progress is told: at home if it has one, else wherever it reads."""
-        return [self.home] if self.home else sorted(self.offsets)
+        return [self.home] if self.home else sorted(self.read)
 
     @property
     def over(self) -> bool:
@@ -74,9 +76,11 @@ class Run:
         self.news = None
         self.name = query_of(progress)
         self.offsets = {}
-        for here, _ in our_offsets(progress):
-            self.offsets.setdefault(here.bootstrap, {}).update(here.ends)
-        self.offsets.pop("", None)
+        ours = [here for here, _ in our_offsets(progress) if here.bootstrap]
+        self.read = frozenset(here.bootstrap for here in ours)
+        for here in ours:
+            if not here.quiet:
+                self.offsets.setdefault((here.bootstrap, here.query or self.name), {}).update(here.ends)
         self.uncommitted = bool(self.offsets)
         if self.bootstraps:
             self.record = record_of(self.owner, progress)
@@ -208,10 +212,10 @@ class Publishing:
     async def _commit(self, run: Run) -> None:
         run.uncommitted = False
         worst = Commit.DONE
-        for bootstrap, offsets in list(run.offsets.items()):
+        for (bootstrap, name), offsets in list(run.offsets.items()):
             # A task of the next batch may have told already where that one begins.
             admin = self._topic(bootstrap).admin
-            outcome = await commit_offsets(admin, run.name, offsets, forward_only=True)
+            outcome = await commit_offsets(admin, name, offsets, forward_only=True)
             worst = worst if outcome is Commit.DONE else outcome
         run.committed_s = self._monotonic()
         if worst is Commit.DONE or run.ended:

@@ -99,6 +99,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             epochs=seen.epochs,
             starts={tp: standing.begins[tp] for tp in (standing.begins if first else standing.resolved)},
             bootstrap=self.options.bootstrap,
+            query=self.options.query_name or "",
+            quiet=not self.options.publish_progress,
         ).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name

@@ -17,9 +17,9 @@ def standing(table: str, ids: Mapping[str, str], partitions: Iterable[TopicParti
     `table` is a path, or `catalog#namespace.name` for an Iceberg table in a catalog. A table that does not exist yet
     has nothing, so that a query may be told from its first run on to begin where its own table stands.
     """
+    from penstock.spark.lake.opening import open_store
     from penstock.spark.lake.options import LakeOptions
     from penstock.spark.lake.ranges import RangeKey
-    from penstock.spark.lake.store import open_store
 
     store = open_store(LakeOptions.of(lake_options(table)))
     if not store.exists():

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.feed import ONE_ROW_A_RECORD, Feed
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.store import FEED_PROPERTY, open_store
+from penstock.spark.lake.store import FEED_PROPERTY
 from penstock.spark.lake.warehouse import DEFAULT_DIRECTORY, TableName, Warehouse
 
 if TYPE_CHECKING:

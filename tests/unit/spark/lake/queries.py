@@ -13,9 +13,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.model.ids import TopicPartition
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.sink import LakeStreamWriter, TaskWrote
-from penstock.spark.lake.store import TableStore, open_store
+from penstock.spark.lake.store import TableStore
 from penstock.spark.offsets import StreamOffset
 
 TOPIC_ID = "bXlfdG9waWNfaWRfaGVyZQ"

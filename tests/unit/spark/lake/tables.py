@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import TableRange
-from penstock.spark.lake.store import BatchCommit, Commit, TableStore, WrittenFile, open_store
+from penstock.spark.lake.store import BatchCommit, Commit, TableStore, WrittenFile
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)

@@ -13,9 +13,10 @@ import pytest
 
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.lake.iceberg.store import IcebergStore
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import RangeKey
-from penstock.spark.lake.store import BatchCommit, CannotEvolve, Conflicted, open_store
+from penstock.spark.lake.store import BatchCommit, CannotEvolve, Conflicted
 from tests.unit.spark.lake.tables import SCHEMA, TOPIC_ID, append, made, numbers, opened, rows, spans, written
 
 KEY = RangeKey(TOPIC_ID, 0)

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from penstock.spark.asking import ask_spark
 from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.query import SqlRefused, ask_duckdb, ask_spark, dataset_of, named_in
+from penstock.spark.lake.query import SqlRefused, ask_duckdb, dataset_of, named_in
 from penstock.spark.lake.store import TableStore
 from penstock.spark.lake.warehouse import NoSuchTable, TableName, Warehouse
 from tests.unit.spark.lake.tables import SCHEMA, append, made, rows, written
@@ -67,7 +68,7 @@ def test_columns_that_old_files_lack_are_null_and_narrow_ones_are_wide(tmp_path:
 
 
 def test_tables_are_joined_across_formats_and_namespaces(tmp_path: Path) -> None:
-    from penstock.spark.lake.store import open_store
+    from penstock.spark.lake.opening import open_store
 
     partitioned(tmp_path / "clicks", "delta")
     catalog = f"sqlite:///{tmp_path}/catalog.db"

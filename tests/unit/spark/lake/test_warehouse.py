@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from penstock.spark.errors import Missing
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.store import open_store
 from penstock.spark.lake.warehouse import NoSuchTable, Warehouse
 from tests.unit.spark.lake.tables import SCHEMA, append, made
 

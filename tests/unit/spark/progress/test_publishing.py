@@ -165,3 +165,17 @@ def test_only_so_many_queries_are_remembered(publishing: Publishing) -> None:
         publishing.post(f"r{number}", lambda _: None, lambda: Run("shop", "", "many", "id", "run"))
     assert len(publishing._runs) <= QUERIES_MAX
     assert publishing.dropped == 5
+
+
+def test_a_source_may_name_its_group_or_be_quiet() -> None:
+    run = Run("shop", "", "q", "id", "run")
+    sources = [
+        StreamOffset({A0: 5}, bootstrap="here:1", query="mine"),
+        StreamOffset({A0: 6}, bootstrap="here:1", quiet=True),
+        StreamOffset({A0: 7}, bootstrap="there:1"),
+    ]
+    told = {"id": "id", "runId": "run", "name": "q", "batchId": 0, "timestamp": ""}
+    run.news = json.dumps({**told, "sources": [{"endOffset": each.to_json()} for each in sources]})
+    run.hear()
+    assert run.offsets == {("here:1", "mine"): {A0: 5}, ("there:1", "q"): {A0: 7}}
+    assert run.bootstraps == ["here:1", "there:1"]

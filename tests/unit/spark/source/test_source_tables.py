@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.model.ids import TopicPartition
+from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import TableRange
-from penstock.spark.lake.store import BatchCommit, open_store
+from penstock.spark.lake.store import BatchCommit
 from penstock.spark.source.tables import lake_options, standing
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)

@@ -1,4 +1,4 @@
-"""Delta tables through deltalake. Only `penstock.spark.lake.store.open_store` imports this.
+"""Delta tables through deltalake. Only `penstock.spark.lake.opening.open_store` imports this.
 
     store.py        what the lake asks of a table, answered        log.py   offsets and history, read from the Delta log
     compaction.py   few files instead of many small ones           thinning.py   a log that stays short

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction, RemoveAction
 
 from penstock.spark.errors import SparkRoomError
+from penstock.spark.lake.delta.actions import add_action, remove_action
 from penstock.spark.lake.parquet_files import FileShape
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.store import COMPACT, Compaction, Conflicted, TableFile, WrittenFile
@@ -76,8 +77,6 @@ def _in_parts(bins: list[list[TableFile]]) -> Iterator[list[list[TableFile]]]:
 
 
 def _exchange(store: DeltaStore, bins: list[list[TableFile]], target_bytes: int, compression: str) -> Compaction:
-    from penstock.spark.lake.delta.store import add_action, remove_action
-
     old = [file for files in bins for file in files]
     new = _rewritten(store, bins, target_bytes, compression)
     actions: list[AddAction | RemoveAction] = [add_action(file, data_change=False) for file in new]

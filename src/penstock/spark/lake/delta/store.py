@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
 from penstock.spark.errors import BadOption, Missing
+from penstock.spark.lake.delta.actions import add_action, delta_schema, remove_action
 from penstock.spark.lake.delta.log import DeltaLog
 from penstock.spark.lake.evolution import needs, plain
 from penstock.spark.lake.parquet_files import full
@@ -33,7 +33,6 @@ from penstock.spark.lake.store import (
     Expiry,
     Layout,
     TableFile,
-    WrittenFile,
 )
 
 if TYPE_CHECKING:
@@ -325,31 +324,3 @@ def key_of(text: str) -> RangeKey | None:
     if not text.startswith(OFFSETS) or len(parts) not in (2, 3) or not all(part.isdigit() for part in parts[1:]):
         return None
     return RangeKey(parts[0], int(parts[1]), int(parts[2]) if len(parts) == 3 else 0)
-
-
-def add_action(file: WrittenFile, *, data_change: bool = True) -> AddAction:
-    # In Delta an empty text as a partition's value is null.
-    values = {name: value or None for name, value in file.partition.items()}
-    return AddAction(file.path, file.size_bytes, values, _now_ms(), data_change, file.stats)
-
-
-def remove_action(file: TableFile, location: str, *, data_change: bool) -> RemoveAction:
-    relative = file.path.removeprefix(f"{location}/")
-    return RemoveAction(relative, data_change, _now_ms(), file.size_bytes, dict(file.partition))
-
-
-def delta_schema(schema: pa.Schema) -> Schema:
-    """`CannotEvolve` for what Delta has no type for."""
-    for field in schema:
-        try:
-            Schema.from_arrow(pa.schema([field]))
-        except Exception as failure:
-            # deltalake raises bare exceptions here.
-            raise CannotEvolve(
-                f"column {field.name} is {field.type}, which Delta has no type for: cast it in the query"
-            ) from failure
-    return Schema.from_arrow(schema)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
