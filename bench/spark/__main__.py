@@ -162,9 +162,10 @@ class Suite:
         settings = self.settings
         self._say("union reads")
         self._broker.new_topic("union", PARTITIONS)
+        source = {**self._source(Filled("union", 0, 0)), "startingOffsets": "earliest"}
         with self._pace("union", settings.union_records_per_s, 600):
             found = self._process.ask(
-                "union", home=self._home, source=self._source(Filled("union", 0, 0)),
+                "union", home=self._home, source=source,
                 bootstrap=self._broker.bootstrap, topic="union", times=settings.union_reads,
             )  # fmt: skip
         for share in ("p50", "p99"):

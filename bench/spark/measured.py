@@ -77,11 +77,11 @@ class Measured:
         from confluent_kafka import Producer
 
         import penstock.spark
+        from penstock.spark.feed import Feed
 
         table = Path(home) / "union"
-        query = self._stream(
-            source, {"rows": "record"}, table, Path(home) / "union-checkpoint", processingTime="5 seconds"
-        )
+        sink = {"rows": "record", "feed": Feed.of_source(source).to_property()}
+        query = self._stream(source, sink, table, Path(home) / "union-checkpoint", processingTime="5 seconds")
         producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
         waits: list[float] = []
         try:

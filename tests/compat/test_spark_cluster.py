@@ -5,16 +5,18 @@ Here because it takes minutes; nothing of Apache Kafka is needed.
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.compat.processes import wait_for
+from tests.compat.judged import PENSTOCK
 from tests.faults.node import NodeProcess
 from tests.faults.spark.driver import Plan
 from tests.faults.spark.standalone import Standalone
-from tests.faults.spark.strikes import CALL, EXECUTOR, STALL, STRUCK_FORMAT, Strike
+from tests.faults.spark.strikes import CALL, EXECUTOR, STALL, STRUCK_FORMAT, Strike, stall_ended
 from tests.faults.spark.tables import DELTA, ICEBERG, Lake, files_of, files_under
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
@@ -73,11 +75,12 @@ def test_a_task_that_fails_is_tried_again_and_its_files_are_not_in_the_table(
 def test_of_two_attempts_at_a_task_one_is_in_the_table(cluster: Standalone, bootstrap: str, tmp_path: Path) -> None:
     lake = Lake(DELTA, tmp_path / "table", bootstrap, "speculated", partitions=4)
     lake.create_topic(RECORDS)
+    strike = Strike("after-write", 1, STALL, tmp_path / "mark")
     run(
         cluster,
         lake,
         tmp_path,
-        Strike("after-write", 1, STALL, tmp_path / "mark"),
+        strike,
         **{
             "spark.speculation": "true",
             "spark.speculation.interval": "100ms",
@@ -87,4 +90,37 @@ def test_of_two_attempts_at_a_task_one_is_in_the_table(cluster: Standalone, boot
         },
     )
     lake.check_exactly_once()
-    wait_for("a file of the loser", lambda: files_under(lake.path) - files_of(DELTA, lake.path), timeout_s=10)
+    assert not stall_ended(strike.mark).exists(), "the batch went on because another attempt had won"
+    assert files_under(lake.path) - files_of(DELTA, lake.path), "what the loser wrote is left over"
+
+
+PIPELINE = """
+name = "on-a-cluster"
+bootstrap = "{bootstrap}"
+warehouse = "{home}/lake"
+
+[spark]
+settings = {{ "spark.executor.memory" = "1g", "spark.executor.cores" = 1, "spark.driver.memory" = "1g" }}
+
+[sources.events]
+topic = "piped"
+start = "earliest"
+
+[sinks.lake]
+from = "events"
+table = "events"
+"""
+
+
+def test_a_pipeline_runs_on_the_cluster_by_changing_its_master(
+    cluster: Standalone, bootstrap: str, tmp_path: Path
+) -> None:
+    lake = Lake(DELTA, tmp_path / "lake" / "events", bootstrap, "piped", partitions=4)
+    lake.create_topic(RECORDS)
+    file = tmp_path / "flow.toml"
+    file.write_text(PIPELINE.format(bootstrap=bootstrap, home=tmp_path))
+    command = [PENSTOCK, "pipeline", "run", str(file), "--master", cluster.master, "--once", "--quiet"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lake.check_exactly_once()

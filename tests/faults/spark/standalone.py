@@ -44,9 +44,11 @@ class Standalone:
         for number in range(WORKERS):
             port, web = self._worker_ports[2 * number : 2 * number + 2]
             name = f"worker-{number + 1}"
+            # Spark races two attempts at a task on different hosts only; all of 127.0.0.0/8 is this one.
             self._run(
                 name, "org.apache.spark.deploy.worker.Worker", "--port", port, "--webui-port", web,
                 "--cores", 1, "--memory", "2g", "--work-dir", self._home / name, self.master,
+                host=f"127.0.0.{number + 1}",
             )  # fmt: skip
         for number in range(WORKERS):
             self._wait(f"worker-{number + 1}", "Successfully registered with master")
@@ -66,15 +68,15 @@ class Standalone:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _run(self, name: str, main: str, *words: object) -> None:
+    def _run(self, name: str, main: str, *words: object, host: str = "127.0.0.1") -> None:
         home = Path(pyspark.__file__).parent
         environment = {
             "SPARK_HOME": str(home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_DAEMON_MEMORY": "256m",
         }
-        command = [str(home / "bin" / "spark-class"), main, "--host", "127.0.0.1", *map(str, words)]
+        command = [str(home / "bin" / "spark-class"), main, "--host", host, *map(str, words)]
         self._children.append(Child(command, self._home / f"{name}.log", environment))
 
     def _wait(self, name: str, words: str) -> None:

@@ -75,10 +75,21 @@ class Strike:
         elif self.victim == EXECUTOR:
             kill_executor()
         elif self.victim == STALL:
-            # Until somebody else has done this task; the attempt that stalls is then killed by Spark.
-            wait_for("an end of the stall", lambda: self.mark.with_suffix(".over").exists(), timeout_s=STALL_S)
+            _stall(self.mark)
         else:
             raise Struck(f"struck {point} of batch {batch}")
+
+
+def _stall(mark: Path) -> None:
+    """Until Spark kills this attempt, because another one has done its task; a stall that ends is noted."""
+    try:
+        wait_for("the end of this attempt", lambda: False, timeout_s=STALL_S, pause_s=0.5)
+    finally:
+        stall_ended(mark).touch()
+
+
+def stall_ended(mark: Path) -> Path:
+    return mark.with_suffix(".ended")
 
 
 def _ours(name: str) -> bool:
