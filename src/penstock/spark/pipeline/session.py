@@ -5,19 +5,12 @@ from __future__ import annotations
 import site
 import sysconfig
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.spark.pipeline.flow import Flow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-STATEFUL: Final = {
-    # RocksDB hands its files to Hadoop's own local file system and to no other: with a faster one every step that
-    # keeps state fails at its first commit.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
-}
 
 
 def open_session(flow: Flow) -> SparkSession:
@@ -29,7 +22,7 @@ def open_session(flow: Flow) -> SparkSession:
     spark = session(
         flow.spark.master,
         app_name=f"penstock-{flow.name}",
-        settings={**STATEFUL, **cluster_settings(flow.spark.master), **flow.spark.settings},
+        settings={**cluster_settings(flow.spark.master), **flow.spark.settings},
     )
     listen(spark, owner=flow.name, bootstrap=flow.bootstrap or DEFAULT_BOOTSTRAP)
     return spark
