@@ -415,7 +415,7 @@ def reset(
         click.confirm(f"Forget the checkpoints of {', '.join(each.sink for each in plan)}?", abort=True, err=True)
     carry_out(flow, plan)
     show([asdict(each) for each in plan], style, table(("SINK", "BATCH", "WHAT HAPPENS"), rows) if yes else "")
-    click.echo(f"forgot the checkpoints of {len(plan)} sinks of {flow.name}", err=True)
+    click.echo(f"forgot the checkpoints of {', '.join(each.sink for each in plan)}", err=True)
 
 
 def _file_of(given: str) -> Path:
