@@ -1,15 +1,15 @@
 """Flows of data declared in a TOML file: checked, run, watched, stopped, begun again.
 
-    flow.py          what a file says, as values          retrying.py     how long to wait before trying again; pure
-    positions.py     where in the file each key stands    session.py      the Spark session a flow asks for
-    mistakes.py      what is wrong, with its place        starts.py       where a sink begins when it has no checkpoint
-    fields.py        keys and their kinds                 building.py     flow → DataFrames and queries
-    reading.py       text → flow, all mistakes at once    running.py      all queries of a flow, each on its own
-    sql_names.py     tables that an SQL text reads        driver.py       the process that has the Spark session
-    validation.py    names, circles, targets              supervising.py  the process that keeps the driver alive
-    deep_check.py    what only Spark can tell             home.py         what is kept of pipelines on this machine
-    resetting.py     forgetting checkpoints               backfilling.py  a part of the past, once
-    starting_file.py a first file                         view.py         what people see of a running flow
+    the file   flow.py what it says, as values; reading.py text → flow, all mistakes at once; fields.py keys and kinds;
+               positions.py, mistakes.py where what is wrong; sql_names.py tables that SQL reads; validation.py names,
+               circles, targets; option_check.py options, by those who serve them; deep_check.py what only Spark can
+               tell; starting_file.py a first file
+    planning   wiring.py flow → options; retrying.py how long to wait; reasons.py why it failed, whether to try again
+    at work    session.py the Spark it asks for; starts.py where a sink begins without a checkpoint; building.py flow →
+               DataFrames and queries; running.py all queries, each on its own; backfilling.py a part of the past, once
+    processes  driver.py has the session; preflight.py what brokers tell before; telling.py what the cluster is told;
+               supervising.py keeps the driver alive; home.py what is kept on this machine; places.py checkpoint files
+    for people view.py how it is doing; listing.py here and elsewhere; resetting.py forgetting checkpoints
 
 May import the rooms below, `penstock.spark.progress` and, where they act, Spark. Reading and validating need neither
 Spark nor Java.

@@ -50,7 +50,7 @@ def check(flow: Flow, notes: Notes) -> None:
     _check_targets(flow, notes)
     _check_references(flow, notes)
     _warn_of_unused(flow, notes)
-    _warn_of_lateness(flow, notes)
+    _warn_of_counting(flow, notes)
 
 
 def check_names(sources: Sequence[str], steps: Sequence[Step], notes: Notes) -> None:
@@ -93,7 +93,7 @@ def _warn_of_unused(flow: Flow, notes: Notes) -> None:
             notes.warn(_step_path(flow, step, notes), f"step {step.name} goes to no sink and will not run")
 
 
-def _warn_of_lateness(flow: Flow, notes: Notes) -> None:
+def _warn_of_counting(flow: Flow, notes: Notes) -> None:
     for sink in flow.sinks:
         sources, steps = flow.lineage(sink)
         if sink.rows == "record" and (len(sources) > 1 or len(steps) > 0):
