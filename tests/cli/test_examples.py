@@ -16,6 +16,7 @@ from penstock.cli.main import cli
 from penstock.cli.options import examples_of
 from penstock.testing import broker
 from tests.cli.command import DEADLINE_S, penstock
+from tests.cli.lakes import make_lake
 from tests.compat.processes import Child, free_ports, wait_for
 
 GO_ON = ("penstock dev", "penstock server start", "penstock tail", "penstock group lag billing --watch")
@@ -60,6 +61,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_STATE_HOME": str(folder / "state"),
             "PENSTOCK_BOOTSTRAP": running.bootstrap_servers,
         }
         given = {name: environment[name] for name in ("XDG_CONFIG_HOME", "PENSTOCK_BOOTSTRAP")}
@@ -68,13 +70,15 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
             for partition in ("0", "1"):
                 penstock("produce", topic, "-p", partition, "-k", "k", stdin="v\n" * 20, environment=given)
         penstock("group", "seek", "billing", "--to", "5", "--topic", "clicks", "--yes", environment=given)
+        make_lake(folder / "lake")
+        (folder / "pipelines").mkdir()
         yield folder, environment
 
 
 def in_order() -> list[str]:
     """Those that make what others need go first, those that take it away go last."""
     every = [example for _, command in EVERY for example in examples_of(command)]
-    rank = {"create": -1, "server format": -1, "delete": 1}
+    rank = {"create": -1, "server format": -1, "delete": 1, "pipeline stop": 1, "pipeline reset": 2}
     return sorted(every, key=lambda example: next((r for word, r in rank.items() if word in example), 0))
 
 
@@ -86,7 +90,8 @@ def test_every_example_works(reader: tuple[Path, dict[str, str]]) -> None:
             continue
         done = subprocess.run(
             ["bash", "-c", example],
-            cwd=folder,
+            # A pipeline makes a warehouse of its own.
+            cwd=folder / "pipelines" if example.startswith("penstock pipeline") else folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -120,7 +120,7 @@ def _ask_spark(flow: Flow) -> list[Any]:
 
     from penstock.spark.pipeline.deep_check import deep_check
     from penstock.spark.pipeline.session import open_session
-    from penstock.spark.session import LOCAL_MASTER
+    from penstock.spark.sessions import LOCAL_MASTER
 
     settings = {"spark.log.level": "ERROR", **flow.spark.settings}
     spark = open_session(replace(flow, spark=replace(flow.spark, master=LOCAL_MASTER, settings=settings)))

@@ -1,6 +1,6 @@
 """Topics as Spark streams and tables: sources, sinks, lake tables and declared pipelines. Floor 6, extra [spark].
 
-    session.py     a Spark session with the settings that were measured to be right     naming.py   names others see
+    sessions.py    a Spark session with the settings that were measured to be right     naming.py   names others see
     offsets.py     what Spark's offset log holds for us                                 errors.py   what is raised
     source/        format("penstock"): topics as rows, batch and streaming              topic_sink/ rows to topics
     values/        values as columns: json, csv, text, regex, avro; dead letters
@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.spark.registration import register
-    from penstock.spark.session import session
+    from penstock.spark.sessions import session
     from penstock.spark.union import table
 
 __all__ = ["register", "session", "table"]
 
 _HOMES = {
     "register": "penstock.spark.registration",
-    "session": "penstock.spark.session",
+    "session": "penstock.spark.sessions",
     "table": "penstock.spark.union",
 }
 

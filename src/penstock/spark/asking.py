@@ -59,7 +59,7 @@ def _session(master: str) -> Iterator[SparkSession]:
     """A session of our own ends with the question; one that was running stays."""
     from pyspark.sql import SparkSession
 
-    from penstock.spark.session import LOCAL_MASTER, session
+    from penstock.spark.sessions import LOCAL_MASTER, session
 
     running = SparkSession.getActiveSession()
     spark = session(master or LOCAL_MASTER, app_name="penstock lake query", settings={"spark.log.level": "ERROR"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Final
 
 from penstock.spark.lake.data_source import LakeDataSource
 from penstock.spark.progress.listener import listen
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_FOUND_BY_SPARK: Final = {"pyspark_penstock": TopicDataSource, "pyspark_penstock_lake": LakeDataSource}
+
+
 def register(spark: SparkSession) -> None:
     """Makes `format("penstock")` and `format("penstock-lake")` known, and publishes the progress of queries as groups.
 
@@ -20,8 +24,11 @@ def register(spark: SparkSession) -> None:
     tells lag tools of a query's last batch. Calling it again changes nothing.
     """
     _tell_cores(spark)
-    spark.dataSource.register(TopicDataSource)
-    spark.dataSource.register(LakeDataSource)
+    found = {module.name for module in iter_modules()}
+    for module, source in _FOUND_BY_SPARK.items():
+        # What Spark finds by itself it registers by itself; a second time it warns.
+        if module not in found:
+            spark.dataSource.register(source)
     listen(spark)
 
 

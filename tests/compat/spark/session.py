@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from penstock.spark.session import settings_for, unzipped_home
+from penstock.spark.sessions import settings_for, unzipped_home
 from tests.compat.spark.jars import connector_jars
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

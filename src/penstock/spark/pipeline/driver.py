@@ -92,7 +92,7 @@ def flow_of(job: Job) -> Flow:
 
 def check_everything(flow: Flow) -> None:
     """What can be told before Spark is started."""
-    from penstock.spark.session import check_java
+    from penstock.spark.sessions import check_java
 
     check_java()
     check_topics(flow)

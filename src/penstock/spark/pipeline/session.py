@@ -17,7 +17,7 @@ def open_session(flow: Flow) -> SparkSession:
     """A session on the flow's master, whose progress is published under the flow's name."""
     from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
     from penstock.spark.progress.listener import listen
-    from penstock.spark.session import session
+    from penstock.spark.sessions import session
 
     spark = session(
         flow.spark.master,
@@ -34,7 +34,7 @@ def cluster_settings(master: str, site_packages: Sequence[str] | None = None) ->
     Penstock is installed there as it is here, at the same place (its compiled kernels do not travel in a zip). One that
     is not installed but lies beside its sources is found by its path, which the machines then share.
     """
-    from penstock.spark.session import package_root
+    from penstock.spark.sessions import package_root
 
     if master.startswith("local"):
         return {}

@@ -7,7 +7,7 @@ import pytest
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline.backfilling import Backfill, aimed, range_options
 from penstock.spark.pipeline.session import cluster_settings
-from penstock.spark.session import package_root
+from penstock.spark.sessions import package_root
 from tests.unit.spark.pipeline.files import flow_of
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.spark.errors import Missing
-from penstock.spark.session import check_java, settings_for, unzipped_home
+from penstock.spark.sessions import check_java, settings_for, unzipped_home
 
 
 def java_that_says(home: Path, version: str) -> None:
