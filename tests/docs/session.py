@@ -38,6 +38,7 @@ class Reader:
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PENSTOCK_BOOTSTRAP": f"127.0.0.1:{port}",
+            "XDG_STATE_HOME": str(folder / "state"),
         }
         self._node: Child | None = None
         self._last_code = 0
@@ -81,7 +82,8 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=DEADLINE_S,
+            # A command may start Spark first.
+            timeout=3 * DEADLINE_S,
         )
         self._last_code = done.returncode
         return done.stdout
