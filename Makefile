@@ -12,15 +12,16 @@ RECORDS ?= 1000000
 # What PART=... means; any other part is one file of tests/faults.
 SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
+SOAK_spark := tests/faults/spark
 
 .PHONY: help setup demo test lint compat bench soak docs clean
 
 help:
 	@echo "make demo     a node, a million records in and out through a foreign client, a kill -9 in between, checked"
-	@echo "make test     every test that needs no Apache Kafka (15 minutes at most)"
+	@echo "make test     every test that needs no Apache Kafka (15 minutes at most; Spark's need Java 17)"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make compat   Apache Kafka's own tools as judges, and every way to install (needs Maven and Java 17)"
-	@echo "make bench    figures against Apache Kafka (SUITE=$(SUITE); needs Maven and Java 17)"
+	@echo "make bench    figures against Apache Kafka and Spark's connector (SUITE=$(SUITE); needs Maven and Java 17)"
 	@echo "make soak     the full counts (PART=$(PART) MINUTES=$(MINUTES))"
 	@echo "make docs     prints the reference pages anew from the code"
 	@echo "make clean    removes .venv, caches and built files"
