@@ -87,6 +87,8 @@ def test_of_two_attempts_at_a_task_one_is_in_the_table(cluster: Standalone, boot
             "spark.speculation.multiplier": "1.1",
             "spark.speculation.quantile": "0.5",
             "spark.speculation.minTaskRuntime": "100ms",
+            # A batch this small may be one task, which Spark only races when it is told how long is too long.
+            "spark.speculation.task.duration.threshold": "3s",
         },
     )
     lake.check_exactly_once()
