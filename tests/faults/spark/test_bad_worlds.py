@@ -23,7 +23,7 @@ from tests.faults.spark.driver import Plan
 from tests.faults.spark.tables import DELTA, FORMATS, Lake
 
 LAKE = "penstock-lake"
-RECORDS, BATCH = 600, 200
+RECORDS, BATCH = 300, 150
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_a_full_disk_stops_its_own_query_and_no_other(
     lake.create_topic(0)
     producer = Producer({"bootstrap.servers": node.address, "log_level": 0})
     for number in range(RECORDS):
-        producer.produce(lake.topic, os.urandom(10_000), partition=number % lake.partitions)
+        producer.produce(lake.topic, os.urandom(20_000), partition=number % lake.partitions)
     assert producer.flush(60) == 0
     with pytest.raises(Exception, match=r"No space left|disk is full|disk full"):
         plan_of(lake, scratch / "checkpoint").drain(spark)
