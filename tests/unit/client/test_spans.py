@@ -225,6 +225,16 @@ def test_gaps_of_compaction_are_found_at_the_start_inside_and_at_the_end() -> No
     assert got.end.trimmed == 0
 
 
+def test_a_span_that_lies_wholly_in_a_hole_ends_at_once() -> None:
+    log = batch(0, 5) + batch(20, 5)
+    with broker() as node:
+        put(node, "t", numbers(0, 25))
+        Standing(node, lambda data: setattr(data, "records", log))
+        got = read_once(node, Span("t", "", 0, 8, 15))
+    assert got.offsets == []
+    assert got.end == SpanEnd(Span("t", "", 0, 8, 15), 0, ((8, 15),), 7, 0, 0)
+
+
 def resealed(made: bytearray) -> bytes:
     from penstock.kernels import crc32c
 

@@ -117,9 +117,13 @@ def _decided(store: TableStore, batch: BatchCommit, began: int) -> bool:
     match judge(store, batch):
         case Apply():
             return True
-        case AlreadyThere():
-            _tell_replay(store, batch)
+        case AlreadyThere() if _is_replay(store, batch):
+            _log.info("batch %d of query %s is in %s already", batch.batch_id, batch.query_id, store.location)
             return False
+        case AlreadyThere():
+            # A lost checkpoint would do no harm here, but another flow's rows would be left out in silence.
+            there = tuple(f"{each.topic}-{each.partition} [{each.start}, {each.end})" for each in batch.ranges)
+            raise CommitRefused(refusal(store, batch, ("another query has brought " + ", ".join(there[:20]),)))
         case Conflict(reasons):
             raise CommitRefused(refusal(store, batch, reasons))
 
@@ -133,17 +137,10 @@ def refusal(store: TableStore, batch: BatchCommit, reasons: tuple[str, ...]) -> 
     )
 
 
-def _tell_replay(store: TableStore, batch: BatchCommit) -> None:
+def _is_replay(store: TableStore, batch: BatchCommit) -> bool:
+    """Whether the query itself has committed that batch; its offsets may be there from another query too."""
     last = store.last_batch(batch.query_id)
-    if last is not None and last >= batch.batch_id:
-        _log.info("batch %d of query %s is in %s already", batch.batch_id, batch.query_id, store.location)
-    else:
-        _log.warning(
-            "%s has all offsets of batch %d of query %s, from another query: its rows are left out",
-            store.location,
-            batch.batch_id,
-            batch.query_id,
-        )
+    return last is not None and last >= batch.batch_id
 
 
 def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:

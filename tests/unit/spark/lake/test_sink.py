@@ -98,12 +98,14 @@ def test_a_lost_checkpoint_can_neither_double_nor_skip(tmp_path: Path, table: Pa
     first = Query(tmp_path, table)
     first.reads(0, 3, starts=[0])
     first.run(0, [0, 1, 2])
+    with pytest.raises(CommitRefused, match=r"another query has brought orders-0 \[0, 2\)"):
+        again = Query(tmp_path, table)
+        again.reads(0, 2, starts=[0])
+        again.run(0, [0, 1])
     fresh = Query(tmp_path, table)
-    fresh.reads(0, 2, starts=[0])
-    fresh.run(0, [0, 1])
-    fresh.reads(1, 5)
+    fresh.reads(0, 5, starts=[2])
     with pytest.raises(CommitRefused) as refused:
-        fresh.run(1, [2, 3, 4])
+        fresh.run(0, [2, 3, 4])
     assert "orders-0: the table is at 3, the batch has [2, 5): an overlap of 1 offsets" in str(refused.value)
     assert f'.option("startingOffsets", "table:{table}")' in str(refused.value)
     assert numbers(table) == [0, 1, 2]
