@@ -18,5 +18,7 @@ def bootstrap() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def no_profiles(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    # Commands that start Spark, start it quickly.
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     for name in ("PENSTOCK_BOOTSTRAP", "PENSTOCK_PROFILE"):
         monkeypatch.delenv(name, raising=False)

@@ -39,6 +39,8 @@ class Reader:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PENSTOCK_BOOTSTRAP": f"127.0.0.1:{port}",
             "XDG_STATE_HOME": str(folder / "state"),
+            # Programs that start Spark, start it quickly.
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         self._node: Child | None = None
         self._last_code = 0
