@@ -98,9 +98,9 @@ def test_a_lost_checkpoint_can_neither_double_nor_skip(tmp_path: Path, table: Pa
     first = Query(tmp_path, table)
     first.reads(0, 3, starts=[0])
     first.run(0, [0, 1, 2])
+    again = Query(tmp_path, table)
+    again.reads(0, 2, starts=[0])
     with pytest.raises(CommitRefused, match=r"another query has brought orders-0 \[0, 2\)"):
-        again = Query(tmp_path, table)
-        again.reads(0, 2, starts=[0])
         again.run(0, [0, 1])
     fresh = Query(tmp_path, table)
     fresh.reads(0, 5, starts=[2])
