@@ -107,7 +107,12 @@ class StreamOffset:
         return isinstance(given, Mapping) and OURS in given
 
     def ranges_after(self, before: StreamOffset | None) -> Iterator[Range]:
-        """What a batch that ends here has read, given where the batch before it ended; empty ranges are left out."""
+        """What a batch that ends here has read, given where the batch before it ended; empty ranges are left out.
+
+        A batch for which only time has passed ends at the very offset of the one before, begins of that included.
+        """
+        if self == before:
+            return
         for tp, end in sorted(self.ends.items()):
             start = self.starts.get(tp)
             if start is None:

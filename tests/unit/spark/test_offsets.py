@@ -34,3 +34,8 @@ def test_the_first_batch_begins_where_the_source_says() -> None:
     before = StreamOffset({A0: EARLIEST})
     now = StreamOffset({A0: 9}, {"a": "id"}, starts={A0: 4})
     assert list(now.ranges_after(before)) == list(now.ranges_after(None)) == [Range("a", "id", 0, 4, 9)]
+
+
+def test_a_batch_for_which_only_time_has_passed_has_read_nothing() -> None:
+    first = StreamOffset({A0: 9}, {"a": "id"}, starts={A0: 4})
+    assert list(first.ranges_after(StreamOffset.of_json(first.to_json()))) == []
