@@ -45,7 +45,7 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@echo "== tests"
-	@$(BIN)/python -m pytest -q -m "not compat" tests
+	@$(BIN)/python -m pytest -q --durations=30 -m "not compat" tests
 
 lint: $(STAMP)
 	@echo "== ruff"
