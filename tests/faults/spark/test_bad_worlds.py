@@ -18,6 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tests.compat.processes import free_ports
+from tests.faults.counts import SOAKING
 from tests.faults.node import NodeProcess
 from tests.faults.spark.driver import Plan
 from tests.faults.spark.tables import DELTA, FORMATS, Lake
@@ -99,7 +100,7 @@ def test_a_broker_that_dies_under_a_stream_costs_nothing(spark: SparkSession, no
     lake.check_exactly_once()
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", FORMATS if SOAKING else [DELTA])
 def test_a_lost_checkpoint_neither_doubles_nor_skips(
     spark: SparkSession, node: NodeProcess, scratch: Path, format: str
 ) -> None:
