@@ -54,7 +54,7 @@ lint: $(STAMP)
 	@echo "== mypy"
 	@$(BIN)/mypy
 	@echo "== import contracts"
-	@$(BIN)/lint-imports --verbose >$(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
+	@$(BIN)/lint-imports --no-cache --verbose >$(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
 compat: $(STAMP)
 	@echo "== Apache Kafka's own tools (fetched by Maven into .cache the first time), and every way to install"

@@ -1,6 +1,6 @@
 """format("penstock"): topics as rows, batch and streaming, as Spark's Kafka connector gives them, and typed rows.
 
-    options.py   what can be set (given.py reads, client_settings.py has kafka.*)      topics.py   which partitions
+    options.py   what can be set (client_settings.py has kafka.*)                     topics.py   which partitions
     starts.py    where to begin and end: words, offsets, times, tables                 losses.py   what is gone
     limits.py    how much a trigger takes                                              packing.py  spans into tasks
     facts.py     what the cluster is asked (sampling.py reads a few values)            tables.py   where a table stands

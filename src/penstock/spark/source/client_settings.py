@@ -10,7 +10,7 @@ from typing import Final
 from penstock.client.errors import BadSetting
 from penstock.client.settings import AdminSettings, ConsumerSettings, kafka_name
 from penstock.spark.errors import BadOption
-from penstock.spark.source.given import nearest
+from penstock.spark.given import nearest
 
 _log = logging.getLogger("penstock.spark.source")
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.spark.errors import BadOption
+from penstock.spark.given import Given, nearest
 from penstock.spark.offsets import EARLIEST, LATEST
 from penstock.spark.source import starts
 from penstock.spark.source.client_settings import admin_settings, client_settings
-from penstock.spark.source.given import Given, nearest
 from penstock.spark.source.starts import Place
 from penstock.spark.source.topics import TopicChoice, choice_of
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock.model.ids import TopicPartition
 from penstock.spark.errors import BadOption
-from penstock.spark.source.given import Given
+from penstock.spark.given import Given
 from penstock.spark.source.starts import partitions_by_topic
 
 CHOICES: Final = ("subscribe", "subscribePattern", "assign")

@@ -14,7 +14,7 @@ from typing import Final
 from penstock.client.errors import BadSetting
 from penstock.client.settings import ProducerSettings, kafka_name
 from penstock.spark.errors import BadOption
-from penstock.spark.source.given import Given, nearest
+from penstock.spark.given import Given, nearest
 
 _log = logging.getLogger("penstock.spark.topic_sink")
 

@@ -1,0 +1,18 @@
+"""The order of the whole suite: what needs Spark comes last.
+
+A Spark session stays in the process until the end: its JVM, its threads and its heap are then felt by nobody else, and
+it is started once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ON_SPARK = (HERE / "faults" / "spark", HERE / "spark")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: any(item.path.is_relative_to(folder) for folder in ON_SPARK))
