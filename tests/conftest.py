@@ -1,4 +1,4 @@
-"""The order of the whole suite: what needs Spark comes last.
+"""What holds for the whole suite: patience, and an order in which what needs Spark comes last.
 
 A Spark session stays in the process until the end: its JVM, its threads and its heap are then felt by nobody else, and
 it is started once.
@@ -9,6 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A machine that stalls is no counterexample.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 HERE = Path(__file__).parent
 ON_SPARK = (HERE / "faults" / "spark", HERE / "spark")

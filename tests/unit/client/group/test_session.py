@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -21,6 +22,7 @@ from penstock.testing import broker
 from penstock.testing.embedded import EmbeddedBroker
 
 WAIT_S = 20.0
+LOOK_AGAIN_S = 0.05
 _names = itertools.count()
 
 
@@ -73,11 +75,12 @@ class Member:
         return {partition.partition for partition in self.session.assignment}
 
     async def until(self, true: Callable[[], bool]) -> None:
-        """Waits for a hook that makes it so."""
+        """Waits for a hook that makes it so; what another member's hook makes so is seen a moment later."""
         async with asyncio.timeout(WAIT_S):
             while not true():
                 self.hooks.news.clear()
-                await self.hooks.news.wait()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.hooks.news.wait(), LOOK_AGAIN_S)
 
 
 @asynccontextmanager
