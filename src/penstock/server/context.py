@@ -121,6 +121,8 @@ class ListenerInfo(NamedTuple):
     host: str
     port: int
     security_protocol: str = "PLAINTEXT"
+    for_controllers: bool = False
+    """Whether its name is in `controller.listener.names`: other APIs are served there."""
 
 
 LOOPBACK: Final = ListenerInfo("PLAINTEXT", "127.0.0.1", 9092)

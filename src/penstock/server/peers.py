@@ -1,0 +1,117 @@
+"""Links from this node to other nodes: dialled when first needed, kept, dialled again after a pause when they break.
+
+A peer serves the requests of one connection one after the other, so whoever asks for something that waits at the other
+end (a fetch) has a *purpose* of its own: there is one link for each (address, purpose), and a long fetch never stands
+in front of a heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from penstock.protocol.wire import schema_of
+from penstock.transport.dial import LinkError, Unreachable
+
+if TYPE_CHECKING:
+    from penstock.model.ports import Clock, Net
+    from penstock.transport.dial import Link
+
+BACKOFF_FIRST_MS = 20.0
+BACKOFF_MAX_MS = 1_000.0
+DIAL_TIMEOUT_MS = 5_000
+
+
+class Address(NamedTuple):
+    """Where a node listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Peers(Protocol):
+    """What drivers see of other nodes."""
+
+    async def ask(self, to: Address, message: Any, version: int, *, purpose: str, timeout_ms: float) -> Any:
+        """The reply; `LinkError` when there is none in time. `version` is lowered to what the peer serves."""
+
+
+class _Line:
+    """One link and what is known of its failures."""
+
+    __slots__ = ("failures", "link", "lock", "not_before_ms")
+
+    def __init__(self) -> None:
+        self.link: Link | None = None
+        self.lock = asyncio.Lock()
+        self.failures = 0
+        self.not_before_ms = 0.0
+
+
+class NetPeers:
+    """Peers over the Net port. A peer that cannot be reached is not dialled again before a growing pause has passed."""
+
+    def __init__(self, net: Net, clock: Clock, *, client_id: str) -> None:
+        self._net, self._clock, self._client_id = net, clock, client_id
+        self._lines: dict[tuple[Address, str], _Line] = {}
+        self._closed = False
+
+    async def ask(self, to: Address, message: Any, version: int, *, purpose: str, timeout_ms: float) -> Any:
+        """The reply; `LinkError` when there is none in time. `version` is lowered to what the peer serves."""
+        line = self._lines.get((to, purpose))
+        if line is None:
+            line = self._lines[to, purpose] = _Line()
+        link = line.link
+        if link is None or not link.up:
+            link = await self._dialled(line, to, timeout_ms)
+        agreed = link.newest(schema_of(message.__class__).key, version)
+        return await link.request(message, agreed, timeout_ms)
+
+    def hang_up(self, to: Address, purpose: str) -> None:
+        """Closes a link that is not needed for now; whoever waits on it is told `Severed`."""
+        line = self._lines.pop((to, purpose), None)
+        if line is not None and line.link is not None:
+            line.link.abort()
+
+    def close(self) -> None:
+        """Closes every link and makes none any more."""
+        self._closed = True
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            if line.link is not None:
+                line.link.abort()
+
+    async def _dialled(self, line: _Line, to: Address, timeout_ms: float) -> Link:
+        async with line.lock:
+            if line.link is not None and line.link.up:
+                return line.link
+            now = self._clock.monotonic_ms()
+            if self._closed:
+                raise Unreachable(to.host, to.port, "this node is stopping")
+            if now < line.not_before_ms:
+                await asyncio.sleep((line.not_before_ms - now) / 1_000)
+            try:
+                line.link = link = await self._met(to, min(timeout_ms, DIAL_TIMEOUT_MS))
+            except LinkError:
+                line.failures += 1
+                pause = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** min(line.failures - 1, 10))
+                line.not_before_ms = self._clock.monotonic_ms() + pause
+                raise
+            line.failures, line.not_before_ms = 0, 0.0
+            return link
+
+    async def _met(self, to: Address, timeout_ms: float) -> Link:
+        """A new link whose peer has said what it serves."""
+        link: Link = await self._net.dial(to.host, to.port, int(timeout_ms))
+        link.client_id = self._client_id
+        try:
+            await link.negotiate(timeout_ms=timeout_ms)
+            if self._closed:
+                raise Unreachable(to.host, to.port, "this node is stopping")
+        except BaseException:
+            link.abort()
+            raise
+        return link
