@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupInfo, GroupListing, MemberInfo
     from penstock.client.admin.log_dirs import LogDirInfo, ReplicaInfo
     from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.session import Results
     from penstock.client.admin.topics import PartitionInfo, TopicInfo
@@ -45,6 +46,7 @@ _HOMES = {
     "ProducerInfo": "producers",
     "QuorumInfo": "cluster",
     "QuorumReplica": "cluster",
+    "Reassignment": "placement",
     "ReplicaInfo": "log_dirs",
     "Results": "session",
     "TopicInfo": "topics",
@@ -68,6 +70,7 @@ __all__ = [
     "ProducerInfo",
     "QuorumInfo",
     "QuorumReplica",
+    "Reassignment",
     "ReplicaInfo",
     "Results",
     "TopicInfo",

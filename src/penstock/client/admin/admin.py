@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupInfo, GroupListing
     from penstock.client.admin.log_dirs import LogDirInfo
     from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.topics import TopicInfo
     from penstock.client.settings import AdminSettings
@@ -243,6 +244,56 @@ class Admin:
         from penstock.client.admin.log_dirs import move_replicas
 
         return await move_replicas(self._session, node_id, to)
+
+    async def unregister_broker(self, node_id: int) -> None:
+        """Forgets a broker that is gone for good: it has to be stopped, and to hold no replicas."""
+        from penstock.client.admin.membership import unregister_broker
+
+        await unregister_broker(self._session, node_id)
+
+    async def add_voter(self, node_id: int, directory_id: str, endpoints: Sequence[str]) -> None:
+        """Makes a controller that follows the metadata quorum one of its voters.
+
+        `directory_id` is that of its metadata directory, `endpoints` are as `CONTROLLER://host:9093`.
+        """
+        from penstock.client.admin.membership import add_voter
+
+        await add_voter(self._session, node_id, directory_id, endpoints)
+
+    async def remove_voter(self, node_id: int, directory_id: str) -> None:
+        """Takes a voter out of the metadata quorum."""
+        from penstock.client.admin.membership import remove_voter
+
+        await remove_voter(self._session, node_id, directory_id)
+
+    # Where partitions lie.
+
+    async def alter_partition_reassignments(
+        self, to: Mapping[TopicPartition, Sequence[int] | None], *, allow_replication_change: bool = True
+    ) -> Results[TopicPartition, None]:
+        """Begins to move partitions to other brokers, preferred leader first; None cancels a move."""
+        from penstock.client.admin.placement import alter_partition_reassignments
+
+        return await alter_partition_reassignments(self._session, to, allow_replication_change=allow_replication_change)
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """The moves that are under way."""
+        from penstock.client.admin.placement import list_partition_reassignments
+
+        return await list_partition_reassignments(self._session, partitions)
+
+    async def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None = None, *, unclean: bool = False
+    ) -> Results[TopicPartition, bool]:
+        """Gives partitions (all, for None) their preferred leaders; False for those that had them.
+
+        `unclean` gives any live replica to those without a leader, and what only others have is lost.
+        """
+        from penstock.client.admin.placement import elect_leaders
+
+        return await elect_leaders(self._session, partitions, unclean=unclean)
 
     # Groups.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupInfo, GroupListing
     from penstock.client.admin.log_dirs import LogDirInfo
     from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.session import Results
     from penstock.client.admin.topics import TopicInfo
@@ -168,6 +169,38 @@ class Admin:
     def move_replicas(self, node_id: int, to: Mapping[TopicPartition, str]) -> Results[TopicPartition, None]:
         """Begins to move replicas of a broker to other log directories of its own."""
         return self._thread.call(self._inner.move_replicas(node_id, to))
+
+    def unregister_broker(self, node_id: int) -> None:
+        """Forgets a broker that is gone for good: it has to be stopped, and to hold no replicas."""
+        self._thread.call(self._inner.unregister_broker(node_id))
+
+    def add_voter(self, node_id: int, directory_id: str, endpoints: Sequence[str]) -> None:
+        """Makes a controller that follows the metadata quorum one of its voters."""
+        self._thread.call(self._inner.add_voter(node_id, directory_id, endpoints))
+
+    def remove_voter(self, node_id: int, directory_id: str) -> None:
+        """Takes a voter out of the metadata quorum."""
+        self._thread.call(self._inner.remove_voter(node_id, directory_id))
+
+    def alter_partition_reassignments(
+        self, to: Mapping[TopicPartition, Sequence[int] | None], *, allow_replication_change: bool = True
+    ) -> Results[TopicPartition, None]:
+        """Begins to move partitions to other brokers, preferred leader first; None cancels a move."""
+        return self._thread.call(
+            self._inner.alter_partition_reassignments(to, allow_replication_change=allow_replication_change)
+        )
+
+    def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """The moves that are under way."""
+        return self._thread.call(self._inner.list_partition_reassignments(partitions))
+
+    def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None = None, *, unclean: bool = False
+    ) -> Results[TopicPartition, bool]:
+        """Gives partitions (all, for None) their preferred leaders; False for those that had them."""
+        return self._thread.call(self._inner.elect_leaders(partitions, unclean=unclean))
 
     def groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
         """All groups by id, or those in the given states and of the given types."""
