@@ -227,13 +227,30 @@ class ProducerIdsDoor(Protocol):
 
 
 class QuorumDoor(Protocol):
-    """The metadata quorum, for those who describe it."""
+    """The metadata quorum, for those who describe it and for those who take part in it."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this node is the active controller."""
 
     def describe(self) -> Any: ...
+    def fetch(self, ctx: Context, request: Any) -> Any:
+        """Serves followers and observers of the metadata log."""
+
+    def fetch_snapshot(self, ctx: Context, request: Any) -> Any: ...
+    def vote(self, request: Any) -> Any: ...
+    def begin_epoch(self, request: Any) -> Any: ...
+    def end_epoch(self, request: Any) -> Any: ...
+    def add_voter(self, request: Any) -> Any: ...
+    def remove_voter(self, request: Any) -> Any: ...
+    def update_voter(self, request: Any) -> Any: ...
 
 
 class ApisDoor(Protocol):
-    """Which APIs this node answers."""
+    """Which APIs are answered on a kind of listener."""
+
+    def route(self, key: int, version: int) -> Any:
+        """How a version of an API is served; None when it is not."""
 
     def advertised(self) -> Sequence[tuple[int, int, int]]:
         """(key, lowest version, highest version) as ApiVersions tells it, ordered by key."""

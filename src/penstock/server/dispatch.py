@@ -53,6 +53,40 @@ SERVED: Final = (
     "DescribeQuorum",
     "UpdateFeatures",
 )
+"""What brokers' listeners serve."""
+
+CONTROLLER_SERVED: Final = (
+    "ApiVersions",
+    "Fetch",
+    "FetchSnapshot",
+    "Vote",
+    "BeginQuorumEpoch",
+    "EndQuorumEpoch",
+    "DescribeQuorum",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
+    "UpdateRaftVoter",
+    "BrokerRegistration",
+    "BrokerHeartbeat",
+    "UnregisterBroker",
+    "ControllerRegistration",
+    "AllocateProducerIds",
+    "AlterPartition",
+    "AssignReplicasToDirs",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "ElectLeaders",
+    "CreateTopics",
+    "DeleteTopics",
+    "CreatePartitions",
+    "DescribeConfigs",
+    "AlterConfigs",
+    "IncrementalAlterConfigs",
+    "UpdateFeatures",
+    "DescribeCluster",
+    "Envelope",
+)
+"""What controllers' listeners serve: the quorum, brokers' reports, and changes to metadata."""
 
 # Version 6 of InitProducerId is marked unstable in 4.3 and hidden by default.
 _NEWEST_STABLE: Final = {"InitProducerId": 5}
@@ -112,7 +146,7 @@ class Route:
 
 
 class Dispatch:
-    """The APIs of one node. `routes` is keyed by `route_key` and filled as versions are asked for."""
+    """The APIs of one kind of listener. `routes` is keyed by `route_key` and filled as versions are asked for."""
 
     __slots__ = ("_handlers", "_served", "metrics", "routes")
 

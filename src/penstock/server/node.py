@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from penstock.controller.decision import ControllerSettings
 from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from penstock.metadata.records import Record
     from penstock.model.config import TopicSettings
     from penstock.model.ports import Clock, Files, Ports
-    from penstock.server.context import Authorizer, Handler
+    from penstock.server.context import Authorizer, Handler, QuorumDoor
     from penstock.server.formatting import Formatted
 
 log = logging.getLogger("penstock.node")
@@ -266,7 +266,7 @@ class Node:
             settings=settings, clock=clock, authorizer=self._authorizer, metadata=self._metadata,
             controller=self._controller,
             partitions=self._partitions, produces=self._produces, fetches=self._fetches, logs=self._store,
-            producer_ids=producer_ids, quorum=self._quorum, apis=self._dispatch,
+            producer_ids=producer_ids, quorum=cast("QuorumDoor", self._quorum), apis=self._dispatch,
             features=Features(self._metadata, lambda: self._quorum.kraft_version), groups=self._groups,
             relocations=self._relocations,
         )  # fmt: skip

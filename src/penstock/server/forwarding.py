@@ -1,0 +1,145 @@
+"""Changes to metadata that clients ask of a broker: decided here when this node is the active controller, else
+passed on to the one that is, in an Envelope with the client's principal and host.
+
+The door `Services.controller` of broker listeners. A client that was told that a topic is there asks the same broker
+for it next, so replies about topics wait, for a bounded time, until this broker's own image shows the change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.model.errors import NONE, NOT_CONTROLLER, Refused
+from penstock.protocol.wire import schema_of
+from penstock.server.envelopes import opened, sealed
+
+if TYPE_CHECKING:
+    from penstock.metadata.image import ClusterImage
+    from penstock.protocol.messages.envelope import EnvelopeResponse
+    from penstock.server.context import Context
+    from penstock.server.controller_channel import ControllerChannel
+    from penstock.server.drivers.controller_driver import ControllerDriver
+    from penstock.server.drivers.metadata_driver import MetadataDriver
+    from penstock.server.peers import Address, Peers
+
+SHOWN_WITHIN_MS: Final = 1_000.0
+LANES: Final = 4
+"""A peer answers the requests of one link in turn; with a few of them a slow change does not hold up all others."""
+
+Shown = Callable[["ClusterImage"], bool]
+
+
+class Forwarding:
+    """Takes a client's change to the active controller. `submit` is what handlers call."""
+
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        controller: ControllerDriver | None,
+        peers: Peers,
+        metadata: MetadataDriver,
+    ) -> None:
+        self._channel, self._controller, self._peers, self._metadata = channel, controller, peers, metadata
+        self._busy = [0] * LANES
+        self._waiting: list[tuple[Shown, asyncio.Future[None]]] = []
+        metadata.on_advance(self._advanced)
+
+    def submit(self, request: Any, ctx: Context) -> Awaitable[Any]:
+        """The active controller's reply. On the active controller the decision is taken inside this call."""
+        if self._controller is not None and self._controller.active:
+            return self._decided_here(self._controller.submit(request, ctx), request, ctx)
+        return self.forward(request, ctx)
+
+    async def _decided_here(self, decided: Awaitable[Any], request: Any, ctx: Context) -> Any:
+        try:
+            return await decided
+        except Refused as refusal:
+            if refusal.error is not NOT_CONTROLLER:
+                raise
+        # It lost the lead before the change was committed. Its successor may or may not have it, and can tell.
+        return await self.forward(request, ctx)
+
+    async def forward(self, request: Any, ctx: Context) -> Any:
+        """The active controller's reply to a request in the version of `ctx`, wherever the controller is.
+
+        Refused with REQUEST_TIMED_OUT when none answers in time, and with the code that the envelope came back with.
+        """
+        left_ms = ctx.deadline - ctx.node.clock.monotonic_ms()
+        controller = self._controller
+
+        async def here() -> Any:
+            if controller is None:
+                raise Refused(NOT_CONTROLLER, "this node is no controller")
+            return await controller.submit(request, ctx)
+
+        async def there(to: Address, timeout_ms: float) -> Any:
+            return await self._carried(to, request, ctx, timeout_ms)
+
+        reply = await self._channel.find(here, there, None if left_ms == float("inf") else left_ms)
+        shown = _shown_when(request, reply)
+        if shown is not None:
+            await self._shown(shown)
+        return reply
+
+    async def _carried(self, to: Address, request: Any, ctx: Context, timeout_ms: float) -> Any:
+        lane = min(range(LANES), key=self._busy.__getitem__)
+        self._busy[lane] += 1
+        try:
+            reply: EnvelopeResponse = await self._peers.ask(
+                to, sealed(request, ctx), 0, purpose=f"forward-{lane}", timeout_ms=timeout_ms
+            )
+        finally:
+            self._busy[lane] -= 1
+        return opened(reply, schema_of(request.__class__).key, ctx.api_version)
+
+    # Until the change shows here
+
+    async def _shown(self, shown: Shown) -> None:
+        if shown(self._metadata.image):
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = (shown, future)
+        self._waiting.append(waiting)
+        try:
+            await asyncio.wait((future,), timeout=SHOWN_WITHIN_MS / 1_000)
+        finally:
+            if not future.done():
+                self._waiting.remove(waiting)
+                future.cancel()
+
+    def _advanced(self) -> None:
+        if not self._waiting:
+            return
+        image = self._metadata.image
+        waiting, self._waiting = self._waiting, []
+        for shown, future in waiting:
+            if not shown(image):
+                self._waiting.append((shown, future))
+            elif not future.done():
+                future.set_result(None)
+
+
+def _shown_when(request: Any, reply: Any) -> Shown | None:
+    """How an image tells that the change is in it; None for changes that nobody looks for at once."""
+    if getattr(request, "validate_only", False):
+        return None
+    match request.__class__.__name__:
+        case "CreateTopicsRequest":
+            made = [each.name for each in reply.topics if each.error_code == NONE.code]
+            return lambda image: all(name in image.ids for name in made)
+        case "DeleteTopicsRequest":
+            gone = [each.name for each in reply.responses if each.error_code == NONE.code and each.name is not None]
+            return lambda image: not any(name in image.ids for name in gone)
+        case "CreatePartitionsRequest":
+            grown = {each.name for each in reply.results if each.error_code == NONE.code}
+            counts = [(each.name, each.count) for each in request.topics if each.name in grown]
+            return lambda image: all(_partitions(image, name) >= count for name, count in counts)
+    return None
+
+
+def _partitions(image: ClusterImage, name: str) -> int:
+    topic = image.topic(name)
+    # A topic that is gone again will not get there.
+    return len(topic.partitions) if topic is not None else 1 << 30
