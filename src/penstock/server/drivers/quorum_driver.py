@@ -27,6 +27,7 @@ from penstock.quorum.state import QuorumSettings, ReplicaKey, Role
 from penstock.quorum.voters import Voter, VoterEndpoint, VoterSet
 from penstock.server.drivers.quorum_log import ControlEntry, QuorumLog
 from penstock.server.drivers.quorum_state_file import QUORUM_STATE, encode_quorum_state, read_quorum_state
+from penstock.server.peers import Address
 from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.model.ports import Clock, Files, Offload
     from penstock.server.drivers.metadata_driver import LogBatch, MetadataDriver
     from penstock.server.drivers.snapshot_file import SnapshotId
+    from penstock.server.peers import Peers
 
 log = logging.getLogger("penstock.quorum")
 
@@ -66,12 +68,13 @@ class QuorumDriver:
         settings: BrokerSettings,
         metadata: MetadataDriver,
         *,
-        send: Send | None = None,
+        peers: Peers | None = None,
+        is_controller: bool = True,
         on_fatal: Callable[[Exception], None] = lambda _why: None,
     ) -> None:
         self._files, self._offload, self._clock, self._random = files, offload, clock, random
         self._me, self._settings, self._metadata = me, settings, metadata
-        self._send = send or _drop
+        self._peers, self._is_controller, self._send = peers, is_controller, _drop
         self._on_fatal = on_fatal
         self.directory = directory
         self._log = QuorumLog(files, offload, clock, directory, settings, self._fail)
@@ -86,6 +89,7 @@ class QuorumDriver:
         self._lead: Callable[[], None] = lambda: None
         self._resign: Callable[[], None] = lambda: None
         self._follow: Callable[[NodeId, Epoch], None] = lambda _leader, _epoch: None
+        self._leader_listeners: list[Callable[[], None]] = []
         self.snapshots: list[SnapshotId] = []
         """The snapshots found at the start, the oldest first."""
 
@@ -297,6 +301,25 @@ class QuorumDriver:
     @property
     def leading(self) -> bool:
         return self._node is not None and self._node.role is Role.LEADER and not self._failed
+
+    @property
+    def leader(self) -> NodeId:
+        """Who leads, as far as this node knows; -1 for nobody."""
+        return self._opened.leader
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._opened.epoch
+
+    @property
+    def leader_address(self) -> Address | None:
+        """Where the active controller listens; None while nobody is known."""
+        leading = self._opened.voters.get(self.leader)
+        return Address(*leading.endpoints[0][1:]) if leading is not None and leading.endpoints else None
+
+    def when_leader_changes(self, listener: Callable[[], None]) -> None:
+        """Calls back when the leader or its address has changed."""
+        self._leader_listeners.append(listener)
 
     @property
     def end(self) -> Offset:
