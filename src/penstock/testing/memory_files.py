@@ -108,7 +108,7 @@ class MemoryFile:
             self._inode.write(position, buffer)
             self._files.grew(growth)
             position += len(buffer)
-        self._inode.mtime = self._files.now
+        self._inode.mtime = self._files.time()
         return sum(map(len, buffers))
 
     def truncate(self, size: int) -> None:
@@ -139,11 +139,12 @@ class MemoryFile:
 
 
 class MemoryFiles:
-    """The Files port in memory. Paths are absolute; `now` is the time that writes leave on files."""
+    """The Files port in memory. Paths are absolute; `now`, or `clock` if there is one, is the time that writes leave."""
 
     def __init__(self, *, capacity_bytes: int = 1 << 60) -> None:
         self.capacity_bytes = capacity_bytes
         self.now = Millis(0)
+        self.clock: Callable[[], Millis] | None = None
         self.lives = 0
         self.syncs = 0
         self.before: Callable[[str, str], None] | None = None
@@ -151,6 +152,9 @@ class MemoryFiles:
         self._root = _Directory()
         self._locks: dict[str, MemoryFile] = {}
         self._faults: dict[str, tuple[int, bool]] = {}
+
+    def time(self) -> Millis:
+        return self.now if self.clock is None else self.clock()
 
     # -- faults
 
@@ -211,7 +215,7 @@ class MemoryFiles:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             self.changing("create", path)
-            node = parent.children[name] = _Inode(self.now)
+            node = parent.children[name] = _Inode(self.time())
         return MemoryFile(self, path, node, writable)
 
     def exists(self, path: str) -> bool:

@@ -1,0 +1,17 @@
+"""A whole cluster under a seed: real nodes and clients in virtual time, on simulated machines that fail.
+
+    from penstock.testing.sim import run
+
+    story = run(seed=7)
+    print(story.text())
+
+Duty: run the real composition root (`server.node`) through its four ports on a deterministic world, hurt it as the seed
+says, and check after every event that what must never happen has not. May import everything below `cli`.
+
+Invariants of the simulator itself: the same seed gives the same events, whatever PYTHONHASHSEED is; a node that was
+killed does nothing any more; bytes that were synced survive everything; TCP keeps its order.
+
+Read `world.py` first (one run from begin to end), then `scheduler.py` and `loop.py` (time), `network.py` and `wire.py`,
+`disk.py`, `machine.py` (the lives of a node), `trouble.py` (what goes wrong), `workload.py` and `history.py` (what
+clients do and were promised), `invariants.py` (what is checked) and `story.py` (what is told).
+"""

@@ -1,0 +1,173 @@
+"""An event loop per node over one shared scheduler, so that killing a node drops everything it had scheduled."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, TypeVarTuple
+
+if TYPE_CHECKING:
+    from penstock.testing.sim.scheduler import Scheduler
+
+Ts = TypeVarTuple("Ts")
+
+Report = Callable[["SimLoop", dict[str, Any]], None]
+Connect = Callable[["SimLoop", str, int, Callable[[], Any]], Coroutine[Any, Any, Any]]
+
+
+class SimLoop(asyncio.AbstractEventLoop):
+    """The loop of one life of one process. Its time may run faster or slower than the world's."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        name: str,
+        *,
+        report: Report,
+        connect: Connect | None = None,
+        rate: float = 1.0,
+        ahead_s: float = 0.0,
+    ) -> None:
+        """`rate` is how fast its clock runs, `ahead_s` by how much; `report` hears what nobody caught."""
+        self.scheduler, self.name, self.rate, self.ahead_s = scheduler, name, rate, ahead_s
+        self.dead = False
+        self.halted = False  # dead or paused: the scheduler looks here before every callback
+        self.held: list[asyncio.Handle] = []
+        self._report, self._connect = report, connect
+        self._tasks: dict[int, weakref.ref[asyncio.Task[Any]]] = {}
+        self._task_count = 0
+        self._tasks_kept = 64
+
+    # -- time
+
+    def time(self) -> float:
+        return self.scheduler.now * self.rate + self.ahead_s
+
+    def world_time(self, when: float) -> float:
+        """The world's time at which this loop's clock shows `when`."""
+        return max(self.scheduler.now, (when - self.ahead_s) / self.rate)
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self.dead:
+            self.scheduler.soon(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.at_world_time(self.world_time(when), callback, *args, context=context, shown=when)
+
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def at_world_time(
+        self,
+        at: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+        shown: float = 0.0,
+    ) -> asyncio.TimerHandle:
+        """Calls at a moment of the world's time, whatever this loop's clock shows."""
+        handle = asyncio.TimerHandle(shown, callback, args, self, context)
+        if not self.dead:
+            handle._scheduled = True  # type: ignore[attr-defined]  # asyncio's own word for "in the heap"
+            self.scheduler.at(at, handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        if handle._scheduled:  # type: ignore[attr-defined]
+            self.scheduler.cancelled += 1
+
+    # -- being stopped
+
+    def pause(self) -> None:
+        """As SIGSTOP: whatever falls due is done late, in its order."""
+        self.halted = True
+
+    def resume(self) -> None:
+        if self.dead:
+            return
+        self.halted = False
+        held, self.held = self.held, []
+        for handle in held:
+            self.scheduler.soon(handle)
+
+    def kill(self) -> None:
+        """Nothing of this loop runs ever again.
+
+        Its coroutines are closed now, in the order they were made, rather than when the collector finds them: what
+        their `finally` blocks do must come to nothing, but always in the same order. Ports see that the loop is dead.
+        """
+        self.dead = self.halted = True
+        self.held.clear()
+        for found in [reference() for _, reference in sorted(self._tasks.items())]:
+            if found is not None and not found.done():
+                _bury(found)
+        self._tasks.clear()
+
+    # -- tasks and futures
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
+        self._task_count += 1
+        task = asyncio.Task(coro, loop=self, name=name or f"{self.name}-{self._task_count}", context=context)
+        self._tasks[self._task_count] = weakref.ref(task)
+        if len(self._tasks) > self._tasks_kept:
+            self._tasks = {
+                number: each
+                for number, each in self._tasks.items()
+                if (found := each()) is not None and not found.done()
+            }
+            self._tasks_kept = max(64, 2 * len(self._tasks))
+        return task
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if not self.dead:
+            self._report(self, context)
+
+    # -- what code on a loop asks for
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return not self.dead
+
+    def is_closed(self) -> bool:
+        return self.dead
+
+    def run_in_executor(  # type: ignore[override]  # it only refuses
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> Any:
+        raise AssertionError(f"{self.name} wants a thread for {func!r}: only the Offload port may do that here")
+
+    async def create_connection(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, **_options: Any
+    ) -> tuple[Any, Any]:
+        """Our own client dials this way; it ends in the simulated network."""
+        assert self._connect is not None, f"{self.name} has no network"
+        transport, protocol = await self._connect(self, host, port, protocol_factory)
+        return transport, protocol
+
+
+def _bury(task: asyncio.Task[Any]) -> None:
+    """Ends a task of a dead process without a word."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio has no public way to say so
+    coroutine = task.get_coro()
+    try:
+        coroutine.close()
+    except BaseException:
+        # It awaited something while it was being closed. In a process that died nobody would have heard of it.
+        return
