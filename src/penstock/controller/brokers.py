@@ -56,9 +56,11 @@ def decide_register(
     known = world.image.brokers.get(request.broker_id)
     same_process = known is not None and known.incarnation_id == request.incarnation_id
     records: list[VersionedRecord] = []
-    if known is not None and not same_process:
-        kept_its_log = api_version >= _NO_PREVIOUS_EPOCH_BEFORE and request.previous_broker_epoch == known.epoch
-        records += _records_of_previous_life(world, known.id, kept_its_log)
+    if not same_process:
+        # A broker that was unregistered has no epoch to come back with, but may have left traces in partitions.
+        tells_epoch = api_version >= _NO_PREVIOUS_EPOCH_BEFORE
+        kept_its_log = tells_epoch and known is not None and request.previous_broker_epoch == known.epoch
+        records += _records_of_previous_life(world, request.broker_id, kept_its_log)
     broker = BrokerImage(
         id=NodeId(request.broker_id),
         epoch=known.epoch if known is not None and same_process else next_offset,
@@ -81,7 +83,9 @@ def _check_registration(world: World, request: BrokerRegistrationRequest, now: f
     if request.cluster_id != world.settings.cluster_id:
         raise Refused(INCONSISTENT_CLUSTER_ID, f"this is cluster {world.settings.cluster_id}, not {request.cluster_id}")
     known = world.image.brokers.get(request.broker_id)
-    if known is not None and known.incarnation_id != request.incarnation_id and world.sessions.occupied(known.id, now):
+    other_process = known is not None and known.incarnation_id != request.incarnation_id
+    # Whoever is fenced serves nobody: a process that died while it was starting does not keep out the next one.
+    if other_process and known is not None and not known.fenced and world.sessions.occupied(known.id, now):
         raise Refused(DUPLICATE_BROKER_REGISTRATION, f"another process runs as broker {known.id}")
     if request.is_migrating_zk_broker:
         raise Refused(UNSUPPORTED_VERSION, "brokers that run on ZooKeeper cannot join")
@@ -120,8 +124,8 @@ def _records_of_previous_life(world: World, broker_id: int, kept_its_log: bool) 
     is neither in sync nor eligible any more.
     """
     if kept_its_log or not world.image.elr_enabled:
-        return membership_records(world, places(world, lambda each: broker_id in each.isr), leaving=broker_id)
-    return membership_records(world, places(world, lambda each: broker_id in (*each.isr, *each.elr)), lost=broker_id)
+        return membership_records(world, places(world, world.index.in_sync(broker_id)), leaving=broker_id)
+    return membership_records(world, places(world, world.index.in_sync_or_eligible(broker_id)), lost=broker_id)
 
 
 def decide_register_controller(world: World, request: ControllerRegistrationRequest) -> Decision:
@@ -165,16 +169,15 @@ def decide_unregister(world: World, request: UnregisterBrokerRequest) -> Decisio
                 error_code=BROKER_ID_NOT_REGISTERED.code, error_message=f"broker {request.broker_id} is not registered"
             ),
         )
-    records = membership_records(
-        world, places(world, lambda each: broker.id in (*each.isr, *each.elr)), leaving=broker.id
-    )
+    # Should the id ever come back, nobody could say whether what it then has is what it had.
+    records = membership_records(world, places(world, world.index.in_sync_or_eligible(broker.id)), lost=broker.id)
     records.append(world.versioned(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)))
     return Decision(records, UnregisterBrokerResponse(), f"unregister broker {broker.id}")
 
 
 def fence_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
     """Takes a broker out of service: it leaves every ISR and leads nothing any more."""
-    records = membership_records(world, places(world, lambda each: broker.id in each.isr), leaving=broker.id)
+    records = membership_records(world, places(world, world.index.in_sync(broker.id)), leaving=broker.id)
     records.append((BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED), 0))
     return records
 
@@ -182,8 +185,9 @@ def fence_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
 def unfence_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
     """Takes a broker into service: leaderless partitions that it may lead get it as their leader."""
     unfenced = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED)
-    leaderless = places(world, lambda each: not each.has_leader and broker.id in each.replicas)
-    return [(unfenced, 0), *membership_records(world, leaderless, joining=broker.id)]
+    leaderless = places(world, world.index.leaderless())
+    hosted = ((topic, index) for topic, index in leaderless if broker.id in topic.partitions[index].replicas)
+    return [(unfenced, 0), *membership_records(world, hosted, joining=broker.id)]
 
 
 def shutdown_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
@@ -194,16 +198,24 @@ def shutdown_records(world: World, broker: BrokerImage) -> list[VersionedRecord]
             broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
         )
         records.append((leaving, 1))
-    return records + membership_records(world, places(world, lambda each: broker.id in each.isr), leaving=broker.id)
+    return records + membership_records(world, places(world, world.index.in_sync(broker.id)), leaving=broker.id)
 
 
-def directory_records(world: World, broker: BrokerImage, offline: Iterable[Uuid]) -> list[VersionedRecord]:
-    """Takes a broker's failed directories out of service; the replicas in them leave their ISRs."""
+def directory_records(
+    world: World, broker: BrokerImage, offline: Iterable[Uuid], *, leaves_anyway: bool
+) -> list[VersionedRecord]:
+    """Takes a broker's failed directories out of service; the replicas in them leave their ISRs.
+
+    `leaves_anyway` says that the same decision takes the broker out of every ISR.
+    """
     failed = {each for each in offline if each in broker.log_dirs}
     if not failed:
         return []
-    hit = places(world, lambda each: broker.id in each.isr and each.directory_of(broker.id) in failed)
-    records = membership_records(world, hit, leaving=broker.id)
+    records: list[VersionedRecord] = []
+    if not leaves_anyway:
+        in_sync = places(world, world.index.in_sync(broker.id))
+        hit = ((topic, index) for topic, index in in_sync if topic.partitions[index].directory_of(broker.id) in failed)
+        records = membership_records(world, hit, leaving=broker.id)
     online = [each for each in broker.log_dirs if each not in failed]
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online)
     return [*records, (change, 2)]

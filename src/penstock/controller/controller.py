@@ -20,10 +20,12 @@ from penstock.controller import (
     levels,
     partitions,
     producers,
+    reassignments,
     replicas,
     topics,
 )
 from penstock.controller.decision import ControllerSettings, Decision, MayDescribe, World
+from penstock.controller.index import PartitionIndex
 from penstock.controller.sessions import Sessions
 from penstock.metadata.image import ClusterImage
 from penstock.metadata.records import Record
@@ -42,7 +44,8 @@ class Controller:
 
     def __init__(self, image: ClusterImage, random: Random, settings: ControllerSettings) -> None:
         self.settings = settings
-        self._world = World(image, random, settings, Sessions(settings.session_timeout_ms))
+        self._world = World(image, random, settings, Sessions(settings.session_timeout_ms), PartitionIndex(image))
+        image.take_delta()
         for topic in image.topics.values():
             self._world.names.add(topic.name)
 
@@ -121,21 +124,26 @@ class Controller:
         world = self._world
         world.image.apply(record, offset, epoch)
         match record.__class__.__name__:
-            case "TopicRecord" | "RemoveTopicRecord" | "EndTransactionRecord":
-                self._follow_names()
+            case "PartitionChangeRecord" | "PartitionRecord" if not world.image.in_transaction:
+                partitions = world.image.topics[record.topic_id].partitions
+                world.index.see((record.topic_id, record.partition_id), partitions[record.partition_id])
+            case "TopicRecord" | "RemoveTopicRecord" | "EndTransactionRecord" | "ClearElrRecord":
+                self._follow_delta()
             case "RegisterBrokerRecord":
                 world.registered_at[record.broker_id] = offset
             case "UnregisterBrokerRecord":
                 world.sessions.close(record.broker_id)
                 world.registered_at.pop(record.broker_id, None)
 
-    def _follow_names(self) -> None:
-        # The working image is published to nobody: its delta only serves the index of names.
-        delta = self._world.image.take_delta()
+    def _follow_delta(self) -> None:
+        # The working image is published to nobody: its delta only serves the indexes of names and partitions.
+        world = self._world
+        delta = world.image.take_delta()
+        world.index.follow(world.image, delta)
         for topic in delta.deleted.values():
-            self._world.names.remove(topic.name)
+            world.names.remove(topic.name)
         for name in delta.created.values():
-            self._world.names.add(name)
+            world.names.add(name)
 
 
 _PLAIN: dict[str, Callable[[World, Any], Decision]] = {
@@ -143,6 +151,8 @@ _PLAIN: dict[str, Callable[[World, Any], Decision]] = {
     "AlterConfigsRequest": configs.decide_alter,
     "IncrementalAlterConfigsRequest": configs.decide_incremental,
     "AllocateProducerIdsRequest": producers.decide_allocate,
+    "AlterPartitionReassignmentsRequest": reassignments.decide_alter_reassignments,
+    "ListPartitionReassignmentsRequest": reassignments.decide_list_reassignments,
     "AlterPartitionRequest": replicas.decide_alter_partition,
     "AssignReplicasToDirsRequest": replicas.decide_assign_directories,
     "ElectLeadersRequest": leaders.decide_elect,

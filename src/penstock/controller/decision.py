@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.controller.index import PartitionIndex
 from penstock.controller.names import NameIndex
 from penstock.controller.sessions import Sessions
 from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC
@@ -70,6 +71,7 @@ class World:
     random: Random
     settings: ControllerSettings
     sessions: Sessions
+    index: PartitionIndex
     names: NameIndex = field(default_factory=NameIndex)
     registered_at: dict[int, Offset] = field(default_factory=dict)
 

@@ -29,7 +29,8 @@ class Change:
     """What a partition shall become; what is None stays as it is.
 
     `acceptable` says who may lead now. `lost` are replicas that came back without what they had: they are no longer
-    eligible. `directories` names directories by replica, `default_directory` gives one for a replica that has none.
+    eligible. `directories` names directories by replica, `default_directory` gives one for a replica that has none;
+    old levels of metadata.version have no place for them (`tells_directories`).
     """
 
     acceptable: Callable[[int], bool]
@@ -45,6 +46,7 @@ class Change:
     directories: Mapping[int, Uuid] = field(default_factory=dict)
     default_directory: Callable[[int], Uuid] = lambda _replica: DIRECTORY_UNASSIGNED
     bump_epoch_on_shrink: bool = False
+    tells_directories: bool = True
 
 
 def plan_change(topic_id: Uuid, index: int, old: PartitionImage, change: Change) -> PartitionChangeRecord | None:
@@ -56,7 +58,7 @@ def plan_change(topic_id: Uuid, index: int, old: PartitionImage, change: Change)
         old.adding if change.adding is None else change.adding,
         old.removing if change.removing is None else change.removing,
     )
-    elr = _eligible(old, isr, change)
+    elr = _eligible(old, isr, replicas, change)
     leader, unclean = _elect(old, isr, elr, replicas, change)
     if leader != old.leader:
         record.leader = leader
@@ -88,12 +90,15 @@ def _finish_reassignment(
     return tuple(each for each in isr if each not in removing), staying, (), ()
 
 
-def _eligible(old: PartitionImage, isr: tuple[int, ...], change: Change) -> tuple[int, ...]:
-    """Who may lead when nobody is in sync: whoever left the ISR while it was too small, unless it lost its log."""
+def _eligible(old: PartitionImage, isr: tuple[int, ...], replicas: tuple[int, ...], change: Change) -> tuple[int, ...]:
+    """Who may lead when nobody is in sync: whoever left the ISR while it was too small, unless it lost its log.
+
+    A replica that a reassignment takes away does not come back by this door.
+    """
     if not change.elr_enabled or len(isr) >= change.min_isr:
         return ()
     candidates = sorted({*old.elr, *old.isr})
-    return tuple(each for each in candidates if each not in isr and each not in change.lost)
+    return tuple(each for each in candidates if each in replicas and each not in isr and each not in change.lost)
 
 
 def _elect(
@@ -148,10 +153,11 @@ def _write_assignment(
     removing: tuple[int, ...],
     change: Change,
 ) -> None:
-    known = {**dict(zip(old.replicas, old.directories, strict=False)), **change.directories}
-    directories = tuple(known[each] if each in known else change.default_directory(each) for each in replicas)
-    if directories != old.directories:
-        record.directories = list(directories)
+    if change.tells_directories:
+        known = {**dict(zip(old.replicas, old.directories, strict=False)), **change.directories}
+        directories = tuple(known[each] if each in known else change.default_directory(each) for each in replicas)
+        if directories != old.directories:
+            record.directories = list(directories)
     if replicas != old.replicas:
         record.replicas = list(replicas)
         if record.leader == NO_CHANGE and not set(old.replicas) <= set(replicas):

@@ -40,10 +40,14 @@ def decide_heartbeat(world: World, request: BrokerHeartbeatRequest, *, now: floa
     caught_up = request.current_metadata_offset >= registered_at
     state = _state(broker)
     granted = _next_state(world, broker, request, caught_up)
+    if granted is BrokerState.UNFENCED and any(each in broker.log_dirs for each in request.offline_log_dirs):
+        # First everybody learns which directories are gone, or it would be elected for what it cannot read.
+        granted = state
     records: list[VersionedRecord] = []
     if granted is not state:
         records += _transition(world, broker, granted)
-    records += directory_records(world, broker, request.offline_log_dirs)
+    leaves = granted is not state and granted is not BrokerState.UNFENCED
+    records += directory_records(world, broker, request.offline_log_dirs, leaves_anyway=leaves)
     records += cordon_records(world, broker, request.cordoned_log_dirs)
     if granted is BrokerState.CONTROLLED_SHUTDOWN and session.shutdown_offset is None:
         # The broker may go once everybody has seen that it leads nothing: once they have applied these records.
@@ -90,9 +94,9 @@ def _next_state(world: World, broker: BrokerImage, request: BrokerHeartbeatReque
                 return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
             if not request.want_shut_down:
                 return BrokerState.UNFENCED
-            return BrokerState.CONTROLLED_SHUTDOWN if _leads(world, broker.id) else BrokerState.SHUTDOWN_NOW
+            return BrokerState.CONTROLLED_SHUTDOWN if world.index.leads(broker.id) else BrokerState.SHUTDOWN_NOW
         case _:
-            if _leads(world, broker.id) or not _everybody_saw_it_leave(world, broker.id):
+            if world.index.leads(broker.id) or not _everybody_saw_it_leave(world, broker.id):
                 return BrokerState.CONTROLLED_SHUTDOWN
             return BrokerState.SHUTDOWN_NOW
 
@@ -107,14 +111,11 @@ def _transition(world: World, broker: BrokerImage, granted: BrokerState) -> list
             return [] if broker.fenced else fence_records(world, broker)
 
 
-def _leads(world: World, broker_id: int) -> bool:
-    return any(each.leader == broker_id for topic in world.image.topics.values() for each in topic.partitions)
-
-
 def _everybody_saw_it_leave(world: World, broker_id: int) -> bool:
     session = world.sessions.get(broker_id)
     if session is None or session.shutdown_offset is None:
-        return True
+        # An earlier controller moved its partitions away; how far everybody must be is only known from here on.
+        return False
     for other in world.image.brokers.values():
         heard = world.sessions.get(other.id)
         if other.active and heard is not None and heard.metadata_offset < session.shutdown_offset:

@@ -84,7 +84,7 @@ _UNAVAILABLE: Final[dict[Election, ErrorCode]] = {
 def decide_preferred(world: World) -> Decision:
     """Gives partitions back to their preferred leaders where those can lead."""
     records: list[VersionedRecord] = []
-    for topic, index in places(world, lambda each: each.leader != each.preferred_leader):
+    for topic, index in places(world, world.index.moved()):
         partition = topic.partitions[index]
         change = change_of(world, topic, partition)
         change.election = Election.PREFERRED
@@ -99,7 +99,7 @@ def decide_preferred(world: World) -> Decision:
 def decide_unclean(world: World) -> Decision:
     """Elects whoever is alive for leaderless partitions of topics that allow to lose records."""
     records: list[VersionedRecord] = []
-    for topic, index in places(world, lambda each: not each.has_leader):
+    for topic, index in places(world, world.index.leaderless()):
         if not world.unclean_allowed(topic.name):
             continue
         partition = topic.partitions[index]

@@ -59,7 +59,8 @@ def _grow(world: World, wanted: CreatePartitionsRequest.CreatePartitionsTopic, r
 def _added(
     world: World, topic: TopicImage, wanted: CreatePartitionsRequest.CreatePartitionsTopic
 ) -> list[PartitionImage]:
-    first, factor = len(topic.partitions), topic.replication_factor
+    # While the first partition moves it has more replicas than it will have: new ones shall be like it will be.
+    first, factor = len(topic.partitions), len(topic.partitions[0].target_replicas)
     if wanted.assignments is None:
         return placed_partitions(world, wanted.count - first, factor)
     if len(wanted.assignments) != wanted.count - first:

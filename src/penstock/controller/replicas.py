@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from penstock.controller.decision import Decision, World
 from penstock.controller.elections import NO_CHANGE, Change, Election, plan_change
+from penstock.controller.index import Key
 from penstock.metadata.entities import RECOVERED, RECOVERING, PartitionImage, TopicImage
-from penstock.metadata.features import METADATA_3_6_NO_EPOCH_BUMP
+from penstock.metadata.features import METADATA_3_6_NO_EPOCH_BUMP, METADATA_3_7_DIRECTORIES
 from penstock.metadata.image import merge
 from penstock.metadata.records import VersionedRecord
 from penstock.model.errors import (
@@ -64,20 +65,20 @@ def change_of(
         election=Election.UNCLEAN if world.unclean_allowed(topic.name) else Election.ONLINE,
         default_directory=lambda replica: default_directory(world, replica),
         bump_epoch_on_shrink=world.image.metadata_version < METADATA_3_6_NO_EPOCH_BUMP,
+        tells_directories=world.image.metadata_version >= METADATA_3_7_DIRECTORIES,
     )
 
 
-def places(world: World, wanted: Callable[[PartitionImage], bool]) -> Iterator[Place]:
-    """Every partition of the cluster for which `wanted` holds."""
-    for topic in world.image.topics.values():
-        for index, partition in enumerate(topic.partitions):
-            if wanted(partition):
-                yield topic, index
+def places(world: World, keys: Iterable[Key]) -> Iterator[Place]:
+    """The partitions behind keys of the index."""
+    topics = world.image.topics
+    for topic_id, index in keys:
+        yield topics[topic_id], index
 
 
 def membership_records(
     world: World,
-    found: Iterator[Place],
+    found: Iterable[Place],
     *,
     leaving: int | None = None,
     joining: int | None = None,

@@ -57,6 +57,16 @@ class PartitionImage(NamedTuple):
     def reassigning(self) -> bool:
         return bool(self.adding or self.removing)
 
+    @property
+    def original_replicas(self) -> tuple[int, ...]:
+        """The replicas before a reassignment began; all of them when none is under way."""
+        return tuple(each for each in self.replicas if each not in self.adding)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """The replicas when a reassignment will be done; all of them when none is under way."""
+        return tuple(each for each in self.replicas if each not in self.removing)
+
     def directory_of(self, replica: int) -> Uuid | None:
         """The directory that holds `replica`, None when it is no replica of this partition."""
         try:

@@ -336,7 +336,7 @@ def merge(partition: PartitionImage, change: topics.PartitionChangeRecord) -> Pa
     led = change.leader != -2
     return PartitionImage(
         partition.replicas if change.replicas is None else tuple(change.replicas),
-        partition.directories if change.directories is None else tuple(change.directories),
+        _directories(partition, change),
         partition.isr if change.isr is None else tuple(change.isr),
         partition.elr if change.eligible_leader_replicas is None else tuple(change.eligible_leader_replicas),
         partition.last_known_elr if change.last_known_elr is None else tuple(change.last_known_elr),
@@ -347,6 +347,15 @@ def merge(partition: PartitionImage, change: topics.PartitionChangeRecord) -> Pa
         partition.adding if change.adding_replicas is None else tuple(change.adding_replicas),
         partition.removing if change.removing_replicas is None else tuple(change.removing_replicas),
     )
+
+
+def _directories(partition: PartitionImage, change: topics.PartitionChangeRecord) -> tuple[Uuid, ...]:
+    """One for each replica, also when the record is so old that it has no place for them."""
+    if change.directories is not None:
+        return tuple(change.directories)
+    if change.replicas is None:
+        return partition.directories
+    return tuple(partition.directory_of(each) or DIRECTORY_MIGRATING for each in change.replicas)
 
 
 def _endpoints(found: list[Any]) -> tuple[Endpoint, ...]:

@@ -1,0 +1,27 @@
+"""AlterPartitionReassignments (45), versions 0-1. Moves partitions to other replicas, or calls a move back.
+
+Behaviour: answers when the move has begun, not when it is done: see ListPartitionReassignments. No replicas means that
+a move under way is called back (NO_REASSIGNMENT_IN_PROGRESS when there is none). Another move replaces it.
+Notes: v1 can forbid that a move changes the replication factor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from penstock.server.context import Operation
+from penstock.server.controller_requests import decided
+
+if TYPE_CHECKING:
+    from penstock.model.errors import ErrorCode
+    from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+    from penstock.server.context import Context
+
+
+async def handle(ctx: Context, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    return await decided(ctx, request, Operation.ALTER, _refused)
+
+
+def _refused(error: ErrorCode, why: str) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=why or None)

@@ -1,0 +1,45 @@
+"""ElectLeaders (43), versions 0-2. Gives partitions back to their preferred leaders, or a leader at the price of records.
+
+Behaviour: no list of partitions means all that need an election; those that do not are left out of the reply then.
+Notes: v0 knows only preferred leaders and has no error for the whole request, so that it stands with every partition;
+v1 unclean elections (type 1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.protocol.messages.elect_leaders import ElectLeadersResponse
+from penstock.server.context import Operation
+from penstock.server.controller_requests import decided
+
+if TYPE_CHECKING:
+    from penstock.model.errors import ErrorCode
+    from penstock.protocol.messages.elect_leaders import ElectLeadersRequest
+    from penstock.server.context import Context
+
+Result = ElectLeadersResponse.ReplicaElectionResult
+PartitionResult = ElectLeadersResponse.PartitionResult
+
+
+async def handle(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    def refused(error: ErrorCode, why: str) -> ElectLeadersResponse:
+        return _refused(request, error, why)
+
+    return await decided(ctx, request, Operation.ALTER, refused)
+
+
+def _refused(request: ElectLeadersRequest, error: ErrorCode, why: str) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        error_code=error.code,
+        replica_election_results=[
+            Result(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=error.code, error_message=why or None)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
