@@ -157,7 +157,7 @@ def health(watch: bool, exit_when_healthy: bool, interval_s: float, style: str, 
                 "controller_epoch": found.controller_epoch,
                 "brokers": len(found.brokers),
             }
-            words = "\n".join(f"  {sentence(reason)}" for reason in reasons)
+            words = "\n".join(f"  {sentence(reason)}\n    try: {reason.attempt}" for reason in reasons)
             return data, "healthy" if healthy else f"unhealthy\n{words}"
 
         if watch:

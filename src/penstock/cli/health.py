@@ -7,11 +7,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.client.admin import Admin, ClusterInfo, LogDirInfo, TopicInfo
+    from penstock.client.admin import Admin, ClusterInfo, LogDirInfo, QuorumInfo, TopicInfo
 
 _SHOWN = 5
 TIMEOUT_MS = 5_000
 """A broker that says nothing for so long is not waited for: that is an answer too."""
+VOTER_SILENT_MS = 5_000
+"""The controllers write a record every half second; a voter that has none of them for so long is down or cut off."""
+
+_ATTEMPTS = {
+    "no_controller": "look at `penstock cluster quorum`, and start controllers until a majority of them runs",
+    "voters_behind": "start them or read their logs; one that is gone for good:"
+    " `penstock cluster quorum remove-voter ID`",
+    "brokers_down": "start them and read their logs; one that is gone for good: `penstock cluster decommission ID`",
+    "leaderless": "bring a broker back that has an in-sync replica; if it is lost with its records,"
+    " `penstock cluster partitions elect --unclean` goes on without them",
+    "under_min_isr": "bring replicas back; `penstock cluster partitions list --only under-replicated` shows which",
+    "under_replicated": "see which brokers lag or are down: `penstock cluster brokers`",
+    "offline_dirs": "look at the disk and the broker's log, then restart it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +35,8 @@ class Reason:
     kind: str
     what: str
     items: list[str]
+    attempt: str = ""
+    """What to try."""
 
 
 def reasons(
@@ -28,6 +44,7 @@ def reasons(
     topics: Sequence[TopicInfo],
     min_isr: Mapping[str, int],
     log_dirs: Mapping[int, Sequence[LogDirInfo]],
+    quorum: QuorumInfo | None = None,
 ) -> list[Reason]:
     alive = {broker.id for broker in cluster.brokers if not broker.fenced}
     placed = {node for topic in topics for partition in topic.partitions for node in partition.replicas}
@@ -46,16 +63,27 @@ def reasons(
         f"{found.path} of broker {node}" for node, dirs in sorted(log_dirs.items()) for found in dirs if found.error
     ]
     found = [
-        Reason(
-            "no_controller", "no controller leads the metadata quorum", [] if cluster.controller >= 0 else ["quorum"]
-        ),
-        Reason("brokers_down", "brokers are down", [f"broker {node}" for node in down]),
-        Reason("leaderless", "partitions have no leader, so nobody can write or read them", leaderless),
-        Reason("under_min_isr", "partitions have too few in-sync replicas to take acks=all writes", too_few),
-        Reason("under_replicated", "partitions have replicas that are not in sync", behind),
-        Reason("offline_dirs", "log directories are offline", offline),
+        ("no_controller", "no controller leads the metadata quorum", [] if cluster.controller >= 0 else ["quorum"]),
+        ("voters_behind", "controllers do not follow the metadata quorum", silent_voters(quorum)),
+        ("brokers_down", "brokers are down", [f"broker {node}" for node in down]),
+        ("leaderless", "partitions have no leader, so nobody can write or read them", leaderless),
+        ("under_min_isr", "partitions have too few in-sync replicas to take acks=all writes", too_few),
+        ("under_replicated", "partitions have replicas that are not in sync", behind),
+        ("offline_dirs", "log directories are offline", offline),
     ]
-    return [reason for reason in found if reason.items]
+    return [Reason(kind, what, items, _ATTEMPTS[kind]) for kind, what, items in found if items]
+
+
+def silent_voters(quorum: QuorumInfo | None) -> list[str]:
+    """Those that have not caught up for long, measured by the leader's clock."""
+    if quorum is None:
+        return []
+    now_ms = max((voter.last_caught_up_ms for voter in quorum.voters), default=-1)
+    return [
+        f"node {voter.id}"
+        for voter in quorum.voters
+        if voter.id != quorum.leader and now_ms - voter.last_caught_up_ms > VOTER_SILENT_MS
+    ]
 
 
 def sentence(reason: Reason) -> str:
@@ -78,4 +106,17 @@ async def look(admin: Admin) -> tuple[ClusterInfo, list[Reason]]:
     }
     alive = [broker.id for broker in cluster.brokers if not broker.fenced]
     log_dirs = await admin.describe_log_dirs(alive)
-    return cluster, reasons(cluster, topics, min_isr, log_dirs.done)
+    return cluster, reasons(cluster, topics, min_isr, log_dirs.done, await _quorum(admin))
+
+
+async def _quorum(admin: Admin) -> QuorumInfo | None:
+    """None where brokers do not tell."""
+    from penstock.client.admin.session import unsupported
+    from penstock.client.errors import ClientError
+
+    try:
+        return await admin.describe_quorum()
+    except ClientError as failure:
+        if unsupported(failure):
+            return None
+        raise

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from penstock.cli.health import Reason, reasons, sentence
-from penstock.client.admin import BrokerInfo, ClusterInfo, LogDirInfo, PartitionInfo, TopicInfo
+from penstock.cli.health import VOTER_SILENT_MS, Reason, reasons, sentence
+from penstock.client.admin import (
+    BrokerInfo,
+    ClusterInfo,
+    LogDirInfo,
+    PartitionInfo,
+    QuorumInfo,
+    QuorumReplica,
+    TopicInfo,
+)
 
 
 def cluster(*fenced: int, controller: int = 1) -> ClusterInfo:
@@ -39,6 +47,23 @@ def test_everything_that_is_wrong_is_named_once() -> None:
         "under_replicated": ["t-0", "t-1", "t-2", "t-3"],
         "offline_dirs": ["/d of broker 2"],
     }
+    assert all(reason.attempt for reason in found)
+
+
+def quorum(*caught_up_ms: int) -> QuorumInfo:
+    voters = [QuorumReplica(node, "id", 9, 0, -1, at_ms) for node, at_ms in enumerate(caught_up_ms, 1)]
+    return QuorumInfo(1, 5, 9, voters, [])
+
+
+def test_a_voter_that_is_silent_for_long_is_named() -> None:
+    now_ms = 1_000_000
+    found = reasons(cluster(), [], {}, {}, quorum(now_ms, now_ms - VOTER_SILENT_MS, now_ms - VOTER_SILENT_MS - 1))
+    assert [(reason.kind, reason.items) for reason in found] == [("voters_behind", ["node 3"])]
+    assert [reason.items for reason in reasons(cluster(), [], {}, {}, quorum(now_ms, -1))] == [["node 2"]]
+
+
+def test_a_leader_is_not_behind_itself() -> None:
+    assert reasons(cluster(), [], {}, {}, quorum(-1)) == []
 
 
 def test_a_sentence_names_a_few() -> None:

@@ -121,20 +121,15 @@ def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
     from penstock.cli.health import sentence
 
     words = {
-        "no_controller": ("nothing can be changed and no leader elected", "look at `penstock cluster quorum`"),
-        "brokers_down": (
-            "what they lead moves to others, what only they have is away",
-            "start them and read their logs",
-        ),
-        "leaderless": ("writes and reads of these wait or fail", "bring a broker back that has an in-sync replica"),
-        "under_min_isr": (
-            "producers with acks=all are refused",
-            "bring replicas back; `penstock topic describe` shows which",
-        ),
-        "under_replicated": ("another loss could lose records", "see which brokers lag or are down"),
-        "offline_dirs": ("the replicas in them are away", "look at the disk and the broker's log, then restart it"),
+        "no_controller": "nothing can be changed and no leader elected",
+        "voters_behind": "with fewer voters than a majority nothing can be changed",
+        "brokers_down": "what they lead moves to others, what only they have is away",
+        "leaderless": "writes and reads of these wait or fail",
+        "under_min_isr": "producers with acks=all are refused",
+        "under_replicated": "another loss could lose records",
+        "offline_dirs": "the replicas in them are away",
     }
-    return [Finding("problem", reason.kind, sentence(reason), *words[reason.kind]) for reason in reasons]
+    return [Finding("problem", reason.kind, sentence(reason), words[reason.kind], reason.attempt) for reason in reasons]
 
 
 def disk_findings(log_dirs: Mapping[int, Sequence[LogDirInfo]]) -> list[Finding]:

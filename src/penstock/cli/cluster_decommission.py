@@ -1,0 +1,120 @@
+"""`penstock cluster decommission`: a broker gives away all it holds and is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.cluster_rearrange import (
+    at_once_option,
+    carry_out_plan,
+    dry_run_option,
+    live_brokers,
+    placement_of,
+    refuse_while_moving,
+    show_plan,
+    throttle_option,
+)
+from penstock.cli.options import connection_options, examples, format_option
+from penstock.model.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.cli.cluster_plan import Move
+    from penstock.cli.connection import Connection
+    from penstock.client.admin import Admin
+
+LOOK_EVERY_S = 0.5
+
+
+@click.command(
+    epilog=examples("penstock cluster decommission 4 --dry-run", "penstock cluster decommission 4 --throttle 50MB")
+)
+@click.argument("node_id", type=click.IntRange(min=0), metavar="ID")
+@throttle_option
+@at_once_option
+@click.option("--wait", is_flag=True, help="When it is empty, wait until it was stopped, and forget it then.")
+@dry_run_option
+@format_option
+@connection_options
+def decommission(
+    node_id: int,
+    bytes_per_s: int | None,
+    at_once: int,
+    wait: bool,
+    dry_run: bool,
+    style: str,
+    connection: Connection,
+) -> None:
+    """Move everything away from broker ID; then, if it is stopped, forget it.
+
+    Run it once while the broker serves, stop the broker, and run it again (or use --wait). A broker that is dead
+    already is emptied too, as long as others have its records.
+    """
+    from penstock.cli.cluster_moving import Pace
+    from penstock.cli.connection import administer
+
+    async def work(admin: Admin) -> tuple[list[Move], str]:
+        plan = await _plan(admin, node_id)
+        if dry_run:
+            return plan, ""
+        await carry_out_plan(admin, plan, Pace(at_once, bytes_per_s))
+        return plan, await _forget(admin, node_id, wait=wait)
+
+    plan, words = administer(connection, work)
+    show_plan(plan, style, "would move" if dry_run else "moved")
+    if words:
+        click.echo(words, err=True)
+
+
+async def _plan(admin: Admin, node_id: int) -> list[Move]:
+    from penstock.cli.cluster_plan import evacuate
+    from penstock.client.errors import BrokerRefused
+    from penstock.model.errors import BROKER_ID_NOT_REGISTERED
+
+    placement = await placement_of(admin)
+    known = {broker.id for broker in (await admin.describe_cluster()).brokers}
+    if node_id not in known and not any(node_id in nodes for nodes in placement.values()):
+        words = f"there is no broker {node_id}; `penstock cluster brokers` lists them"
+        raise BrokerRefused(words, error=BROKER_ID_NOT_REGISTERED)
+    await refuse_while_moving(admin)
+    places = await live_brokers(admin, None)
+    if node_id not in places:
+        only_there = [
+            str(item) for item, nodes in placement.items() if node_id in nodes and not places.keys() & set(nodes)
+        ]
+        if only_there:
+            raise PenstockError(
+                f"broker {node_id} is down, and {len(only_there)} partitions are on it alone"
+                f" ({', '.join(only_there[:5])}): start it, so that others can copy them, or delete their topics"
+            )
+    return evacuate(placement, places, [node_id])
+
+
+async def _forget(admin: Admin, node_id: int, *, wait: bool) -> str:
+    """Unregisters the broker if it is stopped; answers what is left to do."""
+    registered = await _state(admin, node_id)
+    if registered == "up" and wait:
+        click.echo(f"broker {node_id} holds nothing any more; waiting until it is stopped", err=True)
+        while registered == "up":
+            await asyncio.sleep(LOOK_EVERY_S)
+            registered = await _state(admin, node_id)
+    if registered == "up":
+        return (
+            f"broker {node_id} holds nothing any more. Stop it, then run"
+            f" `penstock cluster decommission {node_id}` again, so that the cluster forgets it"
+        )
+    if registered == "down":
+        await admin.unregister_broker(node_id)
+    words = f"broker {node_id} is no part of the cluster any more"
+    if node_id in [voter.id for voter in (await admin.describe_quorum()).voters]:
+        words += f", but node {node_id} still votes: `penstock cluster quorum remove-voter {node_id}` takes that away"
+    return words
+
+
+async def _state(admin: Admin, node_id: int) -> str | None:
+    for broker in (await admin.describe_cluster()).brokers:
+        if broker.id == node_id:
+            return "down" if broker.fenced else "up"
+    return None
