@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock.controller.decision import Decision
 from penstock.metadata.features import METADATA_3_6_TRANSACTIONS
-from penstock.metadata.records import VersionedRecord, frame_record
+from penstock.metadata.records import Record, VersionedRecord, frame_record
 from penstock.protocol.disk.metadata_transactions import BeginTransactionRecord, EndTransactionRecord
 
 RECORDS_MAX: Final = 1_000
@@ -18,6 +18,10 @@ BATCH_BYTES_MAX: Final = 8 << 20
 # A batch header, and at most so much around each framed record.
 _HEADER_BYTES: Final = 61
 _RECORD_BYTES: Final = 24
+# Six lists of brokers and one of directories make up the size of a partition's records.
+_SMALL: Final = frozenset({"PartitionRecord", "PartitionChangeRecord"})
+_SMALL_REPLICAS: Final = 16
+_SMALL_BYTES: Final = 1_024
 
 
 def plan_batches(decision: Decision, metadata_version: int) -> list[list[VersionedRecord]]:
@@ -38,7 +42,7 @@ def _cut(records: Sequence[VersionedRecord]) -> Iterator[list[VersionedRecord]]:
     batch: list[VersionedRecord] = []
     batch_bytes = _HEADER_BYTES
     for record, version in records:
-        record_bytes = len(frame_record(record, version)) + _RECORD_BYTES
+        record_bytes = _bytes_at_most(record, version) + _RECORD_BYTES
         if batch and (len(batch) == RECORDS_MAX or batch_bytes + record_bytes > BATCH_BYTES_MAX):
             yield batch
             batch, batch_bytes = [], _HEADER_BYTES
@@ -46,3 +50,12 @@ def _cut(records: Sequence[VersionedRecord]) -> Iterator[list[VersionedRecord]]:
         batch_bytes += record_bytes
     if batch:
         yield batch
+
+
+def _bytes_at_most(record: Record, version: int) -> int:
+    """How large a framed record is at most. Those that come by the thousand are small, which saves encoding them."""
+    if record.__class__.__name__ in _SMALL:
+        replicas = max(len(record.replicas or ()), len(record.isr or ()), len(record.directories or ()))
+        if replicas <= _SMALL_REPLICAS:
+            return _SMALL_BYTES
+    return len(frame_record(record, version))

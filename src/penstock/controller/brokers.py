@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, Protocol
 
 from penstock.controller.decision import Decision, World
-from penstock.controller.replicas import membership_records, places
+from penstock.controller.replicas import Place, membership_records, places
 from penstock.metadata import features
 from penstock.metadata.entities import BrokerImage, Endpoint, VersionRange
 from penstock.metadata.records import VersionedRecord
@@ -35,6 +36,10 @@ from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
 FENCED: Final = 1
 UNFENCED: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
+
+LEAVE_MAX: Final = 1_000
+"""How many partitions a broker leaves in one decision where there may be several: the first get their new leaders
+while the others are still being decided on, and nothing else has to wait for all of them."""
 
 _NO_PREVIOUS_EPOCH_BEFORE: Final = 3
 
@@ -175,9 +180,27 @@ def decide_unregister(world: World, request: UnregisterBrokerRequest) -> Decisio
     return Decision(records, UnregisterBrokerResponse(), f"unregister broker {broker.id}")
 
 
+def _to_leave(world: World, broker_id: int) -> Iterator[Place]:
+    """The partitions that change when a broker goes: not those where it is only remembered as the last in sync."""
+    for topic, index in places(world, world.index.in_sync(broker_id)):
+        partition = topic.partitions[index]
+        if partition.has_leader or len(partition.isr) > 1:
+            yield topic, index
+
+
+def leaves_in_parts(world: World, broker_id: int) -> bool:
+    """Whether a broker that goes has more than `LEAVE_MAX` partitions to leave."""
+    return any(True for _ in islice(_to_leave(world, broker_id), LEAVE_MAX, None))
+
+
+def leave_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
+    """Takes a broker out of ISRs, and moves what it leads there: the first `LEAVE_MAX` of them."""
+    return membership_records(world, islice(_to_leave(world, broker.id), LEAVE_MAX), leaving=broker.id)
+
+
 def fence_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
     """Takes a broker out of service: it leaves every ISR and leads nothing any more."""
-    records = membership_records(world, places(world, world.index.in_sync(broker.id)), leaving=broker.id)
+    records = membership_records(world, _to_leave(world, broker.id), leaving=broker.id)
     records.append((BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED), 0))
     return records
 
@@ -191,14 +214,14 @@ def unfence_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
 
 
 def shutdown_records(world: World, broker: BrokerImage) -> list[VersionedRecord]:
-    """Moves everything a broker leads to others before it stops."""
+    """Moves what a broker leads to others before it stops: with every heartbeat `LEAVE_MAX` partitions."""
     records: list[VersionedRecord] = []
     if not broker.in_controlled_shutdown:
         leaving = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
         )
         records.append((leaving, 1))
-    return records + membership_records(world, places(world, world.index.in_sync(broker.id)), leaving=broker.id)
+    return records + leave_records(world, broker)
 
 
 def directory_records(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.controller.index import PartitionIndex
 from penstock.controller.names import NameIndex
 from penstock.controller.sessions import Sessions
-from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC
+from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC, TopicImage
 from penstock.metadata.image import ClusterImage
 from penstock.metadata.records import Record, VersionedRecord, version_of
 from penstock.model.errors import STALE_BROKER_EPOCH, Refused
@@ -63,6 +63,13 @@ class ControllerSettings:
         )
 
 
+class TopicRules(NamedTuple):
+    """What elections in a topic must know: how small its ISRs may get, and whether they may lose records."""
+
+    min_isr: int
+    unclean: bool
+
+
 @dataclass(slots=True)
 class World:
     """All that deciders look at: the working image and what the controller knows besides it."""
@@ -89,6 +96,10 @@ class World:
         """unclean.leader.election.enable of a topic."""
         configured = self._topic_config(topic, "unclean.leader.election.enable")
         return self.settings.unclean_leader_election_enable if configured is None else configured.lower() == "true"
+
+    def rules(self, topic: TopicImage) -> TopicRules:
+        """The rules of a topic that exists; whoever changes many of its partitions asks once."""
+        return TopicRules(self.min_isr(topic.name), self.unclean_allowed(topic.name))
 
     def _topic_config(self, topic: str, name: str) -> str | None:
         of_topic = self.image.config(CONFIG_TOPIC, topic).get(name)

@@ -153,7 +153,8 @@ def _write_assignment(
     removing: tuple[int, ...],
     change: Change,
 ) -> None:
-    if change.tells_directories:
+    # Most changes are about who is in sync, and come by the thousand when a broker goes.
+    if change.tells_directories and (replicas is not old.replicas or change.directories):
         known = {**dict(zip(old.replicas, old.directories, strict=False)), **change.directories}
         directories = tuple(known[each] if each in known else change.default_directory(each) for each in replicas)
         if directories != old.directories:

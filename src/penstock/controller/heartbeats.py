@@ -8,6 +8,8 @@ from penstock.controller.brokers import (
     cordon_records,
     directory_records,
     fence_records,
+    leave_records,
+    leaves_in_parts,
     shutdown_records,
     unfence_records,
 )
@@ -44,12 +46,13 @@ def decide_heartbeat(world: World, request: BrokerHeartbeatRequest, *, now: floa
         # First everybody learns which directories are gone, or it would be elected for what it cannot read.
         granted = state
     records: list[VersionedRecord] = []
-    if granted is not state:
+    if granted is not state or granted is BrokerState.CONTROLLED_SHUTDOWN:
         records += _transition(world, broker, granted)
-    leaves = granted is not state and granted is not BrokerState.UNFENCED
+    leaves = granted is not BrokerState.UNFENCED
     records += directory_records(world, broker, request.offline_log_dirs, leaves_anyway=leaves)
     records += cordon_records(world, broker, request.cordoned_log_dirs)
-    if granted is BrokerState.CONTROLLED_SHUTDOWN and session.shutdown_offset is None:
+    stops = granted is BrokerState.CONTROLLED_SHUTDOWN
+    if stops and session.shutdown_offset is None and not leaves_in_parts(world, broker.id):
         # The broker may go once everybody has seen that it leads nothing: once they have applied these records.
         session.shutdown_offset = Offset(next_offset + len(records) - 1)
     if granted is BrokerState.SHUTDOWN_NOW:
@@ -64,11 +67,18 @@ def decide_heartbeat(world: World, request: BrokerHeartbeatRequest, *, now: floa
 
 
 def decide_fencing(world: World, now: float) -> Decision:
-    """Fences the broker that has been silent longest, if any session ran out. One at a time: the next one sees it."""
+    """Fences the broker that has been silent longest, if any session ran out. One at a time: the next one sees it.
+
+    One that is in sync for many partitions leaves some of them first: should it be heard of in between, it has lost
+    nothing but leaderships.
+    """
     silent = world.sessions.silent_longest(live_brokers(world), now)
     if silent is None:
         return Decision([])
-    return Decision(fence_records(world, world.image.brokers[silent]), name=f"fence broker {silent}")
+    broker = world.image.brokers[silent]
+    if leaves_in_parts(world, silent):
+        return Decision(leave_records(world, broker))
+    return Decision(fence_records(world, broker), name=f"fence broker {silent}")
 
 
 def live_brokers(world: World) -> list[int]:

@@ -35,7 +35,10 @@ def decide_elect(world: World, request: ElectLeadersRequest) -> Decision:
     if request.topic_partitions is None:
         asked = [(topic.name, list(range(len(topic.partitions)))) for topic in world.image.topics.values()]
     else:
-        asked = [(each.topic, list(each.partitions)) for each in request.topic_partitions]
+        named: dict[str, dict[int, None]] = {}
+        for each in request.topic_partitions:
+            named.setdefault(each.topic, {}).update(dict.fromkeys(each.partitions))
+        asked = [(name, list(indexes)) for name, indexes in named.items()]
     for name, indexes in asked:
         result = ElectLeadersResponse.ReplicaElectionResult(topic=name)
         for index in indexes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from penstock.controller.decision import Decision, World
-from penstock.controller.topics import PARTITIONS_MAX, assigned_partition, placed_partitions
+from penstock.controller.placement import Load
+from penstock.controller.topics import PARTITIONS_MAX, assigned_partition, current_load, placed_partitions
 from penstock.metadata.entities import PartitionImage, TopicImage
 from penstock.metadata.records import VersionedRecord
 from penstock.metadata.snapshot import partition_record
@@ -23,7 +24,7 @@ from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
 def decide_create_partitions(world: World, request: CreatePartitionsRequest) -> Decision:
     """CreatePartitions: `count` is the new total; `validate_only` writes nothing."""
     times = Counter(topic.name for topic in request.topics)
-    reply, records = CreatePartitionsResponse(), list[VersionedRecord]()
+    reply, records, load = CreatePartitionsResponse(), list[VersionedRecord](), current_load(world)
     for wanted in request.topics:
         result = CreatePartitionsResponse.CreatePartitionsTopicResult(name=wanted.name)
         if times[wanted.name] > 1:
@@ -33,14 +34,16 @@ def decide_create_partitions(world: World, request: CreatePartitionsRequest) -> 
             result.error_message = "the topic stands twice in the request"
         else:
             try:
-                records += _grow(world, wanted, PARTITIONS_MAX - len(records))
+                records += _grow(world, wanted, PARTITIONS_MAX - len(records), load)
             except Refused as refused:
                 result.error_code, result.error_message = refused.error.code, refused.why or None
         reply.results.append(result)
     return Decision([] if request.validate_only else records, reply, "create partitions")
 
 
-def _grow(world: World, wanted: CreatePartitionsRequest.CreatePartitionsTopic, room: int) -> list[VersionedRecord]:
+def _grow(
+    world: World, wanted: CreatePartitionsRequest.CreatePartitionsTopic, room: int, load: Load
+) -> list[VersionedRecord]:
     topic = world.image.topic(wanted.name)
     if topic is None:
         raise Refused(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
@@ -49,7 +52,7 @@ def _grow(world: World, wanted: CreatePartitionsRequest.CreatePartitionsTopic, r
         raise Refused(INVALID_PARTITIONS, f"topic {wanted.name!r} has {first} partitions; {wanted.count} is not more")
     if wanted.count - first > room:
         raise Refused(POLICY_VIOLATION, f"one request may create {PARTITIONS_MAX} partitions; ask for fewer at a time")
-    added = _added(world, topic, wanted)
+    added = _added(world, topic, wanted, load)
     return [
         world.versioned(partition_record(topic.id, index, partition))
         for index, partition in enumerate(added, start=first)
@@ -57,12 +60,12 @@ def _grow(world: World, wanted: CreatePartitionsRequest.CreatePartitionsTopic, r
 
 
 def _added(
-    world: World, topic: TopicImage, wanted: CreatePartitionsRequest.CreatePartitionsTopic
+    world: World, topic: TopicImage, wanted: CreatePartitionsRequest.CreatePartitionsTopic, load: Load
 ) -> list[PartitionImage]:
     # While the first partition moves it has more replicas than it will have: new ones shall be like it will be.
     first, factor = len(topic.partitions), len(topic.partitions[0].target_replicas)
     if wanted.assignments is None:
-        return placed_partitions(world, wanted.count - first, factor)
+        return placed_partitions(world, wanted.count - first, factor, load)
     if len(wanted.assignments) != wanted.count - first:
         raise Refused(
             INVALID_REPLICA_ASSIGNMENT,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from penstock.controller.decision import Decision, World
+from penstock.controller.decision import Decision, TopicRules, World
 from penstock.controller.elections import NO_CHANGE, Change, Election, plan_change
 from penstock.controller.index import Key
 from penstock.metadata.entities import RECOVERED, RECOVERING, PartitionImage, TopicImage
 from penstock.metadata.features import METADATA_3_6_NO_EPOCH_BUMP, METADATA_3_7_DIRECTORIES
 from penstock.metadata.image import merge
-from penstock.metadata.records import VersionedRecord
+from penstock.metadata.records import VersionedRecord, version_of
 from penstock.model.errors import (
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
@@ -26,6 +26,7 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.model.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
+from penstock.protocol.disk.metadata_topics import PartitionChangeRecord
 from penstock.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from penstock.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
@@ -41,31 +42,39 @@ def default_directory(world: World, broker_id: int) -> Uuid:
 
 
 def change_of(
-    world: World, topic: TopicImage, partition: PartitionImage, live: Callable[[int], bool] | None = None
+    world: World,
+    topic: TopicImage,
+    partition: PartitionImage,
+    live: Callable[[int], bool] | None = None,
+    rules: TopicRules | None = None,
 ) -> Change:
     """A change that asks for nothing yet, with what this cluster says about who may lead the partition.
 
     `live` overrules which brokers count as live; a replica whose directory is offline may not lead in any case.
+    `rules` are those of the topic, if they are known already.
     """
+    brokers = world.image.brokers
 
     def active(replica: int) -> bool:
-        broker = world.image.brokers.get(replica)
+        broker = brokers.get(replica)
         return broker is not None and broker.active
 
     alive = live or active
 
     def acceptable(replica: int) -> bool:
-        broker = world.image.brokers.get(replica)
+        broker = brokers.get(replica)
         return broker is not None and alive(replica) and broker.has_online(partition.directory_of(replica))
 
+    rules = rules or world.rules(topic)
+    level = world.image.metadata_version
     return Change(
         acceptable=acceptable,
-        min_isr=world.min_isr(topic.name),
+        min_isr=rules.min_isr,
         elr_enabled=world.image.elr_enabled,
-        election=Election.UNCLEAN if world.unclean_allowed(topic.name) else Election.ONLINE,
+        election=Election.UNCLEAN if rules.unclean else Election.ONLINE,
         default_directory=lambda replica: default_directory(world, replica),
-        bump_epoch_on_shrink=world.image.metadata_version < METADATA_3_6_NO_EPOCH_BUMP,
-        tells_directories=world.image.metadata_version >= METADATA_3_7_DIRECTORIES,
+        bump_epoch_on_shrink=level < METADATA_3_6_NO_EPOCH_BUMP,
+        tells_directories=level >= METADATA_3_7_DIRECTORIES,
     )
 
 
@@ -95,16 +104,20 @@ def membership_records(
             return False
         return replica == joining or world.image.brokers[replica].active
 
-    records = []
+    records: list[VersionedRecord] = []
+    version = version_of(PartitionChangeRecord, world.image.metadata_version)
+    last: TopicImage | None = None
     for topic, index in found:
+        if topic is not last:
+            last, rules = topic, world.rules(topic)
         partition = topic.partitions[index]
-        change = change_of(world, topic, partition, live)
+        change = change_of(world, topic, partition, live, rules)
         change.isr = tuple(each for each in partition.isr if each not in gone)
         if lost is not None:
             change.lost = frozenset({lost})
         record = plan_change(topic.id, index, partition, change)
         if record is not None:
-            records.append(world.versioned(record))
+            records.append((record, version))
     return records
 
 
@@ -117,13 +130,24 @@ def decide_alter_partition(world: World, request: AlterPartitionRequest) -> Deci
         reply.error_code = refused.error.code
         return Decision([], reply)
     records: list[VersionedRecord] = []
+    altered: set[Key] = set()
     for asked in request.topics:
         answered = AlterPartitionResponse.TopicData(topic_id=asked.topic_id)
         reply.topics.append(answered)
         topic = world.image.topics.get(asked.topic_id)
         for wanted in asked.partitions:
+            key = (asked.topic_id, wanted.partition_index)
+            if key in altered:
+                # The first change has moved the partition's epoch on.
+                answered.partitions.append(_refused(wanted.partition_index, INVALID_UPDATE_VERSION))
+                continue
+            altered.add(key)
             answered.partitions.append(_alter_one(world, request.broker_id, topic, wanted, records))
-    return Decision(records, reply)
+    return Decision(records, reply, f"alter partitions led by broker {request.broker_id}")
+
+
+def _refused(index: int, error: ErrorCode) -> AlterPartitionResponse.PartitionData:
+    return AlterPartitionResponse.PartitionData(partition_index=index, error_code=error.code)
 
 
 def _alter_one(
@@ -137,7 +161,7 @@ def _alter_one(
     partition = None if topic is None else topic.get(index)
     error = _alter_refusal(world, broker_id, topic, partition, wanted)
     if error is not NONE:
-        return AlterPartitionResponse.PartitionData(partition_index=index, error_code=error.code)
+        return _refused(index, error)
     assert topic is not None
     assert partition is not None
     change = change_of(world, topic, partition)
@@ -149,7 +173,7 @@ def _alter_one(
         partition = merge(partition, record)
         if record.leader not in (NO_CHANGE, broker_id):
             # The change finished a reassignment and with it the asker's leadership: it has to look at the metadata.
-            return AlterPartitionResponse.PartitionData(partition_index=index, error_code=NEW_LEADER_ELECTED.code)
+            return _refused(index, NEW_LEADER_ELECTED)
     return AlterPartitionResponse.PartitionData(
         partition_index=index,
         leader_id=partition.leader,

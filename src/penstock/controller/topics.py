@@ -8,7 +8,7 @@ from typing import Final
 
 from penstock.controller.decision import Decision, MayDescribe, World
 from penstock.controller.names import NameIndex, check_topic_name
-from penstock.controller.placement import place
+from penstock.controller.placement import Load, place
 from penstock.controller.replicas import default_directory
 from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC, PartitionImage
 from penstock.metadata.records import VersionedRecord
@@ -74,6 +74,7 @@ class _Creation:
         self._new_names = NameIndex()
         self._told_of: dict[tuple[tuple[str, str | None], ...], list[CreateTopicsResponse.CreatableTopicConfigs]] = {}
         self._partitions = 0
+        self._load = current_load(world)
         image = world.image
         self._describer = ConfigDescriber(
             image.config(CONFIG_BROKER, str(world.settings.node_id)),
@@ -152,7 +153,7 @@ class _Creation:
             raise Refused(
                 POLICY_VIOLATION, f"one request may create {PARTITIONS_MAX} partitions; ask for fewer at a time"
             )
-        return placed_partitions(self.world, count, factor)
+        return placed_partitions(self.world, count, factor, self._load)
 
     def _result(
         self,
@@ -206,10 +207,15 @@ def assigned_partition(world: World, replicas: Sequence[int], replication_factor
     return new_partition(world, replicas, INVALID_REPLICA_ASSIGNMENT)
 
 
-def placed_partitions(world: World, count: int, replication_factor: int) -> list[PartitionImage]:
+def current_load(world: World) -> Load:
+    """What brokers have now; a request that makes several topics adds to it as it goes on."""
+    return Load.of(world.index.preferred, world.index.holds)
+
+
+def placed_partitions(world: World, count: int, replication_factor: int, load: Load) -> list[PartitionImage]:
     """New partitions where the controller thinks best; Refused with INVALID_REPLICATION_FACTOR if there is no way."""
     brokers = [broker for broker in world.image.brokers.values() if broker.takes_replicas]
-    assignments = place(count, replication_factor, brokers, world.random)
+    assignments = place(count, replication_factor, brokers, world.random, load)
     return [new_partition(world, replicas, INVALID_REPLICATION_FACTOR) for replicas in assignments]
 
 

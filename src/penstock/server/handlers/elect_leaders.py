@@ -1,4 +1,4 @@
-"""ElectLeaders (43), versions 0-2. Gives partitions back to their preferred leaders, or a leader at the price of records.
+"""ElectLeaders (43), versions 0-2. Gives partitions their preferred leaders back, or any leader if records may be lost.
 
 Behaviour: no list of partitions means all that need an election; those that do not are left out of the reply then.
 Notes: v0 knows only preferred leaders and has no error for the whole request, so that it stands with every partition;
