@@ -7,12 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Final
 
-from penstock.client.errors import BadSetting
-from penstock.client.settings import AdminSettings, ConsumerSettings, kafka_name
-from penstock.spark.errors import BadOption
-from penstock.spark.given import nearest
-
-_log = logging.getLogger("penstock.spark.source")
+from penstock.client.settings import AdminSettings, ConsumerSettings
+from penstock.spark.kafka_settings import KafkaSettings
 
 _REFUSED: Final = {
     "auto.offset.reset": "say where to begin with startingOffsets",
@@ -62,36 +58,18 @@ _NOT_OURS: Final = frozenset(
 )
 """Kafka's consumer has them; they mean nothing to somebody who reads exact ranges and joins no group."""
 
-_SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
-
-_told: set[str] = set()
+_READING: Final = KafkaSettings(
+    ConsumerSettings,
+    _REFUSED,
+    _NOT_OURS,
+    ": ranges are read without a consumer group",
+    logging.getLogger("penstock.spark.source"),
+)
 
 
 def client_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Consumer settings, by our names, for options without their `kafka.`; `bootstrap_servers` is among them."""
-    names = {kafka_name(setting): setting.name for setting in fields(ConsumerSettings)} | {
-        setting.name.replace("_", "."): setting.name for setting in fields(ConsumerSettings)
-    }
-    settings: dict[str, str] = {}
-    for name, value in sorted(given.items()):
-        if name in _REFUSED:
-            raise BadOption(f"kafka.{name} cannot be set: {_REFUSED[name]}")
-        if name in _NOT_OURS:
-            _tell_once(name)
-        elif name.startswith(_SECURITY):
-            _refuse_security(name, value)
-        elif name in names:
-            settings[names[name]] = value.strip()
-        else:
-            known = [f"kafka.{each}" for each in (*names, *_NOT_OURS)]
-            raise BadOption(f"there is no option 'kafka.{name}'{nearest(f'kafka.{name}', known)}")
-    if not settings.get("bootstrap_servers"):
-        raise BadOption("kafka.bootstrap.servers is missing: say where the brokers are, as in 'localhost:9092'")
-    try:
-        ConsumerSettings.of(settings)
-    except BadSetting as wrong:
-        raise BadOption(f"kafka.{wrong}") from None
-    return settings
+    return _READING.of(given)
 
 
 def admin_settings(settings: Mapping[str, str], patience_ms: int) -> dict[str, str]:
@@ -100,17 +78,3 @@ def admin_settings(settings: Mapping[str, str], patience_ms: int) -> dict[str, s
     found = {name: value for name, value in settings.items() if name in known}
     found["default_api_timeout_ms"] = str(patience_ms)
     return found
-
-
-def _refuse_security(name: str, value: str) -> None:
-    if name == "security.protocol" and value.strip().upper() == "PLAINTEXT":
-        return
-    raise BadOption(
-        f"kafka.{name}: this client speaks PLAINTEXT only so far; connect to a plain listener inside a trusted network"
-    )
-
-
-def _tell_once(name: str) -> None:
-    if name not in _told:
-        _told.add(name)
-        _log.warning("kafka.%s has no meaning here and is not used: ranges are read without a consumer group", name)

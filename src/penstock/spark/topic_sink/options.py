@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
-from penstock.client.errors import BadSetting
-from penstock.client.settings import ProducerSettings, kafka_name
+from penstock.client.settings import ProducerSettings
 from penstock.spark.errors import BadOption
 from penstock.spark.given import Given, nearest
-
-_log = logging.getLogger("penstock.spark.topic_sink")
+from penstock.spark.kafka_settings import KafkaSettings
 
 BYTES: Final = ("string", "binary")
 HEADERS: Final = "array<struct<key:string,value:binary>>"
@@ -71,9 +69,9 @@ _NOT_OURS: Final = frozenset(
 )
 """Kafka's producer has them; here they have no meaning."""
 
-_SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
-
-_told: set[str] = set()
+_WRITING: Final = KafkaSettings(
+    ProducerSettings, _REFUSED, _NOT_OURS, "", logging.getLogger("penstock.spark.topic_sink")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,30 +101,7 @@ class SinkOptions:
 
 def producer_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Producer settings, by our names, for options without their `kafka.`."""
-    names = {kafka_name(setting): setting.name for setting in fields(ProducerSettings)} | {
-        setting.name.replace("_", "."): setting.name for setting in fields(ProducerSettings)
-    }
-    settings: dict[str, str] = {}
-    for name, value in sorted(given.items()):
-        if name in _REFUSED:
-            raise BadOption(f"kafka.{name} cannot be set: {_REFUSED[name]}")
-        if name.startswith(_SECURITY):
-            if name != "security.protocol" or value.strip().upper() != "PLAINTEXT":
-                raise BadOption(f"kafka.{name}: this client speaks PLAINTEXT only so far; connect to a plain listener")
-        elif name in _NOT_OURS:
-            _tell_once(name)
-        elif name in names:
-            settings[names[name]] = value.strip()
-        else:
-            known = [f"kafka.{each}" for each in (*names, *_NOT_OURS)]
-            raise BadOption(f"there is no option 'kafka.{name}'{nearest(f'kafka.{name}', known)}")
-    if not settings.get("bootstrap_servers"):
-        raise BadOption("kafka.bootstrap.servers is missing: say where the brokers are, as in 'localhost:9092'")
-    try:
-        ProducerSettings.of(settings)
-    except BadSetting as wrong:
-        raise BadOption(f"kafka.{wrong}") from None
-    return settings
+    return _WRITING.of(given)
 
 
 def check_columns(columns: Sequence[tuple[str, str]], options: SinkOptions) -> None:
@@ -139,9 +114,3 @@ def check_columns(columns: Sequence[tuple[str, str]], options: SinkOptions) -> N
     for name, kinds in COLUMNS.items():
         if name in found and found[name] not in kinds and not (name == "topic" and options.topic is not None):
             raise BadOption(f"column {name!r} is {found[name]}, which cannot be sent: make it {' or '.join(kinds)}")
-
-
-def _tell_once(name: str) -> None:
-    if name not in _told:
-        _told.add(name)
-        _log.warning("kafka.%s has no meaning here and is not used", name)

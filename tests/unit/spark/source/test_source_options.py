@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -178,7 +179,7 @@ def test_times_are_written_as_spark_writes_them(text: str, ms: int) -> None:
 
 
 def test_kafka_settings_become_ours(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_settings, "_told", set())
+    monkeypatch.setattr(client_settings, "_READING", replace(client_settings._READING))  # has told nothing yet
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             found = options(

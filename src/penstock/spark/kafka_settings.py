@@ -1,0 +1,73 @@
+"""kafka.* options of Spark's Kafka connector, as settings of our clients. Pure but for a warning said once.
+
+Below the source, which reads with a consumer's settings, and the sink, which writes with a producer's: each says which
+of Kafka's names it refuses and which mean nothing to it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from penstock.client.errors import BadSetting
+from penstock.client.settings import RecordSettings, kafka_name
+from penstock.spark.errors import BadOption
+from penstock.spark.given import nearest
+
+_SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
+
+
+@dataclass(frozen=True)
+class KafkaSettings:
+    """How one kind of client takes kafka.* options."""
+
+    kind: type[RecordSettings]
+    refused: Mapping[str, str]
+    """Names that would change what we promise, and what to do instead."""
+    not_ours: Collection[str]
+    """Names that Kafka's client has and ours has no use for: a warning, once in a process."""
+    why_not: str
+    """The end of that warning's sentence."""
+    log: logging.Logger
+    _told: set[str] = field(default_factory=set, init=False)
+
+    def of(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Settings by our names, `bootstrap_servers` among them, for options without their `kafka.`."""
+        names = {kafka_name(setting): setting.name for setting in fields(self.kind)} | {
+            setting.name.replace("_", "."): setting.name for setting in fields(self.kind)
+        }
+        settings: dict[str, str] = {}
+        for name, value in sorted(given.items()):
+            if name in self.refused:
+                raise BadOption(f"kafka.{name} cannot be set: {self.refused[name]}")
+            if name in self.not_ours:
+                self._tell_once(name)
+            elif name.startswith(_SECURITY):
+                _refuse_security(name, value)
+            elif name in names:
+                settings[names[name]] = value.strip()
+            else:
+                known = [f"kafka.{each}" for each in (*names, *self.not_ours)]
+                raise BadOption(f"there is no option 'kafka.{name}'{nearest(f'kafka.{name}', known)}")
+        if not settings.get("bootstrap_servers"):
+            raise BadOption("kafka.bootstrap.servers is missing: say where the brokers are, as in 'localhost:9092'")
+        try:
+            self.kind.of(settings)
+        except BadSetting as wrong:
+            raise BadOption(f"kafka.{wrong}") from None
+        return settings
+
+    def _tell_once(self, name: str) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            self.log.warning("kafka.%s has no meaning here and is not used%s", name, self.why_not)
+
+
+def _refuse_security(name: str, value: str) -> None:
+    if name == "security.protocol" and value.strip().upper() == "PLAINTEXT":
+        return
+    raise BadOption(
+        f"kafka.{name}: this client speaks PLAINTEXT only so far; connect to a plain listener inside a trusted network"
+    )
