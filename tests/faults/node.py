@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.compat.processes import free_ports, wait_for
@@ -132,13 +132,13 @@ class Ledger:
         target = len(self.acknowledged) + count
         wait_for(f"{count} more acknowledgements", lambda: len(self.acknowledged) >= target, timeout_s=60)
 
-    def _note(self, error: object, record: object) -> None:
+    def _note(self, error: KafkaError | None, record: Message) -> None:
         if error is not None:
             self.failed += 1
             return
-        key = (record.partition(), record.offset())  # type: ignore[attr-defined]
+        key = (record.partition(), record.offset())
         assert key not in self.acknowledged, f"offset {key} was acknowledged twice"
-        self.acknowledged[key] = record.value()  # type: ignore[attr-defined]
+        self.acknowledged[key] = record.value()
 
     def _run(self) -> None:
         number = 0

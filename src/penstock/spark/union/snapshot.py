@@ -50,6 +50,7 @@ def rows_of(spark: SparkSession, options: LakeOptions, store: TableStore, schema
 
 def identity_of(store: TableStore) -> str:
     """The loaded version of this very table: one that was made anew at the same place has another."""
+    # The library's own handle, which both formats have and no other room needs.
     known = store.table  # type: ignore[attr-defined]
     made = known.metadata().id if store.format == "delta" else known.metadata.table_uuid
     return f"{made}/{store.version()}"
@@ -77,6 +78,7 @@ def _columns_go_by_name(store: TableStore) -> bool:
     """Whether a column has the same name in every file: Iceberg and Delta may both rename without rewriting files."""
     if store.format == "delta":
         return store.properties().get("delta.columnMapping.mode", "none") == "none"
+    # The library's own handle, as above.
     named = {
         (schema.find_field(name).field_id, name)
         for schema in store.table.metadata.schemas  # type: ignore[attr-defined]

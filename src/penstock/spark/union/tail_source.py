@@ -61,11 +61,14 @@ class TailDataSource(DataSource):
         return TAIL_FORMAT
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from penstock.spark.source.batch import TopicBatchReader
+
         given = dict(self.options)
         spans = [Span(*each) for each in json.loads(given.pop(_SPANS))]
         # What options and columns come to is the source's to say.
         plain = TopicDataSource(given).reader(schema)
-        return TailReader(plain.options, schema, spans)  # type: ignore[attr-defined]
+        assert isinstance(plain, TopicBatchReader), "what a topic is read with"
+        return TailReader(plain.options, schema, spans)
 
 
 class TailReader(DataSourceReader):

@@ -202,7 +202,7 @@ class _List:
     def __init__(self, kind: pa.DataType, micros_a_unit: int) -> None:
         self._kind = kind
         self._item = shape_of(kind.value_type, micros_a_unit)
-        self.python = list[self._item.python | None]  # type: ignore[name-defined]
+        self.python = list[self._item.python | None]  # type: ignore[name-defined]  # made while running, for msgspec
 
     def build(self, values: Sequence[Any], failed: Failed) -> pa.Array:
         offsets = _offsets(values)
@@ -217,6 +217,7 @@ class _Map:
     def __init__(self, kind: pa.DataType, micros_a_unit: int) -> None:
         self._kind = kind
         self._item = shape_of(kind.item_type, micros_a_unit)
+        # As above: made while running, for msgspec.
         self.python = dict[str, self._item.python | None]  # type: ignore[name-defined]
 
     def build(self, values: Sequence[Any], failed: Failed) -> pa.Array:

@@ -72,7 +72,8 @@ class JsonTruth:
 
     def row(self, value: bytes | None) -> dict[str, Any]:
         """The row that a value is, for `pyarrow.array`; raises `Wrong`. No value at all is a row of nulls."""
-        return self._read(b"{}" if value is None else _document(value))  # type: ignore[no-any-return]
+        row: dict[str, Any] = self._read(b"{}" if value is None else _document(value))
+        return row
 
 
 def _document(value: bytes) -> bytes:
