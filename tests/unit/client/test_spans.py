@@ -14,7 +14,7 @@ from penstock.client.errors import ClientError, NotAllowed, NotReachable, TimedO
 from penstock.client.producer import Producer
 from penstock.client.spans import CorruptBatch, EndLost, Piece, Span, SpanEnd, SpanReader, TopicReplaced
 from penstock.testing import EmbeddedBroker, broker
-from tests.unit.client.consumer.made import batch, marker, spoilt
+from tests.unit.client.consumer.made import batch, spoilt, two_transactions
 from tests.unit.client.consumer.scene import create, delete, numbers, put, run, trim
 from tests.unit.client.consumer.test_trouble import Standing
 
@@ -269,25 +269,9 @@ def test_a_topic_that_was_really_compacted_gives_what_it_holds() -> None:
 
 
 def test_committed_readers_count_what_was_aborted_as_missing() -> None:
-    from penstock.protocol.messages.fetch import FetchResponse
-
-    log = b"".join(
-        [
-            batch(0, 2, producer=7, value=b"aborted"),
-            batch(2, 1, producer=8, value=b"committed"),
-            marker(3, 7, commits=False),
-            marker(4, 8, commits=True),
-            batch(5, 1, value=b"plain"),
-        ]
-    )
-
-    def change(data: FetchResponse.PartitionData) -> None:
-        data.records = log
-        data.aborted_transactions = [FetchResponse.AbortedTransaction(producer_id=7, first_offset=0)]
-
     with broker() as node:
         put(node, "t", numbers(0, 6))
-        Standing(node, change)
+        Standing(node, two_transactions)
         got = read_once(node, Span("t", "", 0, 0, 6), isolation_level="read_committed")
         assert got.values == [b"committed", b"plain"]
         assert (got.end.gaps, got.end.missing) == (((0, 2), (3, 5)), 4)

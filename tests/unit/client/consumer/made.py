@@ -8,6 +8,7 @@ from penstock.kernels import Record
 from penstock.model.ids import TopicPartition
 from penstock.protocol.batch import build_batch
 from penstock.protocol.control import Marker, marker_batch
+from penstock.protocol.messages.fetch import FetchResponse
 
 TP = TopicPartition("t", 0)
 
@@ -38,6 +39,20 @@ def marker(base: int, producer: int, *, commits: bool) -> bytes:
 def spoilt(whole: bytes) -> bytes:
     """The same batch with a bit of its last byte turned."""
     return whole[:-1] + bytes([whole[-1] ^ 1])
+
+
+def two_transactions(data: FetchResponse.PartitionData) -> None:
+    """Makes an answer say: two records that were aborted, one that was committed, their markers, and a plain one."""
+    data.records = b"".join(
+        [
+            batch(0, 2, producer=7, value=b"aborted"),
+            batch(2, 1, producer=8, value=b"committed"),
+            marker(3, 7, commits=False),
+            marker(4, 8, commits=True),
+            batch(5, 1, value=b"plain"),
+        ]
+    )
+    data.aborted_transactions = [FetchResponse.AbortedTransaction(producer_id=7, first_offset=0)]
 
 
 def opened(*batches: bytes, at: int = 0) -> list[Batch]:

@@ -15,7 +15,7 @@ from penstock.client.errors import NotAllowed, OffsetOutOfRange
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.server.context import Handler
 from penstock.testing import EmbeddedBroker, broker
-from tests.unit.client.consumer.made import batch, marker, spoilt
+from tests.unit.client.consumer.made import batch, spoilt, two_transactions
 from tests.unit.client.consumer.scene import PATIENCE_S, numbers, put, read, run, values
 
 
@@ -219,25 +219,11 @@ def test_a_broken_batch_is_named_and_can_be_left_out() -> None:
 
 
 def test_committed_readers_do_not_see_what_was_aborted() -> None:
-    log = b"".join(
-        [
-            batch(0, 2, producer=7, value=b"aborted"),
-            batch(2, 1, producer=8, value=b"committed"),
-            marker(3, 7, commits=False),
-            marker(4, 8, commits=True),
-            batch(5, 1, value=b"plain"),
-        ]
-    )
-
-    def change(data: FetchResponse.PartitionData) -> None:
-        data.records = log
-        data.aborted_transactions = [FetchResponse.AbortedTransaction(producer_id=7, first_offset=0)]
-
     with broker() as node:
         put(node, "t", numbers(0, 6))
 
         async def main() -> None:
-            Standing(node, change)
+            Standing(node, two_transactions)
             async with consumer_of(node, "t", isolation_level="read_committed") as consumer:
                 assert await values(consumer, 2) == [b"committed", b"plain"]
                 assert await consumer.position(("t", 0)) == 6
