@@ -75,7 +75,8 @@ def new_topic(bootstrap: str) -> Callable[..., str]:
 
     def make(partitions: int = 1, **configs: str) -> str:
         name = f"clients-{os.getpid()}-{next(_numbers)}"
-        create_topic(bootstrap, name, partitions, configs)
+        # Records of other years stay however long the tests take.
+        create_topic(bootstrap, name, partitions, {"retention.ms": "-1", **configs})
         return name
 
     return make

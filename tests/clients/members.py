@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -103,7 +104,7 @@ class ConfluentMember(Member):
                 **self.settings(),
             }
         )
-        consumer.subscribe(self.topics, on_revoke=lambda consumer, _partitions: self._commit(consumer))
+        consumer.subscribe(self.topics, on_revoke=lambda consumer, _partitions: self._commit_all(consumer))
         try:
             while self.staying or self._uncommitted:
                 message = consumer.poll(POLL_MS / 1_000)
@@ -116,6 +117,12 @@ class ConfluentMember(Member):
                     self._commit(consumer)
         finally:
             consumer.close()
+
+    def _commit_all(self, consumer: Consumer) -> None:
+        """Before partitions go: once they are gone, what was read of them can be committed no more (_NO_OFFSET)."""
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while self._uncommitted and time.monotonic() < deadline_s:
+            self._commit(consumer)
 
     def _commit(self, consumer: Consumer) -> None:
         if not self._uncommitted:
