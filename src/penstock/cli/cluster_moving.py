@@ -92,7 +92,8 @@ async def _copy(
     sizes: Mapping[TopicPartition, int],
     report: Callable[[Tally], None],
 ) -> None:
-    waiting, running = deque(plan), dict[TopicPartition, Move]()
+    waiting = deque(plan)
+    running: dict[TopicPartition, Move] = {}
     tally = Tally(len(plan), sum(copied_bytes(move, sizes) for move in plan))
     pause_s = FIRST_LOOK_S
     while waiting or running:

@@ -157,7 +157,7 @@ class Forgetful(Cluster):
 
 
 def test_a_throttle_that_stays_is_told_with_the_way_to_take_it_away() -> None:
-    with pytest.raises(PenstockError, match="cluster config set --broker ID -d leader.replication.throttled.rate"):
+    with pytest.raises(PenstockError, match="cluster config set --broker ID -d leader"):
         run(Forgetful(), PLAN[:1], Pace(3, 1))
 
 
