@@ -4,5 +4,6 @@ May import metadata, protocol, kernels and model; never storage or quorum: facts
 Invariants: leader epochs never fall; the high watermark never falls within a leader epoch; it stands still while
 fewer than `min.insync.replicas` replicas are in sync; nothing above it is shown to consumers.
 
-Read `partition.py` first (roles and the high watermark), then `admission.py` (which batches may enter).
+Read `partition.py` first (roles and the high watermark), then `isr.py` (who is in sync), `admission.py` (which batches
+may enter), `fetch_session.py` and `selection.py` (who reads where).
 """

@@ -6,6 +6,7 @@ to append or read, do it on the log, tell what became true.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,34 +15,22 @@ from penstock.model.errors import (
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
+    ErrorCode,
     Refused,
 )
 from penstock.model.ids import NO_EPOCH, NO_NODE, Epoch, Millis, NodeId, Offset
+from penstock.replication.isr import UNKNOWN_BROKER_EPOCH, Follower, Proposal, members_of, was_not_done, was_overtaken
 
 if TYPE_CHECKING:
     from penstock.metadata.entities import PartitionImage
+    from penstock.replication.fetch_session import FetchSession
+
+Eligible = Callable[[NodeId, int], bool]
+"""Whether this incarnation of a broker may be in sync: alive, not on its way out, and the one the cluster knows."""
 
 
-@dataclass(slots=True)
-class Follower:
-    """What a leader knows of one follower, all of it learned from that follower's fetches."""
-
-    end: Offset = Offset(-1)
-    log_start: Offset = Offset(-1)
-    broker_epoch: int = -1
-    caught_up_at: Millis = Millis(0)
-    fetched_at: Millis = Millis(0)
-    leader_end_at_fetch: Offset = Offset(0)
-
-    def fetched(self, offset: Offset, log_start: Offset, broker_epoch: int, leader_end: Offset, now: Millis) -> None:
-        """A fetch at `offset` proves the follower holds everything before it."""
-        if offset >= leader_end:
-            self.caught_up_at = max(self.caught_up_at, now)
-        elif offset >= self.leader_end_at_fetch:
-            # It has what we had when it last asked, so it was in sync then.
-            self.caught_up_at = max(self.caught_up_at, self.fetched_at)
-        self.end, self.log_start, self.broker_epoch = offset, log_start, broker_epoch
-        self.leader_end_at_fetch, self.fetched_at = leader_end, now
+def _anybody(_node: NodeId, _broker_epoch: int) -> bool:
+    return True
 
 
 @dataclass(slots=True)
@@ -51,11 +40,13 @@ class Partition:
     me: NodeId
     min_isr: int = 1
     lag_time_max_ms: int = 30_000
+    eligible: Eligible = _anybody
     epoch: Epoch = NO_EPOCH
     partition_epoch: int = -1
     leader: NodeId = NO_NODE
     replicas: tuple[NodeId, ...] = ()
     isr: frozenset[NodeId] = frozenset()
+    proposal: Proposal | None = None
     end: Offset = Offset(0)
     epoch_start: Offset = Offset(0)
     high_watermark: Offset = Offset(0)
@@ -73,20 +64,33 @@ class Partition:
         if image.partition_epoch < self.partition_epoch:
             return False  # an old decision arriving late
         starts_leading = image.leader == self.me and image.leader_epoch > self.epoch
+        if starts_leading or image.partition_epoch > self.partition_epoch or image.leader != self.me:
+            # With the partition epoch that the controller told us before, a newer proposal stays as it is.
+            self.isr, self.proposal = frozenset(NodeId(node) for node in image.isr), None
         self.partition_epoch, self.epoch = image.partition_epoch, Epoch(image.leader_epoch)
-        self.leader, self.isr = NodeId(image.leader), frozenset(NodeId(node) for node in image.isr)
-        self.replicas, self.end = tuple(NodeId(node) for node in image.replicas), end
+        self.leader, self.end = NodeId(image.leader), end
+        self.replicas = tuple(NodeId(node) for node in image.replicas)
         if starts_leading:
             self.epoch_start = end if log_end is None else log_end
+            # What followers told somebody else, or told us in another epoch, proves nothing in this one.
             self.followers = {
-                node: Follower(caught_up_at=now if node in self.isr else Millis(0))
-                for node in self.replicas
-                if node != self.me
+                node: Follower(now if node in self.isr else Millis(0)) for node in self.replicas if node != self.me
             }
-        elif not self.leading:
+        elif self.leading:
+            self._admit_followers()
+        else:
             self.followers = {}
         self._advance(now)
         return starts_leading
+
+    def _admit_followers(self) -> None:
+        """A reassignment adds and removes replicas within an epoch."""
+        known = self.followers
+        others = [node for node in self.replicas if node != self.me]
+        if list(known) != others:
+            self.followers = {node: known.get(node) or Follower() for node in others}
+
+    # -- asking
 
     def check_append(self, acks: int) -> Epoch:
         """The epoch to stamp on a batch, if one may be appended with these `acks`."""
@@ -107,49 +111,168 @@ class Partition:
             raise Refused(FENCED_LEADER_EPOCH, f"leader epoch {claimed} is over; the current one is {self.epoch}")
         raise Refused(UNKNOWN_LEADER_EPOCH, f"leader epoch {claimed} is newer than what this broker has heard of")
 
+    def check_read(self, claimed_epoch: int, *, leader_only: bool = True) -> None:
+        self.check_epoch(claimed_epoch)
+        if leader_only and self.leader != self.me:
+            raise Refused(NOT_LEADER_OR_FOLLOWER)
+
+    def check_follower(self, follower: NodeId, broker_epoch: int) -> Follower:
+        """The follower that fetches. A process that another has taken over from proves nothing by its fetches."""
+        state = self.followers.get(follower)
+        if state is None:
+            raise Refused(UNKNOWN_LEADER_EPOCH, f"broker {follower} is not a replica of this partition")
+        known = state.broker_epoch
+        if known is not None and UNKNOWN_BROKER_EPOCH < broker_epoch < known:
+            raise Refused(NOT_LEADER_OR_FOLLOWER, f"broker {follower} fetches with epoch {broker_epoch}, not {known}")
+        return state
+
     @property
     def knows_its_end(self) -> bool:
         """Whether the high watermark has come to where our epoch began; before, it may be less than was told before."""
         return self.high_watermark >= self.epoch_start
-
-    def check_read(self, claimed_epoch: int, *, leader_only: bool = True) -> None:
-        if leader_only and self.leader != self.me:
-            raise Refused(NOT_LEADER_OR_FOLLOWER)
-        self.check_epoch(claimed_epoch)
 
     @property
     def effective_min_isr(self) -> int:
         """A topic cannot ask for more in-sync replicas than it has."""
         return max(1, min(self.min_isr, len(self.replicas)))
 
+    @property
+    def under_min_isr(self) -> bool:
+        return len(self.isr) < self.effective_min_isr
+
+    @property
+    def maximal_isr(self) -> frozenset[NodeId]:
+        """Everybody who may be in sync as far as we can know: an expansion counts as soon as it is asked for."""
+        proposal = self.proposal
+        return self.isr if proposal is None else self.isr | proposal.joining
+
+    # -- telling
+
     def appended(self, end: Offset, now: Millis) -> bool:
         """Told how far our own log counts. True when the high watermark moved."""
+        if self.followers and end > self.end:
+            for state in self.followers.values():
+                state.leader_grows_from(self.end)
         self.end = end
         return self._advance(now)
 
     def follower_at(
-        self, follower: NodeId, offset: Offset, *, log_start: Offset, broker_epoch: int, leader_end: Offset, now: Millis
+        self,
+        follower: NodeId,
+        offset: Offset,
+        *,
+        log_start: Offset,
+        broker_epoch: int,
+        leader_end: Offset,
+        now: Millis,
+        session: FetchSession | None = None,
     ) -> bool:
         """Told what a follower's fetch proves. True when the high watermark moved."""
-        state = self.followers.get(follower)
-        if state is None:
-            raise Refused(UNKNOWN_LEADER_EPOCH, f"broker {follower} is not a replica of this partition")
+        state = self.check_follower(follower, broker_epoch)
+        state.session = session
         state.fetched(offset, log_start, broker_epoch, leader_end, now)
         return self._advance(now)
 
-    def low_watermark(self, log_start: Offset) -> Offset:
+    def followed(self, high_watermark: Offset, end: Offset) -> bool:
+        """A follower is told its leader's high watermark and its own end. True when its own moved."""
+        self.end = end
+        if end < self.high_watermark:
+            self.high_watermark = end  # truncated: an unclean election has taken back what was committed
+        reached = min(high_watermark, end)
+        if reached <= self.high_watermark:
+            return False
+        self.high_watermark = Offset(reached)
+        return True
+
+    def time_passed(self, now: Millis) -> bool:
+        """Followers that do not keep up any more are not waited for. True when the high watermark moved."""
+        return self._advance(now)
+
+    def low_watermark(self, log_start: Offset, alive: Callable[[NodeId], bool] = lambda _node: True) -> Offset:
         """The offset below which every live replica has deleted its records."""
-        return Offset(min([log_start, *(state.log_start for state in self.followers.values())]))
+        starts = [state.log_start for node, state in self.followers.items() if alive(node)]
+        return Offset(min([log_start, *starts]))
+
+    # -- the in-sync set
+
+    def wanted_isr(self, now: Millis) -> Proposal | None:
+        """The change to ask the controller for, if there is one to ask for now; it is under way from here on."""
+        if self.proposal is not None or self.leader != self.me:
+            return None
+        late = self.late(now)
+        joining = frozenset() if late else self._joining()
+        if not late and not joining:
+            return None
+        wanted = (self.isr - late) | joining
+        members = members_of(wanted, self.replicas, self.followers)
+        self.proposal = Proposal(members, joining, self.epoch, self.partition_epoch)
+        return self.proposal
+
+    def late(self, now: Millis) -> frozenset[NodeId]:
+        """In-sync followers that have not kept up for too long."""
+        return frozenset(
+            node
+            for node, state in self.followers.items()
+            if node in self.isr and not state.keeps_up(self.end, now, self.lag_time_max_ms)
+        )
+
+    def may_join(self, follower: NodeId) -> bool:
+        """Whether a follower has all that is committed and all that earlier leaders left, and may be in sync."""
+        if follower in self.isr or self.proposal is not None:
+            return False
+        return self._could_join(follower, self.followers[follower])
+
+    def _joining(self) -> frozenset[NodeId]:
+        return frozenset(
+            node for node, state in self.followers.items() if node not in self.isr and self._could_join(node, state)
+        )
+
+    def _could_join(self, node: NodeId, state: Follower) -> bool:
+        if state.end < self.high_watermark or state.end < self.epoch_start or state.broker_epoch is None:
+            return False
+        return self.eligible(node, state.broker_epoch)
+
+    def isr_settled(
+        self, proposal: Proposal, isr: frozenset[NodeId], *, leader_epoch: int, partition_epoch: int, now: Millis
+    ) -> bool:
+        """The controller has committed an in-sync set. True when the high watermark moved."""
+        if self.proposal is not proposal or leader_epoch != self.epoch or partition_epoch < self.partition_epoch:
+            return False  # the metadata log was faster, or brings something newer
+        self.isr, self.proposal, self.partition_epoch = isr, None, partition_epoch
+        return self._advance(now)
+
+    def isr_refused(self, proposal: Proposal, error: ErrorCode) -> bool:
+        """The controller did not do it. True when the same proposal has to be sent again."""
+        if self.proposal is not proposal or was_overtaken(error):
+            return False
+        if was_not_done(error):
+            self.proposal = None
+            return False
+        return True
 
     def _advance(self, now: Millis) -> bool:
         if self.leader != self.me or len(self.isr) < self.effective_min_isr:
             return False
         committed = self.end
-        for node, state in self.followers.items():
-            # A follower that keeps up counts before it is let into the ISR, or it could never catch up for good.
-            if node in self.isr or now - state.caught_up_at <= self.lag_time_max_ms:
-                committed = min(committed, state.end)
+        if self.followers:
+            committed = self._held_back(committed, now)
         if committed <= self.high_watermark:
             return False
         self.high_watermark = Offset(committed)
         return True
+
+    def _held_back(self, end: Offset, now: Millis) -> Offset:
+        """The end that all have who count: the in-sync set, and followers that are about to come into it.
+
+        A follower that keeps up counts before it is let in, or under load it could never catch up for good.
+        """
+        isr, committed = self.maximal_isr, end
+        for node, state in self.followers.items():
+            if state.end < committed and (node in isr or self._is_awaited(node, state, end, now)):
+                committed = state.end
+        return committed
+
+    def _is_awaited(self, node: NodeId, state: Follower, end: Offset, now: Millis) -> bool:
+        if state.broker_epoch is None or not state.keeps_up(end, now, self.lag_time_max_ms):
+            return False
+        return self.eligible(node, state.broker_epoch)

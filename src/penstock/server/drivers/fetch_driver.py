@@ -13,69 +13,46 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
-    KAFKA_STORAGE_ERROR,
-    NONE,
-    OFFSET_OUT_OF_RANGE,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
-    UNSUPPORTED_COMPRESSION_TYPE,
-    ErrorCode,
     Refused,
-    StorageFailed,
 )
-from penstock.model.ids import NodeId, Offset
+from penstock.model.ids import NodeId
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.protocol.wire import Spans
 from penstock.replication.fetch_session import FINAL, FULL, FetchSession, FetchSessions, Interest
+from penstock.server.drivers.fetch_reading import Ask, Data, Reading, replica_of
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock
     from penstock.protocol.messages.fetch import FetchRequest
-    from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
-    from penstock.storage.log import Log
 
 _GONE_MAX = 1_000
-_READ_COMMITTED = 1
-_ZSTD_SINCE = 10
-_FOLLOWERS_SERVE_SINCE = 11
 _BY_ID_SINCE = 13
+_ENDPOINTS_SINCE = 16
 
 # Nobody can say when these end, so they are told with the next reply and do not hurry it. A client that was answered
 # at once would ask again at once.
 _PATIENT = frozenset(error.code for error in (TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION))
 
 
-class Ask:
-    """One fetch request, with what is needed to answer it now or later."""
-
-    __slots__ = (
-        "allowed", "deadline", "full", "future", "max_bytes", "min_bytes", "read_committed", "replica", "replica_epoch",
-        "scheduled", "session", "version",
-    )  # fmt: skip
-
-    def __init__(
-        self, request: FetchRequest, version: int, session: FetchSession, allowed: Callable[[str], bool]
-    ) -> None:
-        self.session, self.version, self.allowed = session, version, allowed
-        self.full = request.session_epoch in (FULL, FINAL)
-        self.min_bytes, self.max_bytes = request.min_bytes, request.max_bytes
-        self.read_committed = request.isolation_level == _READ_COMMITTED
-        self.replica = _replica_of(request)
-        self.replica_epoch = request.replica_state.replica_epoch
-        self.future: asyncio.Future[FetchResponse] | None = None
-        self.deadline = 0.0
-        self.scheduled = False
-
-
 class FetchDriver:
     """The door behind the Fetch handler."""
 
     def __init__(
-        self, partitions: PartitionDriver, clock: Clock, sessions: FetchSessions, *, max_bytes: Callable[[], int]
+        self,
+        partitions: PartitionDriver,
+        clock: Clock,
+        sessions: FetchSessions,
+        *,
+        max_bytes: Callable[[], int],
+        by_rack: bool = False,
     ) -> None:
+        """`by_rack` sends consumers to in-sync replicas in their racks."""
         self._partitions, self._clock, self._sessions, self._max_bytes = partitions, clock, sessions, max_bytes
+        self._reading = Reading(partitions, clock, by_rack=by_rack)
         self._heap: list[tuple[float, int, Ask]] = []
         self._order = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
@@ -86,13 +63,14 @@ class FetchDriver:
         return len(self._sessions)
 
     def fetch(
-        self, request: FetchRequest, version: int, allowed: Callable[[str], bool]
+        self, request: FetchRequest, version: int, allowed: Callable[[str], bool], listener: str = ""
     ) -> FetchResponse | asyncio.Future[FetchResponse]:
+        """`listener` is the one the client came by: it is told where to find leaders on it."""
         try:
             session = self._session_of(request, version)
         except Refused as refusal:
             return FetchResponse(error_code=refusal.error.code)
-        ask = Ask(request, version, session, allowed)
+        ask = Ask(request, version, session, allowed, listener)
         ask.max_bytes = min(ask.max_bytes, self._max_bytes())
         reply, size, settled = self._collect(ask)
         if settled or size >= ask.min_bytes or request.max_wait_ms <= 0 or _all_unknown(session):
@@ -127,7 +105,7 @@ class FetchDriver:
         else:
             if request.session_id:
                 self._drop(self._sessions.close(request.session_id))
-            privileged = _replica_of(request) >= 0
+            privileged = replica_of(request) >= 0
             if request.session_epoch == FULL:
                 session, evicted = self._sessions.open(by_id=by_id, privileged=privileged, now=now)
                 self._drop(evicted)
@@ -228,14 +206,15 @@ class FetchDriver:
 
     # -- reading
 
-    def _collect(self, ask: Ask) -> tuple[list[tuple[Interest, FetchResponse.PartitionData]], int, bool]:
+    def _collect(self, ask: Ask) -> tuple[list[tuple[Interest, Data]], int, bool]:
         """Reads every dirty interest within the byte budget: (what was found, bytes, whether it must be told now)."""
-        found: list[tuple[Interest, FetchResponse.PartitionData]] = []
+        found: list[tuple[Interest, Data]] = []
         budget, size, settled = ask.max_bytes, 0, False
         dirty = ask.session.dirty
         waited = ask.future is not None
+        hurries = ask.replica >= 0 and self._partitions.hurries_followers
         for interest in list(dirty):
-            data = self._visit(ask, interest, max(0, budget - size), first=size == 0)
+            data = self._reading.visit(ask, interest, max(0, budget - size), first=size == 0, fresh=not waited)
             got = data.records.size if isinstance(data.records, Spans) else 0
             size += got
             error = data.error_code
@@ -244,6 +223,9 @@ class FetchDriver:
                 settled = settled or (waited and not was_unknown)
             else:
                 settled = settled or error != 0 or data.diverging_epoch.end_offset >= 0
+                settled = settled or data.preferred_read_replica >= 0
+                if hurries and data.high_watermark > interest.sent_high_watermark:
+                    settled = True
             if got or error or self._has_news(interest, data):
                 found.append((interest, data))
             elif not interest.unread:
@@ -253,20 +235,23 @@ class FetchDriver:
         return found, size, settled
 
     @staticmethod
-    def _has_news(interest: Interest, data: FetchResponse.PartitionData) -> bool:
+    def _has_news(interest: Interest, data: Data) -> bool:
         return (
             data.high_watermark != interest.sent_high_watermark
             or data.log_start_offset != interest.sent_log_start
             or data.diverging_epoch.end_offset >= 0
+            or data.preferred_read_replica >= 0
         )
 
-    def _finish(self, ask: Ask, found: list[tuple[Interest, FetchResponse.PartitionData]]) -> FetchResponse:
+    def _finish(self, ask: Ask, found: list[tuple[Interest, Data]]) -> FetchResponse:
         """The reply, and the session's memory of what its fetcher knows now."""
         session = ask.session
         if ask.full:
             told = {interest for interest, _ in found}
             found = found + [
-                (i, self._visit(ask, i, 0, first=False)) for i in session.interests.values() if i not in told
+                (i, self._reading.visit(ask, i, 0, first=False, fresh=False))
+                for i in session.interests.values()
+                if i not in told
             ]
         by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
         for interest, data in found:
@@ -284,116 +269,22 @@ class FetchDriver:
             topic.partitions.append(data)
             if data.records:
                 self.bytes_out += data.records.size  # type: ignore[union-attr]  # `_read` gives spans or nothing
-        return FetchResponse(session_id=session.id, responses=list(by_topic.values()))
+        reply = FetchResponse(session_id=session.id, responses=list(by_topic.values()))
+        if ask.version >= _ENDPOINTS_SINCE and ask.listener:
+            self._name_leaders(reply, found, ask.listener)
+        return reply
 
-    def _visit(self, ask: Ask, interest: Interest, budget: int, *, first: bool) -> FetchResponse.PartitionData:
-        try:
-            if not ask.session.by_id and not ask.allowed(interest.topic):
-                return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
-            hosted = self._partitions.of_interest(interest)
-            if ask.session.by_id and not ask.allowed(hosted.name.topic):
-                return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
-            return self._read(ask, interest, hosted, budget, first)
-        except Refused as refusal:
-            return _failed(interest, refusal.error, self._partitions.ends_of(interest, refusal.error))
-        except StorageFailed as failure:
-            self._partitions.storage_failed(failure)
-            return _failed(interest, KAFKA_STORAGE_ERROR)
-
-    def _read(
-        self, ask: Ask, interest: Interest, hosted: Hosted, budget: int, first: bool
-    ) -> FetchResponse.PartitionData:
-        state, log = hosted.state, hosted.require_log()
-        is_follower = ask.replica >= 0
-        state.check_read(interest.leader_epoch, leader_only=is_follower or ask.version < _FOLLOWERS_SERVE_SINCE)
-        if ask.version < _ZSTD_SINCE and hosted.settings.compression_type == "zstd":
-            raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
-        diverging = _divergence(log, interest)
-        if diverging is not None:
-            return _found(interest, hosted, diverging=diverging)
-        if is_follower:
-            limit = log.written
-        else:
-            limit = log.last_stable if ask.read_committed else log.committed
-        offset = Offset(interest.offset)
-        if not log.log_start <= offset <= log.written:
-            raise Refused(OFFSET_OUT_OF_RANGE)
-        max_bytes = min(interest.max_bytes, budget)
-        read = None
-        if offset < limit and (first or max_bytes > 0):
-            read = log.read(offset, max_bytes=max_bytes, limit=limit, at_least_one=first)
-        interest.unread = offset < limit and (read is None or not read.size)
-        if is_follower:
-            now = self._clock.now_ms()
-            if state.follower_at(
-                ask.replica,
-                offset,
-                log_start=Offset(interest.log_start),
-                broker_epoch=ask.replica_epoch,
-                leader_end=log.written,
-                now=now,
-            ):
-                hosted.committed()
-        data = _found(interest, hosted)
-        data.aborted_transactions = [] if ask.read_committed else None
-        if read is None or not read.size:
-            return data
-        data.records = Spans(read.spans)
-        if ask.read_committed:
-            data.aborted_transactions = [
-                FetchResponse.AbortedTransaction(producer_id=producer, first_offset=start)
-                for producer, start in log.aborted(offset, read.end)
-            ]
-        return data
-
-
-def _replica_of(request: FetchRequest) -> NodeId:
-    """The broker that fetches; -1 for a consumer. Version 15 moved it into a struct."""
-    state = request.replica_state
-    return NodeId(state.replica_id if state.replica_id >= 0 else request.replica_id)
+    def _name_leaders(self, reply: FetchResponse, found: list[tuple[Interest, Data]], listener: str) -> None:
+        """Tells where the leaders are that the client has to turn to, so that it need not ask for them."""
+        leaders = sorted({data.current_leader.leader_id for _, data in found if data.current_leader.leader_id >= 0})
+        for leader in leaders:
+            at = self._partitions.neighbours.reachable(NodeId(leader), listener)
+            if at is not None:
+                reply.node_endpoints.append(
+                    FetchResponse.NodeEndpoint(node_id=leader, host=at.host, port=at.port, rack=at.rack)
+                )
 
 
 def _all_unknown(session: FetchSession) -> bool:
     """Whether there is nothing to wait for."""
     return all(interest.unknown for interest in session.interests.values())
-
-
-def _divergence(log: Log, interest: Interest) -> tuple[int, int] | None:
-    """(epoch, end offset) to truncate to when the fetcher's last epoch shows that its log went another way."""
-    if interest.last_fetched_epoch < 0:
-        return None
-    epoch, end = log.epochs.end_of(interest.last_fetched_epoch)
-    if end < 0:
-        raise Refused(OFFSET_OUT_OF_RANGE)
-    if epoch < interest.last_fetched_epoch or end < interest.offset:
-        return epoch, end
-    return None
-
-
-def _found(interest: Interest, hosted: Hosted, diverging: tuple[int, int] | None = None) -> FetchResponse.PartitionData:
-    log = hosted.require_log()
-    data = FetchResponse.PartitionData(
-        partition_index=interest.partition,
-        error_code=NONE.code,
-        high_watermark=log.committed,
-        last_stable_offset=log.last_stable,
-        log_start_offset=log.log_start,
-        records=b"",
-    )
-    if diverging is not None:
-        data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
-    return data
-
-
-def _failed(
-    interest: Interest, error: ErrorCode, ends: tuple[int, int, int] = (-1, -1, -1)
-) -> FetchResponse.PartitionData:
-    high_watermark, last_stable, log_start = ends
-    return FetchResponse.PartitionData(
-        partition_index=interest.partition,
-        error_code=error.code,
-        high_watermark=high_watermark,
-        last_stable_offset=last_stable,
-        log_start_offset=log_start,
-        records=b"",
-    )

@@ -25,6 +25,8 @@ class House(Protocol):
     """Whom a hosted partition tells."""
 
     committed_since_checkpoint: bool
+    hurries_followers: bool
+    """Whether followers are told of a high watermark at once: consumers read from them."""
 
     def moved(self, interest: Interest) -> None:
         """There is news for somebody who watches."""
@@ -37,8 +39,8 @@ class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
 
     __slots__ = (
-        "_house", "gone", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since",
-        "waiting", "waiting_sync", "watchers",
+        "_house", "behind", "gone", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since",
+        "waiting", "waiting_deletion", "waiting_sync", "watchers",
     )  # fmt: skip
 
     def __init__(
@@ -54,8 +56,10 @@ class Hosted:
         self._house = house
         self.waiting: deque[tuple[int, Waiter]] = deque()
         self.waiting_sync: deque[tuple[int, Waiter]] = deque()
+        self.waiting_deletion: list[Waiter] = []
         self.watchers: dict[Interest, None] = {}
         self.unsynced_since: int | None = None
+        self.behind = False  # the published image gives it another role than it has; its turn comes within moments
         self.gone = False  # deleted, or given to other brokers; whoever still has a handle must look it up again
         # While a copy is made in another directory nobody may rewrite what was copied: compaction waits.
         self.moving = False
@@ -103,7 +107,7 @@ class Hosted:
             self._house.unsynced(self)
         if self.state.appended(self.counted_end(), now):
             self.committed()
-        elif self.state.followers:
+        if self.state.followers:
             self.moved()
 
     def committed(self) -> None:
@@ -114,7 +118,30 @@ class Hosted:
         waiting = self.waiting
         while waiting and waiting[0][0] <= high_watermark:
             waiting.popleft()[1]()
-        self.moved()
+        if self.watchers:
+            self._tell_readers()
+
+    def _tell_readers(self) -> None:
+        """Followers learn the high watermark with the next reply: they have nothing more to read than before."""
+        watchers, self.watchers = self.watchers, {}
+        house = self._house
+        for interest in watchers:
+            session = interest.session
+            if session.privileged and not house.hurries_followers:
+                session.dirty[interest] = None
+                self.watchers[interest] = None
+            else:
+                house.moved(interest)
+
+    def time_passed(self, now: Millis) -> None:
+        """Looks whether somebody is waited for who need not be any more."""
+        if self.log is not None and self.state.time_passed(now):
+            self.committed()
+
+    def followers_deleted(self) -> None:
+        """A follower's log start moved; each waiter looks whether that is enough for it."""
+        for waiter in list(self.waiting_deletion):
+            waiter()
 
     def moved(self) -> None:
         """Tells whoever watches, once: they look before they watch again, so those who are gone cost nothing more."""
@@ -162,9 +189,9 @@ class Hosted:
 
     def release(self) -> None:
         """Answers everybody who waits: this node does not lead the partition any more, or the partition is gone."""
-        waiting = [*self.waiting, *self.waiting_sync]
+        waiting = [waiter for _, waiter in (*self.waiting, *self.waiting_sync)]
         self.waiting.clear()
         self.waiting_sync.clear()
-        for _, waiter in waiting:
+        for waiter in (*waiting, *self.waiting_deletion):
             waiter()
         self.moved()

@@ -3,8 +3,8 @@
 The driver owns the table of hosted partitions. Names are resolved to topic ids at the edge, so a request that was
 meant for a deleted topic can never reach the one that was created under the same name since.
 
-Taking up partitions is work in proportion to their number, so it is done in slices of a few milliseconds. A request
-for a partition whose turn has not come yet takes it up at once.
+Taking up partitions and changing their roles is work in proportion to their number, so it is done in slices of a few
+milliseconds. A request for a partition whose turn has not come yet lets it take its turn at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.metadata.entities import CONFIG_TOPIC
 from penstock.model.config import TopicSettings
@@ -20,23 +20,26 @@ from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
-    POLICY_VIOLATION,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode,
     Refused,
     StorageFailed,
 )
-from penstock.model.ids import DIRECTORY_UNASSIGNED, NodeId, Offset, PartitionKey, TopicPartition, Uuid
+from penstock.model.ids import DIRECTORY_UNASSIGNED, NO_NODE, NodeId, Offset, PartitionKey, TopicPartition, Uuid
 from penstock.replication.partition import Partition
 from penstock.server.drivers.hosted import Hosted
+from penstock.server.drivers.partition_neighbours import Neighbours
+from penstock.server.drivers.partition_trimming import trim
 
 if TYPE_CHECKING:
     from penstock.metadata.delta import Delta
     from penstock.metadata.entities import PartitionImage, TopicImage
     from penstock.metadata.image import ClusterImage
+    from penstock.model.ids import Millis
     from penstock.model.ports import Clock
-    from penstock.replication.fetch_session import Interest
+    from penstock.replication.fetch_session import FetchSession, Interest
+    from penstock.server.peers import Address
     from penstock.storage.log import Log
     from penstock.storage.log_directory import LogDirectory
     from penstock.storage.store import LogStore
@@ -45,6 +48,28 @@ log = logging.getLogger("penstock.partitions")
 
 SLICE_MS = 5.0
 PREFERRED_MAX = 10_000
+ROLES_AT_ONCE = 100
+"""How many hosted partitions change their roles while an image is published; more of them do it in slices."""
+
+
+class Followers(Protocol):
+    """Who keeps the replicas that follow level with their leaders."""
+
+    def follow(self, hosted: Hosted) -> None:
+        """Another broker leads the partition; called again for each new leader or epoch."""
+
+    def leave(self, hosted: Hosted) -> None:
+        """This node leads the partition, has it no more, or nobody leads it."""
+
+
+class _Nobody:
+    """Stands in where no other broker is ever followed."""
+
+    def follow(self, hosted: Hosted) -> None:
+        pass
+
+    def leave(self, hosted: Hosted) -> None:
+        pass
 
 
 class PartitionDriver:
@@ -61,14 +86,23 @@ class PartitionDriver:
         on_moved: Callable[[Interest], None],
         on_unsynced: Callable[[Hosted], None],
         on_directory_lost: Callable[[Uuid], None],
+        inter_broker_listener: str = "PLAINTEXT",
+        hurries_followers: bool = False,
     ) -> None:
         self._on_directory_lost = on_directory_lost
+        self.neighbours = Neighbours(me, inter_broker_listener)
+        self.hurries_followers = hurries_followers
+        self.followers: Followers = _Nobody()
+        self.replicated: dict[PartitionKey, Hosted] = {}
+        """The partitions that this node leads and others follow."""
+        self.on_may_join: Callable[[Hosted], None] = lambda _hosted: None
+        self.on_brokers_changed: Callable[[], None] = lambda: None
         self._me, self._store, self._clock = me, store, clock
         self._topic_settings, self._lag_time_max_ms = topic_settings, lag_time_max_ms
         self._on_moved, self._on_unsynced = on_moved, on_unsynced
         self._image: ClusterImage | None = None
         self._hosted: dict[PartitionKey, Hosted] = {}
-        # Partitions to take up, and whether they are new: an old one may have its log in a directory that is offline.
+        # Partitions to take up or to change. Whether they are new: an old one may have its log in an offline directory.
         self._pending: dict[PartitionKey, bool] = {}
         self._taking_up: asyncio.Task[None] | None = None
         # Where replicas that are not here yet are to be made, should they come. Gone with the process, as in Kafka.
@@ -94,9 +128,9 @@ class PartitionDriver:
         return self._find(found, partition)
 
     def by_id(self, topic_id: bytes, partition: int) -> Hosted:
-        hosted = self._hosted.get((topic_id, partition))  # type: ignore[call-overload]  # a key is its plain tuple
-        if hosted is not None:
-            return hosted  # type: ignore[no-any-return]  # follows from the overload above
+        hosted: Hosted | None = self._hosted.get((topic_id, partition))  # type: ignore[call-overload]  # a plain tuple
+        if hosted is not None and not hosted.behind:
+            return hosted
         image = self._image
         found = image.topics.get(Uuid(topic_id)) if image is not None else None
         if found is None:
@@ -106,10 +140,10 @@ class PartitionDriver:
     def _find(self, topic: TopicImage, partition: int) -> Hosted:
         key = PartitionKey(topic.id, partition)
         hosted = self._hosted.get(key)
-        if hosted is not None:
+        if hosted is not None and not hosted.behind:
             return hosted
         if key in self._pending:
-            self._take_up(key)
+            self._take_turn(key)
             return self._hosted[key]
         if not 0 <= partition < len(topic.partitions):
             raise Refused(
@@ -122,7 +156,7 @@ class PartitionDriver:
 
     def of_interest(self, interest: Interest) -> Hosted:
         hosted: Hosted | None = interest.hosted
-        if hosted is not None and not hosted.gone:
+        if hosted is not None and not hosted.gone and not hosted.behind:
             return hosted
         interest.hosted = None
         if interest.session.by_id:
@@ -160,27 +194,37 @@ class PartitionDriver:
         """Takes a published image. Deletions and role changes of hosted partitions happen now, new ones in slices."""
         made_since = self._image is not None
         self._image = image
+        self.neighbours.follow(image)
         for topic in delta.deleted.values():
             self._drop_topic(topic)
+        at_once = sum(map(len, delta.partitions.values())) <= ROLES_AT_ONCE
         for topic_id, partitions in delta.partitions.items():
             for index in sorted(partitions):
-                self._follow(image.topics[topic_id], index, is_new=made_since)
+                self._follow(image.topics[topic_id], index, is_new=made_since, at_once=at_once)
         if delta.configs:
             self._refresh_settings(delta)
         if self._pending and self._taking_up is None:
-            self._taking_up = asyncio.get_running_loop().create_task(self._take_up_all(), name="take up partitions")
+            self._taking_up = asyncio.get_running_loop().create_task(self._take_turns(), name="take up partitions")
+        if delta.brokers:
+            self.on_brokers_changed()
 
-    def _follow(self, topic: TopicImage, index: int, *, is_new: bool) -> None:
+    def _follow(self, topic: TopicImage, index: int, *, is_new: bool, at_once: bool) -> None:
         key = PartitionKey(topic.id, index)
         assigned = self._me in topic.partitions[index].replicas
         hosted = self._hosted.get(key)
-        if hosted is None:
-            if assigned:
-                self._pending[key] = is_new
-        elif assigned:
+        if not assigned:
+            waited = self._pending.pop(key, None) is not None
+            if hosted is not None:
+                self._drop(hosted)
+            elif waited:
+                self._remove_logs(key)
+        elif hosted is None:
+            self._pending.setdefault(key, is_new)
+        elif at_once and not hosted.behind:
             self._become(hosted, topic.partitions[index])
         else:
-            self._drop(hosted)
+            hosted.behind = True
+            self._pending[key] = is_new
 
     def _drop_topic(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):
@@ -192,23 +236,38 @@ class PartitionDriver:
 
     def _drop(self, hosted: Hosted) -> None:
         del self._hosted[hosted.key]
+        self.replicated.pop(hosted.key, None)
+        self.followers.leave(hosted)
         hosted.gone = True
-        hosted.state.leader = NodeId(-1)
+        hosted.state.leader = NO_NODE
         hosted.release()
         hosted.log = None
-        now = self._clock.now_ms()
-        self._store.remove(hosted.key, now=now)
-        self._store.remove(hosted.key, now=now, future=True)
+        self._remove_logs(hosted.key)
 
-    async def _take_up_all(self) -> None:
+    def _remove_logs(self, key: PartitionKey) -> None:
+        now = self._clock.now_ms()
+        self._store.remove(key, now=now)
+        self._store.remove(key, now=now, future=True)
+
+    async def _take_turns(self) -> None:
         try:
             while self._pending:
                 until = self._clock.monotonic_ms() + SLICE_MS
                 while self._pending and self._clock.monotonic_ms() < until:
-                    self._take_up(next(iter(self._pending)))
+                    self._take_turn(next(iter(self._pending)))
                 await asyncio.sleep(0)
         finally:
             self._taking_up = None
+
+    def _take_turn(self, key: PartitionKey) -> None:
+        hosted = self._hosted.get(key)
+        if hosted is None:
+            self._take_up(key)
+            return
+        del self._pending[key]
+        hosted.behind = False
+        assert self._image is not None, "roles come from an image"
+        self._become(hosted, self._image.topics[key.topic_id].partitions[key.partition])
 
     async def taken_up(self) -> None:
         """Returns when every partition of the published image that is ours has its role."""
@@ -236,7 +295,9 @@ class PartitionDriver:
         except (StorageFailed, Refused) as failure:
             log.error("%s has no log: %s", name, failure)
             found = None
-        state = Partition(self._me, min_isr=settings.min_insync_replicas, lag_time_max_ms=self._lag_time_max_ms)
+        state = Partition(
+            self._me, settings.min_insync_replicas, self._lag_time_max_ms, eligible=self.neighbours.may_be_in_sync
+        )
         hosted = Hosted(key, name, state, found, settings, self)
         self._hosted[key] = hosted
         if found is not None:
@@ -277,21 +338,35 @@ class PartitionDriver:
     def _become(self, hosted: Hosted, image: PartitionImage) -> None:
         now = self._clock.now_ms()
         end = hosted.counted_end()
-        was_leading = hosted.state.leading
+        state = hosted.state
+        before, was_leading = (state.leader, state.epoch), state.leading
         log_end = hosted.log.written if hosted.log is not None else None
-        started = hosted.state.become(image, end=end, now=now, log_end=log_end)
-        if hosted.log is None:
-            return
-        if hosted.unsynced_since is None and hosted.log.flushed < hosted.log.written:
+        started = state.become(image, end=end, now=now, log_end=log_end)
+        if hosted.log is not None:
+            self._begin_role(hosted, hosted.log, started, end, now)
+        if state.followers:
+            self.replicated[hosted.key] = hosted
+        else:
+            self.replicated.pop(hosted.key, None)
+        changed = before != (state.leader, state.epoch)
+        if was_leading and not state.leading:
+            hosted.release()
+        elif changed:
+            hosted.moved()  # whoever fetches with the old epoch has to be told
+        if state.leading or state.leader == NO_NODE or hosted.log is None:
+            self.followers.leave(hosted)
+        elif changed:
+            self.followers.follow(hosted)
+
+    def _begin_role(self, hosted: Hosted, log: Log, started: bool, end: Offset, now: Millis) -> None:
+        if hosted.unsynced_since is None and log.flushed < log.written:
             hosted.unsynced_since = now  # recovery found it; nobody knows how long the disk has not had it
         if started:
-            hosted.log.epochs.assign(hosted.state.epoch, hosted.log.written)
-            if end < hosted.log.written:
+            log.epochs.assign(hosted.state.epoch, log.written)
+            if end < log.written:
                 self._on_unsynced(hosted)
-        if hosted.state.high_watermark > hosted.log.committed:
+        if hosted.state.high_watermark > log.committed:
             hosted.committed()
-        if was_leading and not hosted.state.leading:
-            hosted.release()
 
     def _refresh_settings(self, delta: Delta) -> None:
         """Topic settings are live: a changed config counts for the next append."""
@@ -304,6 +379,7 @@ class PartitionDriver:
             hosted.state.min_isr = hosted.settings.min_insync_replicas
             if hosted.log is not None:
                 hosted.log.settings = hosted.settings
+                hosted.time_passed(self._clock.now_ms())  # a lower minimum may let the high watermark go on
 
     # -- told by hosted partitions
 
@@ -313,22 +389,54 @@ class PartitionDriver:
     def unsynced(self, hosted: Hosted) -> None:
         self._on_unsynced(hosted)
 
+    # -- the brokers around
+
+    def address_of(self, node: NodeId) -> Address | None:
+        """Where other brokers reach a live broker, as the published image has it."""
+        return self.neighbours.address_of(node)
+
+    def leader_of(self, topic: str, topic_id: bytes, partition: int) -> tuple[int, int]:
+        """(leader, leader epoch) of a partition that may be elsewhere; -1 where nobody knows."""
+        image = self._image
+        found = None if image is None else image.topics.get(Uuid(topic_id)) or image.topic(topic)
+        known = None if found is None else found.get(partition)
+        return (NO_NODE, -1) if known is None else (known.leader, known.leader_epoch)
+
     # -- acting
 
-    def delete_records(self, topic: str, partition: int, offset: int) -> Offset:
+    def follower_fetched(
+        self,
+        hosted: Hosted,
+        follower: NodeId,
+        broker_epoch: int,
+        offset: Offset,
+        log_start: Offset,
+        session: FetchSession,
+    ) -> None:
+        """Takes what a follower's fetch proves: it has everything before `offset`. Wakes whoever that concerns."""
+        state, log = hosted.state, hosted.require_log()
+        deletes = hosted.waiting_deletion and state.followers[follower].log_start != log_start
+        moved = state.follower_at(
+            follower,
+            offset,
+            log_start=log_start,
+            broker_epoch=broker_epoch,
+            leader_end=log.written,
+            now=self._clock.now_ms(),
+            session=session if session.id else None,
+        )
+        if follower not in state.isr and state.may_join(follower):
+            self.on_may_join(hosted)
+        if moved:
+            hosted.committed()
+        if deletes:
+            hosted.followers_deleted()
+
+    def delete_records(
+        self, topic: str, partition: int, offset: int, timeout_ms: int = 0
+    ) -> Offset | asyncio.Future[Offset]:
         """Moves the log start to `offset`, -1 being the high watermark; answers the low watermark."""
-        hosted = self.named(topic, partition)
-        hosted.state.check_read(-1)
-        if hosted.settings.compacts and not hosted.settings.deletes:
-            raise Refused(POLICY_VIOLATION, f"topic {topic!r} only compacts; records go by tombstones")
-        target = hosted.require_log()
-        to = target.committed if offset == -1 else Offset(offset)
-        if to < 0 or to > target.committed:
-            raise Refused(OFFSET_OUT_OF_RANGE, f"{to} is not between 0 and the high watermark {target.committed}")
-        if to > target.log_start:
-            target.advance_start(to)
-            hosted.moved()
-        return hosted.state.low_watermark(target.log_start)
+        return trim(self.named(topic, partition), offset, self.neighbours, timeout_ms)
 
     def storage_failed(self, failure: StorageFailed) -> None:
         """A directory that fails goes offline alone: its partitions refuse, the others go on."""
@@ -345,6 +453,7 @@ class PartitionDriver:
             if hosted is not None:
                 hosted.log = None
                 hosted.release()
+                self.followers.leave(hosted)
         if directory.id is not None:
             self._on_directory_lost(directory.id)
 

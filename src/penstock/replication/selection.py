@@ -1,0 +1,42 @@
+"""Which replica a consumer should read from (KIP-392): the leader, or one that is in the consumer's rack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from penstock.model.ids import NodeId, Offset
+
+RACK_AWARE: Final = frozenset({"rack-aware", "org.apache.kafka.common.replica.RackAwareReplicaSelector"})
+"""The values of `replica.selector.class` that let consumers read near themselves; every other one means the leader."""
+
+
+def chooses_by_rack(selector: str | None) -> bool:
+    return selector in RACK_AWARE
+
+
+class Candidate(NamedTuple):
+    """An in-sync replica as its leader knows it."""
+
+    node: NodeId
+    rack: str | None
+    log_start: Offset
+    end: Offset
+    caught_up_at: int
+
+    def holds(self, offset: int) -> bool:
+        return self.log_start <= offset <= self.end
+
+
+def choose_replica(rack: str, offset: int, leader: Candidate, others: Iterable[Candidate]) -> NodeId:
+    """Who serves a consumer in `rack` from `offset` on. The leader does unless somebody else is nearer.
+
+    Among several in the rack it is the one that is furthest; ties go to the one that was caught up last, then to the
+    larger id.
+    """
+    if leader.rack == rack:
+        return leader.node
+    near = [each for each in others if each.rack == rack and each.holds(offset)]
+    if not near:
+        return leader.node
+    return max(near, key=lambda each: (each.end, each.caught_up_at, each.node)).node
