@@ -29,6 +29,8 @@ from penstock.storage.upkeep import LogUpkeep
 
 DEFAULT_PRODUCER_EXPIRATION_MS = 86_400_000
 _UNKNOWN_TIME = Millis(0)
+_SEGMENT_OFFSETS = 1 << 31
+"""How many offsets one segment can tell apart."""
 
 
 class Log(LogUpkeep):
@@ -205,25 +207,37 @@ class Log(LogUpkeep):
         if not batches or batches[-1][0] + batches[-1][1].size != len(view):
             raise Refused(CORRUPT_MESSAGE, "the bytes do not end with a whole batch")
         base = Offset(batches[0][1].base_offset)
-        for position, header in batches:
-            self._append_one_exact(view[position : position + header.size], header, now)
+        self._write_exact(view, batches, now)
         return Ticket(base, self.next, batches[-1][1].max_timestamp)
 
-    def _append_one_exact(self, batch: memoryview, header: BatchHeader, now: Millis) -> None:
-        segment = self._segments.active
-        base, last = Offset(header.base_offset), header.last_offset
-        if segment.must_roll(header.size, last, header.max_timestamp, now, self.settings):
-            segment = self._roll(base, now)
-        segment.append(batch, last, header.max_timestamp, self.settings.index_interval_bytes)
-        end = Offset(last + 1)
-        self.messages_unflushed += end - self.next
-        self.next = self.written = end
-        self._recent.add(end, segment.size)
-        if header.leader_epoch >= 0 and header.leader_epoch != self.epochs.latest:
-            self.epochs.assign(Epoch(header.leader_epoch), base)
-        if header.producer_id >= 0:
-            self._note_producer(header, base, batch, segment)
-        self.producers.end = end
+    def _write_exact(self, view: memoryview, batches: list[tuple[int, BatchHeader]], now: Millis) -> None:
+        """Takes checked batches into indexes, epochs and producers, and writes all that go to one segment at once."""
+        settings, segment, end = self.settings, self._segments.active, self.next
+        begin = batches[0][0]  # the first byte that is not written yet
+        for position, header in batches:
+            size, last, timestamp = header.size, header.last_offset, header.max_timestamp
+            if segment.must_roll(size, last, timestamp, now, settings, position - begin):
+                self._write_run(segment, view[begin:position], end)
+                # Named by the log's end also where offsets are missing before the batch, so that no gap between two
+                # segments looks like the loss of one's end.
+                segment = self._roll(end if last - end < _SEGMENT_OFFSETS else Offset(header.base_offset), now)
+                begin = position
+            at = segment.size + position - begin
+            segment.note(at, size, last, timestamp, settings.index_interval_bytes)
+            end = Offset(last + 1)
+            self._recent.add(end, at + size)
+            if header.leader_epoch >= 0 and header.leader_epoch != self.epochs.latest:
+                self.epochs.assign(Epoch(header.leader_epoch), Offset(header.base_offset))
+            if header.producer_id >= 0:
+                self._note_producer(header, header.base_offset, view[position : position + size], segment)
+            self.producers.end = end
+        self._write_run(segment, view[begin : position + size], end)
+
+    def _write_run(self, segment: Segment, run: memoryview, end: Offset) -> None:
+        if len(run):
+            segment.write(run)
+            self.messages_unflushed += end - self.next
+            self.next = self.written = end
 
     def _note_producer(self, header: BatchHeader, base: int, batch: bytearray | memoryview, segment: Segment) -> None:
         aborted = self.producers.apply(header, base, batch)
@@ -330,8 +344,9 @@ class Log(LogUpkeep):
 
     @guarded
     def truncate(self, to: Offset, *, now: Millis = _UNKNOWN_TIME) -> bool:
-        """Drops everything from `to` on; a batch that holds `to` goes whole. False when there was nothing to drop.
+        """Drops everything from `to` on. False when there was nothing to drop.
 
+        A batch that holds `to` goes whole, and the log ends where it began: what comes next must bring all of it back.
         The recovery point may go back with it: write the checkpoint soon after.
         """
         if to >= self.next:
@@ -345,6 +360,9 @@ class Log(LogUpkeep):
             self._segments.remove(segment)
         self._doom(gone, None)
         active = self._segments.active
+        holding = active.find(to)
+        if holding is not None:
+            to = Offset(min(to, holding.base))
         active.truncate(to, now)
         active.activate()
         # It may be sealed before the next flush, which looks only at what lies behind the recovery point.

@@ -77,9 +77,11 @@ class Segment:
 
     # -- appending
 
-    def must_roll(self, batch_bytes: int, last: int, timestamp: int, now: int, settings: LogSettings) -> bool:
-        """Whether a batch with these facts belongs into a new segment."""
-        size = self.size
+    def must_roll(
+        self, batch_bytes: int, last: int, timestamp: int, now: int, settings: LogSettings, pending_bytes: int = 0
+    ) -> bool:
+        """Whether a batch with these facts belongs into a new segment. `pending_bytes` are noted, not written yet."""
+        size = self.size + pending_bytes
         if size == 0:
             return last - self.base > _RELATIVE_MAX
         return (
@@ -106,6 +108,10 @@ class Segment:
         size = (self._file or self.file).pwritev((data,), position)
         self.note(position, size, last, timestamp, interval_bytes)
         self.size = position + size
+
+    def write(self, data: memoryview) -> None:
+        """Writes batches that are noted already."""
+        self.size += (self._file or self.file).pwritev((data,), self.size)
 
     def note(self, position: int, size: int, last: int, timestamp: int, interval_bytes: int) -> None:
         """Takes a batch at `position` into the indexes."""

@@ -107,7 +107,9 @@ class LogMachine(RuleBasedStateMachine):
     def truncate(self, data: st.DataObject) -> None:
         to = data.draw(st.integers(self.log.log_start, self.log.next))
         self.log.truncate(Offset(to), now=self.now)
+        to = min([to, *(entry[0] for entry in self.model.batches if entry[0] < to <= entry[1])])
         self.model.batches = [entry for entry in self.model.batches if entry[1] < to]
+        self.model.start = min(self.model.start, to)
         self.model.next = min(self.model.next, to)
         self.model.flushed = min(self.model.flushed, to)
         self.epoch += 1
