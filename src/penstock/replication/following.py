@@ -1,0 +1,132 @@
+"""One replica as its follower sees it: what to ask its leader next, and what an answer means for the log. Pure.
+
+Facts about the log come in as arguments; what is decided here the fetcher does. An answer counts only for the position
+that was asked: whoever got a new leader, or moved on, since the question drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.model.errors import FENCED_LEADER_EPOCH, OFFSET_OUT_OF_RANGE
+from penstock.model.ids import Epoch, Offset
+
+if TYPE_CHECKING:
+    from penstock.kernels import BatchHeader
+    from penstock.model.ids import PartitionKey, TopicPartition
+
+RETRY_FIRST_MS: Final = 20.0
+_NEVER_SENT: Final = -1
+
+
+class Position(NamedTuple):
+    """What a fetch tells the leader of one partition."""
+
+    offset: int
+    leader_epoch: int
+    last_fetched_epoch: int
+    log_start: int
+
+
+class Following:
+    """A partition and its leader's epoch. `hosted` is the driver's handle; this room only carries it.
+
+    `sent` is what the leader's session holds of it, None when it holds nothing; `sent_in` is the request that said so.
+    `held` says why it is left out of fetches for now, empty when it is not. `hold` counts holds, so that a wake-up
+    that was meant for an earlier one is known.
+    """
+
+    __slots__ = (
+        "epoch", "held", "hold", "hosted", "key", "leader_high_watermark", "name", "retries", "sent", "sent_in",
+    )  # fmt: skip
+
+    def __init__(self, key: PartitionKey, name: TopicPartition, epoch: Epoch, hosted: Any) -> None:
+        self.key, self.name, self.epoch, self.hosted = key, name, epoch, hosted
+        self.sent: Position | None = None
+        self.sent_in = _NEVER_SENT
+        self.held = ""
+        self.hold = self.retries = 0
+        self.leader_high_watermark = Offset(-1)
+
+    def answers(self, request_number: int, position: Position) -> bool:
+        """Whether the reply to a request speaks of where this replica is now."""
+        return not self.held and self.sent == position and self.sent_in <= request_number
+
+    def lag(self, end: int) -> int:
+        """How many committed records are missing here, as far as the leader has told."""
+        return max(0, self.leader_high_watermark - end)
+
+
+class Course(Enum):
+    """What an error of a fetched partition asks for."""
+
+    RETRY_SOON = "retry soon"
+    RETRY_LATER = "retry later"
+    FIND_RANGE = "find the range"
+
+
+def course_of(error_code: int) -> Course:
+    """Most errors end with an election that one side has heard of and the other has not yet: it takes milliseconds.
+
+    FENCED_LEADER_EPOCH is ours to mend: the next metadata has our new role, and asking before is in vain.
+    """
+    if error_code == OFFSET_OUT_OF_RANGE.code:
+        return Course.FIND_RANGE
+    if error_code == FENCED_LEADER_EPOCH.code:
+        return Course.RETRY_LATER
+    return Course.RETRY_SOON
+
+
+def pause_ms(retries: int, most_ms: int) -> float:
+    """How long to wait before the next try: a moment first, then longer up to `replica.fetch.backoff.ms`."""
+    return min(float(most_ms), RETRY_FIRST_MS * (1 << min(retries, 16)))
+
+
+def truncation_point(
+    epoch: int, end: int, *, own_end_of: Callable[[int], tuple[Epoch, Offset]], log_end: Offset
+) -> Offset:
+    """Where to cut after the leader said that `epoch` ended at `end` with it and our log went another way.
+
+    When our log has no such epoch the cut is where our next older one ends, and the next fetch asks about that one:
+    so the two histories are walked back until they meet, and never further.
+    """
+    own_epoch, own_end = own_end_of(epoch)
+    if own_end < 0:
+        return Offset(min(max(end, 0), log_end))  # we know nothing of epochs; the leader does
+    if own_epoch != epoch:
+        return Offset(min(own_end, log_end))
+    return Offset(min(own_end, end, log_end))
+
+
+class Restart(NamedTuple):
+    """Throw the log away and begin at `start`."""
+
+    start: Offset
+
+
+class Cut(NamedTuple):
+    """Cut the log at `to`."""
+
+    to: Offset
+
+
+def range_mended(log_end: Offset, leader_start: int, leader_end: int) -> Restart | Cut | None:
+    """What to do when our end lies outside of the leader's log; None when it does not lie outside after all."""
+    if leader_end < log_end:
+        return Cut(Offset(max(leader_end, 0)))
+    if leader_start > log_end:
+        return Restart(Offset(leader_start))
+    return None
+
+
+def taken(batches: Sequence[tuple[int, BatchHeader]], epoch: Epoch) -> int:
+    """How many of the batches may be appended: those up to the first of a newer leader epoch than was asked with.
+
+    That one belongs to a leader that we have not compared our log with yet.
+    """
+    for index, (_, header) in enumerate(batches):
+        if header.leader_epoch > epoch:
+            return index
+    return len(batches)

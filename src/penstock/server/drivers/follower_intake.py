@@ -1,0 +1,150 @@
+"""What a leader's answer does to a follower's log: cut it where histories part, append what is new, follow the ends.
+
+Ask, do and tell of one partition run without interruption. A large answer is taken in by pieces, because a thousand
+small batches take longer than one callback may hold the loop; each piece looks again whether it still may.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from penstock.kernels import BadBatch, scan_batches
+from penstock.model.errors import CORRUPT_MESSAGE, Refused
+from penstock.model.ids import Offset
+from penstock.replication.following import Cut, Restart, taken, truncation_point
+
+if TYPE_CHECKING:
+    from penstock.kernels import BatchHeader
+    from penstock.model.ids import Epoch
+    from penstock.model.ports import Clock
+    from penstock.protocol.messages.fetch import FetchResponse
+    from penstock.replication.following import Following
+    from penstock.server.drivers.hosted import Hosted
+    from penstock.storage.log import Log
+
+log = logging.getLogger("penstock.follower")
+
+BATCHES_AT_ONCE: Final = 256
+"""What is appended before the clock is looked at again: two milliseconds of the smallest batches."""
+
+
+class Piece:
+    """Batches of one partition on their way into the log. `epoch` is the leader epoch that they were asked with."""
+
+    __slots__ = ("batches", "data", "end", "epoch", "following", "next", "target", "view")
+
+    def __init__(
+        self,
+        following: Following,
+        target: Log,
+        data: FetchResponse.PartitionData,
+        view: memoryview,
+        batches: list[tuple[int, BatchHeader]],
+    ) -> None:
+        self.following, self.target, self.data, self.view, self.batches = following, target, data, view, batches
+        self.epoch: Epoch = following.epoch
+        self.end = target.next
+        self.next = 0
+
+    @property
+    def more(self) -> bool:
+        return self.next < len(self.batches)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the partition got another leader, role or log, or somebody else went on with it."""
+        following = self.following
+        if following.held or following.epoch != self.epoch or following.hosted.log is not self.target:
+            return True
+        return bool(self.target.next != self.end)
+
+
+class FollowerIntake:
+    """Does to logs what answers ask for. Raises Refused for what must not land, StorageFailed when the disk fails."""
+
+    def __init__(self, clock: Clock, count_bytes: Callable[[Following, int], None]) -> None:
+        self._clock, self._count_bytes = clock, count_bytes
+
+    # -- cutting
+
+    def diverged(self, following: Following, epoch: int, end: int) -> None:
+        """The leader's `epoch` ended at `end`; ours went on, or never was."""
+        target = following.hosted.require_log()
+        to = truncation_point(epoch, end, own_end_of=target.epochs.end_of, log_end=target.written)
+        log.info(
+            "%s: the leader's epoch %s ends at %s; cutting from %s to %s", following.name, epoch, end, target.next, to
+        )
+        self._cut(following.hosted, to)
+
+    def mend(self, following: Following, how: Restart | Cut) -> None:
+        """Brings our end back into the leader's log."""
+        hosted: Hosted = following.hosted
+        match how:
+            case Restart(start):
+                log.info("%s: the leader's log begins at %s; starting over there", following.name, start)
+                self._restart(hosted, start)
+            case Cut(to):
+                log.warning("%s: the leader's log ends at %s; cutting ours to it", following.name, to)
+                self._cut(hosted, to)
+
+    def _cut(self, hosted: Hosted, to: Offset) -> None:
+        target = hosted.require_log()
+        if to < target.committed:
+            log.warning(
+                "%s: cutting to %s, below the high watermark %s: a leader was elected that did not have everything",
+                hosted.name, to, target.committed,
+            )  # fmt: skip
+        target.truncate(to, now=self._clock.now_ms())
+        hosted.state.followed(target.committed, target.written)
+
+    def _restart(self, hosted: Hosted, start: Offset) -> None:
+        target = hosted.require_log()
+        target.truncate_fully(start, now=self._clock.now_ms())
+        hosted.state.followed(target.committed, target.written)
+
+    # -- appending
+
+    def open(self, following: Following, data: FetchResponse.PartitionData) -> Piece:
+        """Looks at the batches of an answer. CORRUPT_MESSAGE when they are none."""
+        hosted: Hosted = following.hosted
+        target = hosted.require_log()
+        view = memoryview(data.records or b"")  # type: ignore[arg-type]  # decoded records are bytes
+        try:
+            batches = scan_batches(view) if len(view) else []
+        except BadBatch as broken:
+            raise Refused(CORRUPT_MESSAGE, str(broken)) from broken
+        del batches[taken(batches, following.epoch) :]
+        if len(view) and not batches:
+            raise Refused(CORRUPT_MESSAGE, "no whole batch of an epoch that was asked for")
+        if batches and batches[0][1].base_offset < target.next <= batches[0][1].last_offset and not target.size_bytes:
+            # The leader's first batch begins before its first offset. An empty log can begin there as well.
+            self._restart(hosted, Offset(batches[0][1].base_offset))
+        return Piece(following, target, data, view, batches)
+
+    def append(self, piece: Piece) -> None:
+        """Appends some of the batches; with the last one the ends follow the leader's."""
+        hosted: Hosted = piece.following.hosted
+        first, last = piece.next, min(piece.next + BATCHES_AT_ONCE, len(piece.batches))
+        if first < last:
+            batches = piece.batches[first:last]
+            start, (position, header) = batches[0][0], batches[-1]
+            end = position + header.size
+            now = self._clock.now_ms()
+            piece.target.append_exact(piece.view[start:end], now=now, verify=True)
+            piece.next, piece.end = last, piece.target.next
+            self._count_bytes(piece.following, end - start)
+            hosted.grew(now)
+        if not piece.more:
+            self._follow_ends(piece)
+
+    def _follow_ends(self, piece: Piece) -> None:
+        hosted: Hosted = piece.following.hosted
+        target, data = piece.target, piece.data
+        piece.following.leader_high_watermark = Offset(data.high_watermark)
+        if hosted.state.followed(Offset(max(0, data.high_watermark)), target.written):
+            hosted.committed()
+        start = Offset(min(data.log_start_offset, target.committed))
+        if start > target.log_start:
+            target.advance_start(start)

@@ -1,0 +1,95 @@
+"""What a follower asks its leader: the next batches, and where the leader's log begins and ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.protocol.messages.fetch import FetchRequest
+from penstock.protocol.messages.list_offsets import ListOffsetsRequest
+from penstock.replication.fetching_session import FULL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.model.config import BrokerSettings
+    from penstock.model.ids import NodeId, PartitionKey
+    from penstock.protocol.messages.list_offsets import ListOffsetsResponse
+    from penstock.replication.fetching_session import Question
+    from penstock.replication.following import Following
+    from penstock.server.peers import Address, Peers
+
+LIST_OFFSETS_VERSION: Final = 9
+_LATEST, _EARLIEST = -1, -2
+
+
+def fetch_request(
+    question: Question, settings: BrokerSettings, me: NodeId, broker_epoch: int, *, one_at_a_time: bool
+) -> FetchRequest:
+    """The request for a question. With `one_at_a_time` the leader keeps no session, and nothing can come between."""
+    wait_ms = settings.number("replica.fetch.wait.max.ms")
+    if question.more or (question.session_epoch == FULL and not one_at_a_time):
+        wait_ms = 0  # there is more to say, and it can be said only when this is answered
+    partition_bytes_max = settings.number("replica.fetch.max.bytes")
+    topics: dict[bytes, FetchRequest.FetchTopic] = {}
+    for following, position in question.wanted:
+        topic_id, partition = following.key
+        topic = topics.get(topic_id)
+        if topic is None:
+            topic = topics[topic_id] = FetchRequest.FetchTopic(topic=following.name.topic, topic_id=topic_id)
+        topic.partitions.append(
+            FetchRequest.FetchPartition(
+                partition=partition,
+                current_leader_epoch=position.leader_epoch,
+                fetch_offset=position.offset,
+                last_fetched_epoch=position.last_fetched_epoch,
+                log_start_offset=position.log_start,
+                partition_max_bytes=partition_bytes_max,
+            )
+        )
+    forgotten: dict[bytes, FetchRequest.ForgottenTopic] = {}
+    for topic_id, partition in question.forgotten:
+        if topic_id not in forgotten:
+            forgotten[topic_id] = FetchRequest.ForgottenTopic(topic_id=topic_id)
+        forgotten[topic_id].partitions.append(partition)
+    return FetchRequest(
+        replica_state=FetchRequest.ReplicaState(replica_id=me, replica_epoch=broker_epoch),
+        max_wait_ms=wait_ms,
+        min_bytes=settings.number("replica.fetch.min.bytes"),
+        max_bytes=settings.number("replica.fetch.response.max.bytes"),
+        session_id=question.session_id,
+        session_epoch=question.session_epoch,
+        topics=list(topics.values()),
+        forgotten_topics_data=list(forgotten.values()),
+    )
+
+
+async def ask_ends(
+    peers: Peers, leader: Address, me: NodeId, lost: Sequence[Following], *, purpose: str, timeout_ms: float
+) -> dict[PartitionKey, tuple[int, int]]:
+    """(log start, log end) of each partition at its leader; those that it does not tell are left out."""
+    keys = {following.name: following.key for following in lost}
+    found: list[dict[PartitionKey, int]] = []
+    for when in (_EARLIEST, _LATEST):
+        topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
+        for following in lost:
+            name = following.name.topic
+            if name not in topics:
+                topics[name] = ListOffsetsRequest.ListOffsetsTopic(name=name)
+            topics[name].partitions.append(
+                ListOffsetsRequest.ListOffsetsPartition(
+                    partition_index=following.key.partition, current_leader_epoch=following.epoch, timestamp=when
+                )
+            )
+        request = ListOffsetsRequest(replica_id=me, topics=list(topics.values()))
+        reply: ListOffsetsResponse = await peers.ask(
+            leader, request, LIST_OFFSETS_VERSION, purpose=purpose, timeout_ms=timeout_ms
+        )
+        offsets = {
+            (topic.name, told.partition_index): told.offset
+            for topic in reply.topics
+            for told in topic.partitions
+            if not told.error_code
+        }
+        found.append({key: offsets[name] for name, key in keys.items() if name in offsets})
+    starts, ends = found
+    return {key: (starts[key], ends[key]) for key in starts if key in ends}
