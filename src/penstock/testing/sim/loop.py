@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio.events as events
 import weakref
 from collections.abc import Callable, Coroutine
 from contextvars import Context
@@ -110,10 +111,16 @@ class SimLoop(asyncio.AbstractEventLoop):
         """
         self.dead = self.halted = True
         self.held.clear()
-        for found in [reference() for _, reference in sorted(self._tasks.items())]:
-            if found is not None and not found.done():
-                _bury(found)
-        self._tasks.clear()
+        outer = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            while self._tasks:  # a closing one may begin another
+                tasks, self._tasks = self._tasks, {}
+                for found in [reference() for _, reference in sorted(tasks.items())]:
+                    if found is not None and not found.done():
+                        _bury(found)
+        finally:
+            events._set_running_loop(outer)
 
     # -- tasks and futures
 

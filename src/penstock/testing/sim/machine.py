@@ -52,9 +52,12 @@ class Machine:
         self.wall_ahead_ms = 0
         self.rate = 1.0
         self.paused = False
-        self.power_lost = False  # since the in-sync sets were last whole
+        self.unclean = False  # it ended uncleanly since all replicas were last in sync
+        self.power_lost = False  # and may have lost bytes
         self.troubled = False  # its disk was made to fail in this life
+        self.down_on_purpose = False  # somebody will start it again
         self._running: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Future[None] | None = None
 
     @property
     def name(self) -> str:
@@ -71,6 +74,7 @@ class Machine:
     def start(self) -> None:
         """Begins a new life; `serving` tells when clients are let in."""
         assert self.loop is None, f"{self.host} runs already"
+        self.troubled = False
         world = self.world
         self.lives += 1
         world.network.host_up(self.host)
@@ -108,10 +112,10 @@ class Machine:
             self.world.start_failed(self, broken)
 
     def stop(self) -> asyncio.Future[None]:
-        """Begins a clean stop; done when the process has ended."""
+        """Begins a clean stop; done when the process has ended, in whichever way."""
         loop, node = self.loop, self.node
         assert loop is not None, f"{self.host} runs"
-        ended: asyncio.Future[None] = self.world.loop.create_future()
+        ended = self._stopping = self.world.loop.create_future()
 
         async def stopping() -> None:
             if node is not None:
@@ -120,11 +124,9 @@ class Machine:
 
         def gone() -> None:
             if self.loop is loop:
+                self.world.story.tell(self.host, "has stopped")
                 self._end(silent=False)
                 self.disk.kill()
-                self.world.story.tell(self.host, "has stopped")
-            if not ended.done():
-                ended.set_result(None)
 
         self.world.story.tell(self.host, "is told to stop")
         if self._running is not None:
@@ -135,13 +137,14 @@ class Machine:
     def kill(self) -> None:
         """kill -9: the kernel keeps what was written and closes the connections."""
         self.world.story.tell(self.host, "is killed")
+        self.unclean = True
         self._end(silent=False)
         self.disk.kill()
 
     def cut_power(self) -> None:
         """The machine goes dark: unsynced bytes may be lost, and nobody hears of it."""
         self.world.story.tell(self.host, "loses power")
-        self.power_lost = True
+        self.unclean = self.power_lost = True
         self._end(silent=True)
         self.disk.cut_power()
 
@@ -164,5 +167,8 @@ class Machine:
         loop.kill()
         self.world.network.process_died(loop, self.host, silent=silent)
         self.world.node_ended(self)
-        self.loop = self.node = self._running = None
+        stopping = self._stopping
+        self.loop = self.node = self._running = self._stopping = None
         self.paused = False
+        if stopping is not None and not stopping.done():
+            stopping.set_result(None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -124,18 +124,25 @@ class Network:
     def block(self, source: str, target: str) -> None:
         self._blocked.add((source, target))
 
-    def heal(self) -> None:
-        """Ends all partitions and slow links; what was held back arrives."""
-        self._blocked.clear()
-        self._slow_s.clear()
-        stalled, self._stalled = self._stalled, {}
-        for end in stalled:
+    def unblock(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Ends partitions; what they held back arrives."""
+        self._blocked.difference_update(pairs)
+        for end in list(self._stalled):
+            if (end.host, end.peer.host) in self._blocked:
+                continue
+            del self._stalled[end]
             owed, end.owed = end.owed, 0
             for _ in range(owed):
                 self._schedule_arrival(end, 0)
 
     def slow(self, source: str, target: str, extra_s: float) -> None:
         self._slow_s[source, target] = extra_s
+
+    def heal(self) -> None:
+        """Ends all that is wrong."""
+        self._slow_s.clear()
+        self.drop_rate = 0.0
+        self.unblock(list(self._blocked))
 
     def blocked(self, source: str, target: str) -> bool:
         return (source, target) in self._blocked

@@ -166,7 +166,7 @@ class End(asyncio.Transport):
             return len(data)
         taken = 0
         while taken < len(data) and self._reading and not self.is_closing():
-            buffer: memoryview = protocol.get_buffer(-1)
+            buffer: Any = protocol.get_buffer(-1)
             size = min(len(buffer), len(data) - taken)
             buffer[:size] = data[taken : taken + size]
             taken += size

@@ -38,6 +38,7 @@ class World:
         self.story.clock = lambda: self.scheduler.now
         self.network = Network(self.scheduler, self.new_random())
         self.machines: list[Machine] = []
+        self._loops: list[SimLoop] = []
         self.loop = self.new_loop("world", "world")
         self.on_node_made: Callable[[Machine, Node], None] = lambda _machine, _node: None
         self.on_node_ended: Callable[[Machine], None] = lambda _machine: None
@@ -51,9 +52,11 @@ class World:
         async def connect(loop: SimLoop, to: str, port: int, factory: Callable[[], Any]) -> Any:
             return await self.network.connect(loop, to, port, factory, source=host)
 
-        return SimLoop(  # type: ignore[abstract]  # what it lacks no node asks for
+        loop = SimLoop(  # type: ignore[abstract]  # what it lacks no node asks for
             self.scheduler, name, report=self._uncaught, connect=connect, rate=rate, ahead_s=ahead_s
         )
+        self._loops.append(loop)
+        return loop
 
     # -- what machines tell
 
@@ -73,6 +76,9 @@ class World:
         if not machine.troubled:
             self.story.violated(f"{machine.host} cannot start: {_words(broken)}")
         self.loop.call_soon(self._reap, machine, machine.loop)
+
+    def client_failed(self, name: str, broken: BaseException) -> None:
+        self.story.violated(f"{name} failed: {_words(broken)}")
 
     @staticmethod
     def _reap(machine: Machine, life: SimLoop | None) -> None:
@@ -104,10 +110,8 @@ class World:
         try:
             yield
         finally:
-            for machine in self.machines:
-                if machine.loop is not None:
-                    machine.loop.kill()
-            self.loop.kill()
+            for loop in self._loops:
+                loop.kill()
             if collecting:
                 gc.enable()
             global_random.setstate(chance)

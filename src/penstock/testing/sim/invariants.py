@@ -1,0 +1,236 @@
+"""What must never happen, looked at after every event on the node that it happened to.
+
+R (the quorum): a voter gives one vote in an epoch, through all its lives; an epoch has one leader; epochs do not fall;
+what is committed is the same everywhere. I (partitions): an epoch has one leader; a leader's high watermark does not
+fall; a committed batch has the same bytes on every replica, for ever; the leader is in sync, and who is in sync is a
+replica that is not fenced. Images: equal at equal offsets.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from penstock.model.errors import Refused
+from penstock.quorum.state import NOBODY
+from penstock.testing.sim.replicas import machine_of, metadata_of, partitions_of, pieces, quorum_of, readable
+
+if TYPE_CHECKING:
+    from penstock.metadata.delta import Delta
+    from penstock.metadata.image import ClusterImage
+    from penstock.model.ids import PartitionKey
+    from penstock.server.drivers.hosted import Hosted
+    from penstock.server.node import Node
+    from penstock.storage.log import Log
+    from penstock.testing.sim.loop import SimLoop
+    from penstock.testing.sim.machine import Machine
+    from penstock.testing.sim.replicas import Piece
+    from penstock.testing.sim.story import Story
+
+COMPACTED = "__consumer_offsets"
+
+
+class Seen:
+    """What was last seen of one replica in one life of its node."""
+
+    __slots__ = ("epoch", "high_watermark", "leading", "log", "verified")
+
+    def __init__(self, log: Log | None) -> None:
+        self.log = log
+        self.epoch = -1
+        self.leading = False
+        self.high_watermark = -1
+        self.verified = -1  # its committed batches were compared up to here
+
+
+class LifeSeen:
+    """What was last seen of one life of one node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.quorum_epoch = -1
+        self.quorum_high_watermark = -1
+        self.published = -1
+        self.listening = False
+        self.replicas: dict[PartitionKey, Seen] = {}
+
+
+class Invariants:
+    """Holds what is known of the whole cluster, and compares every node with it."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._lives: dict[SimLoop, tuple[Machine, LifeSeen]] = {}
+        self._votes: dict[tuple[int, int], object] = {}
+        self._quorum_leaders: dict[int, int] = {}
+        self._leaders: dict[tuple[PartitionKey, int], int] = {}
+        self._committed: dict[PartitionKey, dict[int, Piece]] = {}
+        self._ends: dict[PartitionKey, int] = {}
+        self._images: dict[int, bytes] = {}
+        self.checks = 0
+
+    def node_made(self, machine: Machine, node: Node) -> None:
+        assert machine.loop is not None, "a node is made on its loop"
+        self._lives[machine.loop] = (machine, LifeSeen(node))
+
+    def node_ended(self, machine: Machine) -> None:
+        assert machine.loop is not None, "it ran"
+        self._lives.pop(machine.loop, None)
+
+    def after_instant(self, touched: list[SimLoop]) -> None:
+        for loop in touched:
+            life = self._lives.get(loop)
+            if life is not None:
+                self.checks += 1
+                self._look(*life)
+
+    def _look(self, machine: Machine, seen: LifeSeen) -> None:
+        node = seen.node
+        quorum = quorum_of(node)
+        if quorum is None:
+            return
+        if not seen.listening:
+            metadata = metadata_of(node)
+            assert metadata is not None, "it is built before the quorum"
+            metadata.on_publish(lambda image, delta: self._published(machine, seen, image, delta))
+            seen.listening = True
+        voter = machine_of(quorum)
+        if voter is not None:
+            self._look_at_quorum(machine, seen, voter)
+        partitions = partitions_of(node)
+        if partitions is not None:
+            for hosted in partitions:
+                self._look_at_replica(machine, seen, hosted)
+
+    # -- the quorum
+
+    def _look_at_quorum(self, machine: Machine, seen: LifeSeen, voter: object) -> None:
+        epoch: int = voter.epoch  # type: ignore[attr-defined]
+        if epoch != seen.quorum_epoch:
+            if epoch < seen.quorum_epoch:
+                self._bad(machine, f"its quorum epoch fell from {seen.quorum_epoch} to {epoch}")
+            seen.quorum_epoch = epoch
+        voted = voter.voted  # type: ignore[attr-defined]
+        if voted != NOBODY:
+            known = self._votes.setdefault((machine.node_id, epoch), voted)
+            if known != voted:
+                self._bad(machine, f"R1: it voted for {voted.id} in epoch {epoch}, and for {known.id} before")  # type: ignore[attr-defined]
+        if voter.leadership is not None:  # type: ignore[attr-defined]
+            leader = self._quorum_leaders.setdefault(epoch, machine.node_id)
+            if leader != machine.node_id:
+                self._bad(machine, f"it leads the quorum in epoch {epoch}, which {leader} led")
+        high_watermark = voter.high_watermark  # type: ignore[attr-defined]
+        if high_watermark is not None and high_watermark != seen.quorum_high_watermark:
+            if high_watermark < seen.quorum_high_watermark:
+                self._bad(machine, f"R6: its metadata high watermark fell to {high_watermark}")
+            seen.quorum_high_watermark = high_watermark
+
+    def _published(self, machine: Machine, seen: LifeSeen, image: ClusterImage, delta: Delta) -> None:
+        if machine.loop is None or machine.loop.dead:
+            return
+        if image.offset < seen.published:
+            self._bad(machine, f"it published offset {image.offset} after {seen.published}")
+        seen.published = image.offset
+        known = self._images.setdefault(image.offset, signature(image))
+        if known != signature(image):
+            self._bad(machine, f"its image at offset {image.offset} is not that of others")
+        for topic_id, numbers in delta.partitions.items():
+            topic = image.topics.get(topic_id)
+            for number in sorted(numbers):
+                if topic is not None:
+                    self._check_partition(machine, image, f"{topic.name}-{number}", topic.partitions[number])
+
+    def _check_partition(self, machine: Machine, image: ClusterImage, name: str, partition: object) -> None:
+        isr, replicas = partition.isr, partition.replicas  # type: ignore[attr-defined]
+        leader, elr = partition.leader, partition.elr  # type: ignore[attr-defined]
+        if leader >= 0 and leader not in isr:
+            self._bad(machine, f"I2: {name} is led by {leader}, which is not in sync: {isr}")
+        if not set(isr) <= set(replicas) or set(isr) & set(elr):
+            self._bad(machine, f"I2: {name} has replicas {replicas}, in sync {isr}, eligible {elr}")
+        if not isr and not elr and not partition.last_known_elr:  # type: ignore[attr-defined]
+            self._bad(machine, f"I2: {name} has nobody in sync, nobody eligible and nobody who was")
+        if leader >= 0:
+            for member in isr:
+                broker = image.brokers.get(member)
+                if broker is None or broker.fenced:
+                    self._bad(machine, f"I8: {name} has {member} in sync, which is fenced")
+
+    # -- partitions
+
+    def _look_at_replica(self, machine: Machine, life: LifeSeen, hosted: Hosted) -> None:
+        state = hosted.state
+        log = hosted.log
+        seen = life.replicas.get(hosted.key)
+        if seen is None or seen.log is not log:
+            # New here, or its log is another one: it was moved to another directory, or went away and came back.
+            seen = life.replicas[hosted.key] = Seen(log)
+        if log is not None and log.written < seen.verified:
+            self._bad(machine, f"I3: {hosted.name}: cut to {log.written}, though {seen.verified} was committed")
+            seen.verified = log.written
+        epoch, leading, high_watermark = state.epoch, state.leading, state.high_watermark
+        if epoch != seen.epoch or leading != seen.leading:
+            self._role_changed(machine, hosted, seen)
+        elif high_watermark == seen.high_watermark:
+            return
+        if leading and epoch == seen.epoch and seen.leading and high_watermark < seen.high_watermark:
+            self._bad(machine, f"I4: {hosted.name}: the high watermark fell to {high_watermark} in epoch {epoch}")
+        seen.epoch, seen.leading, seen.high_watermark = epoch, leading, high_watermark
+        log = readable(hosted)
+        if log is None or machine.troubled:
+            return
+        if not log.log_start <= high_watermark <= log.written:
+            self._bad(machine, f"I4: {hosted.name}: {log.log_start} <= {high_watermark} <= {log.written} does not hold")
+            return
+        self._compare(machine, hosted, seen, log)
+
+    def _role_changed(self, machine: Machine, hosted: Hosted, seen: Seen) -> None:
+        state = hosted.state
+        if state.epoch < seen.epoch:
+            self._bad(machine, f"I1: {hosted.name}: the leader epoch fell from {seen.epoch} to {state.epoch}")
+        if state.leading:
+            leader = self._leaders.setdefault((hosted.key, state.epoch), machine.node_id)
+            if leader != machine.node_id:
+                self._bad(machine, f"I1: {hosted.name} is led by {machine.node_id} and {leader} in epoch {state.epoch}")
+
+    def _compare(self, machine: Machine, hosted: Hosted, seen: Seen, log: Log) -> None:
+        """Committed batches are the same on all replicas; the first to call one committed says what it is."""
+        if hosted.name.topic == COMPACTED:
+            return
+        high_watermark = hosted.state.high_watermark
+        start = max(seen.verified, log.log_start)
+        if high_watermark <= start:
+            return
+        known = self._committed.setdefault(hosted.key, {})
+        end = self._ends.get(hosted.key, 0)
+        try:
+            for piece in pieces(log, start, high_watermark):
+                there = known.get(piece.base)
+                if there is None and piece.base < end:
+                    self._bad(machine, f"I3: {hosted.name}: a batch begins at {piece.base}, where others have none")
+                elif there is None:
+                    known[piece.base] = piece
+                elif there != piece:
+                    self._bad(machine, f"I5: {hosted.name}: {_told(piece)} here, {_told(there)} elsewhere")
+                seen.verified = piece.end
+        except (OSError, Refused) as broken:
+            self._bad(machine, f"{hosted.name}: committed records cannot be read: {broken}")
+        self._ends[hosted.key] = max(end, seen.verified)
+
+    def _bad(self, machine: Machine, what: str) -> None:
+        self._story.violated(f"{machine.host}: {what}")
+
+
+def signature(image: ClusterImage) -> bytes:
+    """What two equal images have in common and different ones have not."""
+    parts = (
+        sorted((topic.name, topic.id, tuple(topic.partitions)) for topic in image.topics.values()),
+        sorted(image.brokers.items()),
+        sorted(image.features.items()),
+        sorted((key, sorted(values.items())) for key, values in image.configs.items()),
+        image.producer_ids,
+    )
+    return blake2b(repr(parts).encode(), digest_size=16).digest()
+
+
+def _told(piece: Piece) -> str:
+    return f"offsets {piece.base} to {piece.end} of epoch {piece.epoch} ({piece.digest.hex()[:8]})"

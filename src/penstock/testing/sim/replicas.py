@@ -1,0 +1,84 @@
+"""Looking into nodes from outside: what their drivers hold, and the bytes of their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.kernels import scan_batches
+from penstock.protocol.batch import read_records
+
+if TYPE_CHECKING:
+    from penstock.kernels import Record
+    from penstock.quorum.node import QuorumNode
+    from penstock.server.drivers.hosted import Hosted
+    from penstock.server.drivers.metadata_driver import MetadataDriver
+    from penstock.server.drivers.partition_driver import PartitionDriver
+    from penstock.server.drivers.quorum_driver import QuorumDriver
+    from penstock.server.node import Node
+    from penstock.storage.log import Log
+
+READ_BYTES = 1 << 20
+CONTROL_BIT = 0x20
+
+
+def quorum_of(node: Node) -> QuorumDriver | None:
+    """The quorum driver, once the node has built it."""
+    return getattr(node, "_quorum", None)
+
+
+def metadata_of(node: Node) -> MetadataDriver | None:
+    return getattr(node, "_metadata", None)
+
+
+def partitions_of(node: Node) -> PartitionDriver | None:
+    return getattr(node, "_partitions", None)
+
+
+def machine_of(quorum: QuorumDriver) -> QuorumNode | None:
+    """The pure machine under the driver, once it was started."""
+    return quorum._node
+
+
+class Piece(NamedTuple):
+    """One batch as it lies in a log: offsets [base, end), its leader's epoch, and what its bytes come to."""
+
+    base: int
+    end: int
+    epoch: int
+    digest: bytes
+
+
+def pieces(log: Log, start: int, limit: int) -> Iterator[Piece]:
+    """The batches of a log from `start` up to `limit`."""
+    while start < limit:
+        found = log.read(start, max_bytes=READ_BYTES, limit=limit, at_least_one=True)
+        if not found.size:
+            return
+        data = b"".join(span.read() for span in found.spans)
+        for position, header in scan_batches(data):
+            end = header.base_offset + header.last_offset_delta + 1
+            body = data[position : position + header.size]
+            yield Piece(header.base_offset, end, header.leader_epoch, blake2b(body, digest_size=12).digest())
+        start = found.end
+
+
+def records(log: Log, limit: int) -> Iterator[Record]:
+    """The records of a log below `limit`, without control records."""
+    start = log.log_start
+    while start < limit:
+        found = log.read(start, max_bytes=READ_BYTES, limit=limit, at_least_one=True)
+        if not found.size:
+            return
+        data = b"".join(span.read() for span in found.spans)
+        for position, header in scan_batches(data):
+            if not header.attributes & CONTROL_BIT:
+                yield from read_records(data[position : position + header.size])
+        start = found.end
+
+
+def readable(hosted: Hosted) -> Log | None:
+    """The log of a hosted partition, unless its directory is offline."""
+    log = hosted.log
+    return log if log is not None and log.failure is None else None
