@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import (
@@ -19,6 +20,7 @@ from penstock.model.errors import (
     StorageFailed,
     error_of,
 )
+from penstock.model.ids import NodeId
 from penstock.protocol.messages.produce import ProduceResponse
 from penstock.replication.admission import Admitted, RefusedRecords, admit, rebuild
 from penstock.server.cluster_view import INTERNAL_TOPICS
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.storage.tickets import Ticket
 
 Answer = ProduceResponse.PartitionProduceResponse
+_LEADERS_SINCE = 10
 _BY_ID_SINCE = 13
 _LOG_APPEND_TIME = "LogAppendTime"
 
@@ -40,10 +43,10 @@ _LOG_APPEND_TIME = "LogAppendTime"
 class _Piece:
     """One partition of one produce on its way through prepare, write and wait."""
 
-    __slots__ = ("admitted", "answer", "hosted", "ticket")
+    __slots__ = ("admitted", "answer", "hosted", "ticket", "topic")
 
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
+    def __init__(self, answer: Answer, topic: Any) -> None:
+        self.answer, self.topic = answer, topic
         self.hosted: Hosted | None = None
         self.admitted: Admitted | None = None
         self.ticket: Ticket | None = None
@@ -62,9 +65,18 @@ class ProduceDriver:
         self.requests = self.batches = self.bytes_in = self.records_in = self.refused = 0
 
     def produce(
-        self, request: ProduceRequest, version: int, allowed: Callable[[str], bool], *, internal_too: bool = False
+        self,
+        request: ProduceRequest,
+        version: int,
+        allowed: Callable[[str], bool],
+        *,
+        internal_too: bool = False,
+        listener: str = "",
     ) -> ProduceResponse | Later | Coroutine[Any, Any, ProduceResponse | Later]:
-        """`internal_too` lets the caller write into the topics that coordinators live in."""
+        """`internal_too` lets the caller write into the topics that coordinators live in.
+
+        `listener` is the one the client came by: it is told where to find leaders on it.
+        """
         self.requests += 1
         now = self._clock.now_ms()
         response, pieces = ProduceResponse(), []
@@ -75,13 +87,14 @@ class ProduceDriver:
             for data in topic.partition_data:
                 answer = Answer(index=data.index)
                 result.partition_responses.append(answer)
-                piece = _Piece(answer)
+                piece = _Piece(answer, topic)
                 pieces.append(piece)
                 self._prepare(piece, topic, data, version, allowed, internal_too, now)
                 rebuilds = rebuilds or (piece.admitted is not None and piece.admitted.needs_rebuild)
+        names_leaders = listener if version >= _LEADERS_SINCE else ""
         if rebuilds:
-            return self._after_rebuild(request, response, pieces)
-        return self._write_all(request, response, pieces, now)
+            return self._after_rebuild(request, response, pieces, names_leaders)
+        return self._write_all(request, response, pieces, now, names_leaders)
 
     def refuse_all(self, request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
         return ProduceResponse(
@@ -144,14 +157,25 @@ class ProduceDriver:
                 ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=why)
                 for index, why in refusal.record_errors
             ]
-        if refusal.error is NOT_LEADER_OR_FOLLOWER and piece.hosted is not None:
-            state = piece.hosted.state
-            piece.answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
-                leader_id=state.leader, leader_epoch=state.epoch
-            )
+
+    def _name_leaders(self, response: ProduceResponse, pieces: list[_Piece], listener: str) -> None:
+        """Tells who leads the partitions that were not written here and where, so that the client need not ask."""
+        leaders: dict[int, None] = {}
+        for piece in pieces:
+            answer = piece.answer
+            if answer.error_code == NOT_LEADER_OR_FOLLOWER.code:
+                leader, epoch = self._partitions.leader_of(piece.topic.name, piece.topic.topic_id, answer.index)
+                answer.current_leader = ProduceResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+                leaders[leader] = None
+        for leader in leaders:
+            at = self._partitions.neighbours.reachable(NodeId(leader), listener)
+            if at is not None:
+                response.node_endpoints.append(
+                    ProduceResponse.NodeEndpoint(node_id=leader, host=at.host, port=at.port, rack=at.rack)
+                )
 
     async def _after_rebuild(
-        self, request: ProduceRequest, response: ProduceResponse, pieces: list[_Piece]
+        self, request: ProduceRequest, response: ProduceResponse, pieces: list[_Piece], listener: str
     ) -> ProduceResponse | Later:
         """Recompression takes longer than the loop may be held, so it runs beside it."""
         now = self._clock.now_ms()
@@ -161,20 +185,23 @@ class ProduceDriver:
                     piece.admitted = await self._offload.call(rebuild, piece.admitted, piece.hosted.settings, now)
                 except Refused as refusal:
                     self._refuse(piece, refusal)
-        return self._write_all(request, response, pieces, now)
+        return self._write_all(request, response, pieces, now, listener)
 
     def _write_all(
-        self, request: ProduceRequest, response: ProduceResponse, pieces: list[_Piece], now: Millis
+        self, request: ProduceRequest, response: ProduceResponse, pieces: list[_Piece], now: Millis, listener: str
     ) -> ProduceResponse | Later:
-        acks, waiting = request.acks, []
+        acks, waiting, refused = request.acks, [], False
         for piece in pieces:
             if piece.admitted is not None:
                 self._write(piece, acks, now)
                 if piece.ticket is not None and acks and not _settled(piece, acks):
                     waiting.append(piece)
+            refused = refused or piece.ticket is None
+        if refused and listener:
+            self._name_leaders(response, pieces, listener)
         if not waiting:
             return response
-        return Later(self._wait(response, waiting, acks, request.timeout_ms))
+        return Later(self._wait(response, waiting, acks, request.timeout_ms, listener))
 
     def _write(self, piece: _Piece, acks: int, now: Millis) -> None:
         hosted, admitted, answer = piece.hosted, piece.admitted, piece.answer
@@ -199,23 +226,28 @@ class ProduceDriver:
         answer.log_start_offset = hosted.require_log().log_start
 
     def _wait(
-        self, response: ProduceResponse, waiting: list[_Piece], acks: int, timeout_ms: int
+        self, response: ProduceResponse, waiting: list[_Piece], acks: int, timeout_ms: int, listener: str
     ) -> asyncio.Future[ProduceResponse]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[ProduceResponse] = loop.create_future()
-        left = len(waiting)
+        left = dict.fromkeys(waiting)
 
-        def one_settled() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                finish()
+        def settled(piece: _Piece) -> None:
+            # Concluded at once: by the time the last one is settled this node may lead again, with another log.
+            if piece in left:
+                del left[piece]
+                self._conclude(piece, acks)
+                if not left:
+                    finish()
 
         def finish() -> None:
             timer.cancel()
+            for piece in left:
+                self._conclude(piece, acks)
+            left.clear()
             if not future.done():
-                for piece in waiting:
-                    self._conclude(piece, acks)
+                if listener and any(piece.answer.error_code for piece in waiting):
+                    self._name_leaders(response, waiting, listener)
                 future.set_result(response)
 
         timer = loop.call_later(max(0, timeout_ms) / 1_000, finish)
@@ -223,9 +255,9 @@ class ProduceDriver:
             assert piece.hosted is not None
             assert piece.ticket is not None
             if acks == 1:
-                piece.hosted.when_flushed(piece.ticket.end, one_settled)
+                piece.hosted.when_flushed(piece.ticket.end, partial(settled, piece))
             else:
-                piece.hosted.when_committed(piece.ticket.end, one_settled)
+                piece.hosted.when_committed(piece.ticket.end, partial(settled, piece))
         return future
 
     @staticmethod
@@ -240,7 +272,7 @@ class ProduceDriver:
             piece.refuse(KAFKA_STORAGE_ERROR)
         elif not _settled(piece, acks):
             piece.refuse(REQUEST_TIMED_OUT)
-        elif acks == -1 and len(state.isr) < state.effective_min_isr:
+        elif acks == -1 and len(state.maximal_isr) < state.effective_min_isr:
             piece.refuse(NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 

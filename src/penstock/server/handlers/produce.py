@@ -4,7 +4,7 @@ Behaviour: every partition is written before any is waited for. acks=0 is never 
 connection so that the client notices; acks=1 is answered after the local write, acks=-1 once the batch is committed.
 Internal topics are for coordinators and for the client id of Kafka's admin tools alone.
 Notes: advertised from 0 because librdkafka needs to see that (older requests are refused); v7 zstd; v8 errors per
-record; v10 tells the current leader; v13 names topics by id.
+record; v10 tells the current leader and where it is; v13 names topics by id.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
         ctx.api_version,
         lambda topic: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic),
         internal_too=ctx.client_id == ADMIN_CLIENT,
+        listener=ctx.listener.name,
     )
     if request.acks == 0:
         return _unanswered(produces, outcome)
