@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.server.node import Node
     from penstock.testing.faults import Faults
-    from penstock.testing.moving_time import MovingClock, MovingLoop
+    from penstock.testing.moving_time import MovingClock
+    from penstock.testing.node_thread import NodeThread
     from penstock.testing.offload import CountingOffload
 
 READY_TIMEOUT_S = 30.0
@@ -52,10 +53,8 @@ class EmbeddedBroker:
     def __init__(self, data_dir: str, settings: Mapping[str, object], *, passing: bool = False) -> None:
         """`passing` data is not worth a sync: nobody wants it after the test."""
         self._data_dir, self._passing = data_dir, passing
-        self._settings = {name: _property(value) for name, value in settings.items()}
-        self._loop: MovingLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._node: Node | None = None
+        self._settings = {name: property_text(value) for name, value in settings.items()}
+        self._thread: NodeThread | None = None
         self._clock: MovingClock | None = None
         self._offload: CountingOffload | None = None
         self._faults: Faults | None = None
@@ -80,7 +79,7 @@ class EmbeddedBroker:
 
     @property
     def running(self) -> bool:
-        return self._node is not None
+        return self._thread is not None
 
     @property
     def clock(self) -> MovingClock:
@@ -95,31 +94,32 @@ class EmbeddedBroker:
 
     def start(self) -> None:
         """Returns when clients are served; whatever keeps the broker from starting is raised here."""
-        if self.running:
-            return
-        started = _Outcome()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="penstock-broker", daemon=True)
-        self._thread.start()
+        if not self.running:
+            self._begin()
+            self._wait_ready(READY_TIMEOUT_S)
+
+    def _begin(self) -> None:
+        from penstock.testing.node_thread import NodeThread
+
+        self._thread = NodeThread("penstock-broker", self._make_node, self._prepare)
+        self._thread.begin()
+
+    def _wait_ready(self, timeout_s: float) -> None:
+        assert self._thread is not None, "it was begun"
         try:
-            started.wait(READY_TIMEOUT_S)
+            self._thread.wait_ready(timeout_s)
         except BaseException:
-            self._thread.join(READY_TIMEOUT_S)
-            self._thread = None
+            thread, self._thread = self._thread, None
+            thread.kill()
             raise
+        self._port = self._thread.node.port
 
     def stop(self) -> None:
         """Stops cleanly: flushes, writes its markers and frees the port. Stopping twice is fine."""
-        loop, thread, node = self._loop, self._thread, self._node
-        if loop is None or thread is None or node is None:
-            return
         self.resume()
-        self._node = None
-        try:
-            self._call(node.stop())
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(READY_TIMEOUT_S)
-            self._loop = self._thread = None
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop()
 
     def restart(self) -> None:
         """Stops and starts again on the same port with the same data."""
@@ -143,25 +143,26 @@ class EmbeddedBroker:
         Retention, sessions of group members, rebalance and request timeouts: all of it follows. Clients keep the
         time of this process; to them the broker is one whose clock was set.
         """
-        total_ms = round(ms + seconds * 1e3 + minutes * 6e4 + hours * 3.6e6 + days * 8.64e7)
-        if total_ms < 0:
-            raise ValueError(f"time does not go back: {total_ms} ms")
+        total_ms = whole_ms(ms, seconds, minutes, hours, days)
         self._running()
-        self._call(self._advance(total_ms), SETTLE_TIMEOUT_S)
+        self._call(self._leap(total_ms), SETTLE_TIMEOUT_S)
+
+    async def _leap(self, ms: int) -> None:
+        self.clock.move(ms)
+        await self._advance(ms)
 
     async def _advance(self, ms: int) -> None:
         import asyncio
 
-        assert self._loop is not None, "it runs"
-        assert self._node is not None, "it runs"
+        assert self._thread is not None, "it runs"
         assert self._offload is not None, "it runs"
-        self.clock.move(ms)
-        self._loop.move(ms)
-        self._node.time_moved(ms)
+        loop = self._thread.loop
+        loop.move(ms)
+        self._thread.node.time_moved(ms)
         quiet = 0
         while quiet < QUIET_ROUNDS:
             await asyncio.sleep(0 if not self._offload.busy else 0.001)
-            quiet = 0 if self._offload.busy or self._loop.overdue else quiet + 1
+            quiet = 0 if self._offload.busy or loop.overdue else quiet + 1
 
     # -- faults
 
@@ -215,7 +216,7 @@ class EmbeddedBroker:
         if self._paused is not None:
             return
         self._running()
-        assert self._loop is not None, "it runs"
+        assert self._thread is not None, "it runs"
         frozen, go_on = threading.Event(), threading.Event()
 
         def freeze() -> None:
@@ -223,7 +224,7 @@ class EmbeddedBroker:
             go_on.wait()
 
         self._paused = go_on
-        self._loop.call_soon_threadsafe(freeze)
+        self._thread.loop.call_soon_threadsafe(freeze)
         if not frozen.wait(READY_TIMEOUT_S):
             raise TimeoutError(f"the broker did not come to rest within {READY_TIMEOUT_S:.0f} s")
 
@@ -273,43 +274,21 @@ class EmbeddedBroker:
     # -- the thread
 
     def _running(self) -> Node:
-        if self._node is None:
+        if self._thread is None:
             raise RuntimeError("the broker does not run; start() it first")
-        return self._node
+        return self._thread.node
 
     def _call(self, work: Coroutine[Any, Any, Any], timeout_s: float = READY_TIMEOUT_S) -> Any:
-        import asyncio
+        assert self._thread is not None, "it runs"
+        return self._thread.call(work, timeout_s)
 
-        assert self._loop is not None, "it runs"
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
-
-    def _run(self, started: _Outcome) -> None:
-        """The thread: brings a node up, runs its loop until `stop`, and leaves nothing behind."""
-        import asyncio
-
-        from penstock.testing.moving_time import MovingLoop
-
-        with asyncio.Runner(loop_factory=MovingLoop) as runner:
-            loop = runner.get_loop()
-            try:
-                node = runner.run(self._bring_up())
-            except BaseException as broken:
-                started.fail(broken)
-                return
-            assert isinstance(loop, MovingLoop)
-            self._loop, self._node, self._port = loop, node, node.port
-            started.succeed()
-            loop.run_forever()
-
-    async def _bring_up(self) -> Node:
+    def _prepare(self, node: Node) -> None:
+        """Faults that were ordered before a restart stay ordered."""
         from penstock.testing.faults import api_named
 
-        node = self._make_node()
-        await node.start()
-        for name in self._faulty:  # what was ordered before a restart
+        for name in self._faulty:
             assert self._faults is not None, "somebody ordered a fault"
             node.override(name, self._faults.around(api_named(name)))
-        return node
 
     def _make_node(self) -> Node:
         from penstock.server.launch import dev_node
@@ -333,28 +312,14 @@ class EmbeddedBroker:
         )
 
 
-class _Outcome:
-    """How the start in the other thread ended."""
-
-    def __init__(self) -> None:
-        self._known = threading.Event()
-        self._failure: BaseException | None = None
-
-    def succeed(self) -> None:
-        self._known.set()
-
-    def fail(self, failure: BaseException) -> None:
-        self._failure = failure
-        self._known.set()
-
-    def wait(self, timeout_s: float) -> None:
-        if not self._known.wait(timeout_s):
-            raise TimeoutError(f"the embedded broker was not ready within {timeout_s:.0f} s")
-        if self._failure is not None:
-            raise self._failure
+def whole_ms(ms: int, seconds: float, minutes: float, hours: float, days: float) -> int:
+    total_ms = round(ms + seconds * 1e3 + minutes * 6e4 + hours * 3.6e6 + days * 8.64e7)
+    if total_ms < 0:
+        raise ValueError(f"time does not go back: {total_ms} ms")
+    return total_ms
 
 
-def _property(value: object) -> str:
+def property_text(value: object) -> str:
     """Properties are text; `True` and `3` are what one writes in a test."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
