@@ -70,7 +70,7 @@ class Reception:
         self.wheel = IdleWheel(loop, self.intake, settings.number("connections.max.idle.ms"))
         self.wheel.start()
         self.sparing = Sparing(_log, clock=node.clock.monotonic_ms)
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # in order of arrival: what is done to all has an order
         self.accepted = 0
         self.closed = 0
         self.refused = 0  # turned away at the door
@@ -109,7 +109,7 @@ class Reception:
         if connection not in self.connections:
             return
         self.closed += 1
-        self.connections.discard(connection)
+        del self.connections[connection]
         self.wheel.discard(connection)
         _count(self._by_host, connection.client_host, -1)
         _count(self._by_listener, connection.listener.name, -1)
@@ -122,7 +122,7 @@ class Reception:
 
     def _admit(self, connection: Connection) -> None:
         self.accepted += 1
-        self.connections.add(connection)
+        self.connections[connection] = None
         _count(self._by_host, connection.client_host, 1)
         _count(self._by_listener, connection.listener.name, 1)
         self.wheel.add(connection)

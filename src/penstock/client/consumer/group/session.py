@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
-from uuid import uuid4
+from uuid import UUID
 
 from penstock.client.clock import SYSTEM_CLOCK, on_jump
 from penstock.client.cluster_view import ClusterView, TopicView
@@ -509,7 +510,8 @@ def _machine_for(settings: ConsumerSettings, backoff: Backoff) -> ClassicMember 
 
 
 def _new_member_id() -> str:
-    while not usable_uuid(candidate := uuid4().bytes):
+    # Of the shared generator and not of the system's: members that are simulated have the same names under one seed.
+    while not usable_uuid(candidate := UUID(bytes=random.randbytes(16), version=4).bytes):
         pass
     return uuid_text(candidate)
 
