@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.server.drivers.compaction_driver import CompactionDriver
     from penstock.server.drivers.fetch_driver import FetchDriver
     from penstock.server.drivers.flush_driver import FlushDriver
+    from penstock.server.drivers.isr_driver import IsrDriver
     from penstock.server.drivers.partition_driver import PartitionDriver
     from penstock.server.drivers.produce_driver import ProduceDriver
     from penstock.server.drivers.upkeep_driver import UpkeepDriver
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
 
 def partition_samples(partitions: PartitionDriver) -> Iterator[Sample]:
     """Offsets and sizes by partition, as kafka_exporter names them, and the counts that alerts look at."""
-    leading = 0
+    leading = under_min = at_min = 0
     for hosted in partitions:
         labels = {"topic": hosted.name.topic, "partition": str(hosted.name.partition)}
-        leading += hosted.state.leading
+        if hosted.state.leading:
+            in_sync, needed = len(hosted.state.isr), hosted.state.effective_min_isr
+            leading += 1
+            under_min += in_sync < needed
+            at_min += in_sync == needed
         log = hosted.log
         if log is None:
             continue
@@ -33,6 +38,25 @@ def partition_samples(partitions: PartitionDriver) -> Iterator[Sample]:
     yield Sample(manager + "leadercount", {}, leading, GAUGE, "Partitions this node leads")
     yield Sample(manager + "partitioncount", {}, len(partitions), GAUGE, "Partitions this node hosts")
     yield Sample(manager + "offlinereplicacount", {}, partitions.offline(), GAUGE, "Partitions without a log directory")
+    yield Sample(manager + "underminisrpartitioncount", {}, under_min, GAUGE, "Led partitions that refuse acks=all")
+    yield Sample(manager + "atminisrpartitioncount", {}, at_min, GAUGE, "Led partitions with no replica to spare")
+
+
+def replication_samples(partitions: PartitionDriver, isr: IsrDriver) -> Iterator[Sample]:
+    """How well the followers of what this node leads keep up."""
+    under_replicated = late_offsets = 0
+    for hosted in partitions.replicated.values():
+        state = hosted.state
+        under_replicated += len(state.isr) < len(state.replicas)
+        for follower in state.followers.values():
+            late_offsets = max(late_offsets, state.end - follower.end if follower.end >= 0 else 0)
+    manager = "kafka_server_replicamanager_"
+    yield Sample(manager + "underreplicatedpartitions", {}, under_replicated, GAUGE, "Led partitions not all in sync")
+    yield Sample(manager + "isrshrinks_total", {}, isr.shrinks, COUNTER, "In-sync sets that lost a replica")
+    yield Sample(manager + "isrexpands_total", {}, isr.expands, COUNTER, "In-sync sets that a replica joined")
+    yield Sample(manager + "failedisrupdates_total", {}, isr.failures, COUNTER, "Changes of in-sync sets not made")
+    lag = "penstock_replica_lag_offsets_max"
+    yield Sample(lag, {}, late_offsets, GAUGE, "How far the latest follower of a led partition is behind")
 
 
 def traffic_samples(produces: ProduceDriver, fetches: FetchDriver) -> Iterator[Sample]:

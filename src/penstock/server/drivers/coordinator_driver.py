@@ -45,6 +45,8 @@ _NEVER: Final = 1 << 62
 _AGAIN_MS: Final = 1_000
 """When to try again what could not be written."""
 _PLACES_MAX: Final = 100_000
+_APPEARS_MS: Final = 1_000
+"""How long the first who need the offsets topic wait until this node has heard of it."""
 
 
 class CoordinatorDriver:
@@ -58,7 +60,7 @@ class CoordinatorDriver:
         clock: Clock,
         random: Random,
         *,
-        make_topic: Callable[[str], Awaitable[None]],
+        make_topic: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._me, self._partitions, self._settings = me, partitions, settings
         self._clock, self._random, self._make_topic = clock, random, make_topic
@@ -73,6 +75,7 @@ class CoordinatorDriver:
         self._group_settings: GroupSettings | None = None
         self._group_values: dict[str, Mapping[str, ConfigValue]] = {}
         self._closed = False
+        self._waiting_topic: list[asyncio.Future[None]] = []
         self.written: Counter[str] = Counter()
         settings.on_change(self._group_values.clear)
 
@@ -96,8 +99,19 @@ class CoordinatorDriver:
         return place
 
     async def topic_made(self) -> None:
-        """Returns when the offsets topic is there, or cannot be made now."""
-        await self._make_topic(OFFSETS_TOPIC)
+        """Returns when the offsets topic shows in the published image, or cannot be made now."""
+        made = await self._make_topic(OFFSETS_TOPIC)
+        if made and self._topic_id is None and not self._closed:
+            # The controller has it; our image follows.
+            appeared = asyncio.get_running_loop().create_future()
+            self._waiting_topic.append(appeared)
+            await asyncio.wait([appeared], timeout=_APPEARS_MS / 1_000)
+
+    def _topic_appeared(self) -> None:
+        waiting, self._waiting_topic = self._waiting_topic, []
+        for appeared in waiting:
+            if not appeared.done():
+                appeared.set_result(None)
 
     # -- requests
 
@@ -147,6 +161,7 @@ class CoordinatorDriver:
             # How ids are spread stays as it was at first: who adds partitions later finds the groups where they were.
             self._partition_count = 0 if topic is None else len(topic.partitions)
             self._places.clear()
+            self._topic_appeared()
         if topic is not None:
             for index in sorted(delta.partitions.get(topic.id, ())):
                 if topic.partitions[index].leader == self._me:
@@ -178,6 +193,7 @@ class CoordinatorDriver:
     def close(self) -> None:
         """Answers everybody who waits, and does nothing by itself any more."""
         self._closed = True
+        self._topic_appeared()
         self._chores.clear()
         self._drop_all()
         if self._timer is not None:

@@ -25,18 +25,18 @@ class TopicMaker:
 
     def __init__(self, settings: BrokerSettings, submit: Callable[[Any, int], Awaitable[Any]]) -> None:
         self._settings, self._submit = settings, submit
-        self._making: dict[str, asyncio.Task[None]] = {}
+        self._making: dict[str, asyncio.Task[bool]] = {}
 
-    async def make(self, name: str) -> None:
-        """Returns when the topic shows in the published image, or cannot be made now; why is in the log."""
+    async def make(self, name: str) -> bool:
+        """Whether the controller has the topic now; why not is in the log."""
         making = self._making.get(name)
         if making is None:
             making = asyncio.get_running_loop().create_task(self._make(name), name=f"create {name}")
             self._making[name] = making
             making.add_done_callback(lambda _done: self._making.pop(name, None))
-        await asyncio.shield(making)
+        return await asyncio.shield(making)
 
-    async def _make(self, name: str) -> None:
+    async def _make(self, name: str) -> bool:
         wanted = internal_topic(self._settings, name)
         assert wanted is not None, "coordinators live in topics with settings of their own"
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=self._settings.number("request.timeout.ms"))
@@ -44,7 +44,9 @@ class TopicMaker:
             reply: CreateTopicsResponse = await self._submit(request, _CREATE_TOPICS_VERSION)
         except Refused as refusal:
             log.warning("%s is not created: %s", name, refusal)
-            return
+            return False
         (result,) = reply.topics
         if result.error_code not in (NONE.code, TOPIC_ALREADY_EXISTS.code):
             log.warning("%s is not created: %s: %s", name, error_of(result.error_code).name, result.error_message)
+            return False
+        return True
