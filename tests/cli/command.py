@@ -6,16 +6,18 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.cli import warm
 from tests.compat.processes import Child, wait_for
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
 DEADLINE_S = 60.0
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""For JDK_JAVA_OPTIONS: a smaller JVM that compiles less and trusts its jars, for one that lives for seconds."""
 
 
 class Said(NamedTuple):
@@ -34,17 +36,15 @@ def penstock(
     *arguments: str | Path, stdin: str = "", cwd: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Said:
     """The end of a command that ends by itself."""
-    done = subprocess.run(
-        [*PENSTOCK, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
+    code, out, err = warm.run(
+        list(map(str, arguments)),
+        stdin=stdin,
         cwd=cwd,
-        env={**os.environ, **(environment or {})},
+        environment={**os.environ, **(environment or {})},
+        timeout_s=DEADLINE_S,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Said(done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in err, err
+    return Said(code, out, err)
 
 
 class Running:

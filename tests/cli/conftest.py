@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.testing import broker
+from tests.cli.command import QUICK_JAVA
 
 
 @pytest.fixture(scope="package")
 def bootstrap() -> Iterator[str]:
-    with broker({"delete.topic.enable": True}) as running:
+    # Tests send records of other years, and these stay however long the tests take.
+    with broker({"delete.topic.enable": True, "log.retention.ms": -1}) as running:
         yield running.bootstrap_servers
 
 
@@ -19,6 +21,6 @@ def bootstrap() -> Iterator[str]:
 def no_profiles(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
     # Commands that start Spark, start it quickly.
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK_JAVA)
     for name in ("PENSTOCK_BOOTSTRAP", "PENSTOCK_PROFILE"):
         monkeypatch.delenv(name, raising=False)

@@ -15,7 +15,8 @@ import pytest
 from penstock.cli.main import cli
 from penstock.cli.options import examples_of
 from penstock.testing import broker
-from tests.cli.command import DEADLINE_S, penstock
+from tests.cli import warm
+from tests.cli.command import DEADLINE_S, QUICK_JAVA, penstock
 from tests.cli.lakes import make_lake
 from tests.compat.processes import Child, free_ports, wait_for
 
@@ -62,6 +63,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "XDG_CONFIG_HOME": str(folder / "config"),
             "XDG_STATE_HOME": str(folder / "state"),
+            "JDK_JAVA_OPTIONS": QUICK_JAVA,
             "PENSTOCK_BOOTSTRAP": running.bootstrap_servers,
         }
         given = {name: environment[name] for name in ("XDG_CONFIG_HOME", "PENSTOCK_BOOTSTRAP")}
@@ -84,6 +86,7 @@ def in_order() -> list[str]:
 
 def test_every_example_works(reader: tuple[Path, dict[str, str]]) -> None:
     folder, environment = reader
+    quick = warm.install(folder / "bin")
     for example in in_order():
         if example.startswith(GO_ON):
             goes_on(example, folder, environment)
@@ -92,7 +95,7 @@ def test_every_example_works(reader: tuple[Path, dict[str, str]]) -> None:
             ["bash", "-c", example],
             # A pipeline makes a warehouse of its own.
             cwd=folder / "pipelines" if example.startswith("penstock pipeline") else folder,
-            env=environment,
+            env={**environment, "PATH": f"{quick}{os.pathsep}{environment['PATH']}"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

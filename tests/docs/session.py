@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.command import DEADLINE_S
+from tests.cli import warm
+from tests.cli.command import DEADLINE_S, QUICK_JAVA
 from tests.compat.processes import Child, wait_for
 from tests.docs.pages import Step, matches
 
@@ -40,8 +41,9 @@ class Reader:
             "PENSTOCK_BOOTSTRAP": f"127.0.0.1:{port}",
             "XDG_STATE_HOME": str(folder / "state"),
             # Programs that start Spark, start it quickly.
-            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JDK_JAVA_OPTIONS": QUICK_JAVA,
         }
+        self._quick = warm.install(folder / "quick")
         self._node: Child | None = None
         self._last_code = 0
 
@@ -79,7 +81,7 @@ class Reader:
         done = subprocess.run(
             ["bash", "-c", self._here(command)],
             cwd=self._folder,
-            env=self._environment,
+            env={**self._environment, "PATH": f"{self._quick}{os.pathsep}{self._environment['PATH']}"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

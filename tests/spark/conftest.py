@@ -13,9 +13,7 @@ from pyspark.sql import SparkSession
 
 import penstock.spark
 from penstock.testing import broker
-
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For tests only: less compiling, a smaller JVM."""
+from tests.cli.command import QUICK_JAVA
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +23,7 @@ def spark_session() -> Iterator[SparkSession]:
         app_name="penstock-tests",
         settings={
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": FAST_START,
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
             "spark.sql.shuffle.partitions": "2",
             "spark.log.level": "ERROR",
         },
@@ -44,7 +42,8 @@ def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def bootstrap() -> Iterator[str]:
-    with broker() as running:
+    # Tests send records of other years, and these stay however long the tests take.
+    with broker({"log.retention.ms": -1}) as running:
         yield running.bootstrap_servers
 
 

@@ -63,13 +63,13 @@ class Plan:
 
 def main() -> None:
     import penstock.spark
+    from tests.cli.command import QUICK_JAVA
     from tests.faults.spark.strikes import StruckLake
-    from tests.spark.conftest import FAST_START
 
     plan = Plan(**json.loads(Path(sys.argv[1]).read_text()))
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": FAST_START,
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
         "spark.log.level": "ERROR",
         **plan.settings,
     }
