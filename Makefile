@@ -9,6 +9,10 @@ PART ?= node
 MINUTES ?= 30
 SUITE ?= node
 RECORDS ?= 1000000
+# Hundreds of short processes run in tests and the demo; none of them should have to compile Python first.
+export PYTHONDONTWRITEBYTECODE :=
+# Tests that keep to themselves in one process; the others have nodes, clients, JVMs and ports, and want the machine.
+TESTS_ASIDE := tests/unit tests/sim tests/walks
 # What PART=... means; any other part is one file of tests/faults.
 SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
@@ -34,7 +38,6 @@ $(STAMP): pyproject.toml setup.py $(wildcard src/penstock/kernels/*.pyx src/pens
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade pip
 	@$(PIP) install --editable '.[test,lint,bench]'
-	@# Tests and the demo start many nodes; none of them should have to compile Python first.
 	@$(BIN)/python -m compileall -q src
 	@echo "== kernels: $$($(BIN)/python -c 'import penstock.kernels as k; print(k.IMPLEMENTATION)')"
 	@touch $(STAMP)
@@ -44,8 +47,10 @@ demo: $(STAMP)
 	@$(BIN)/python -m demo --records $(RECORDS)
 
 test: $(STAMP)
-	@echo "== tests"
-	@$(BIN)/python -m pytest -q --durations=30 -m "not compat" tests
+	@echo "== tests of modules, walks and simulations, four at a time: half of their time is waiting"
+	@$(BIN)/python -m pytest -q --durations=15 -n 4 --dist worksteal $(TESTS_ASIDE); aside=$$?; \
+	echo "== tests with nodes, clients, pages and Spark"; \
+	$(BIN)/python -m pytest -q --durations=30 -m "not compat" $(TESTS_ASIDE:%=--ignore=%) tests && exit $$aside
 
 lint: $(STAMP)
 	@echo "== ruff"

@@ -49,6 +49,7 @@ def plan_of(lake: Lake, checkpoint: Path, **source: str) -> Plan:
     return Plan(str(checkpoint), {**lake.source_options(BATCH), **source}, lake.sink_options(), LAKE)
 
 
+@pytest.mark.soak
 def test_a_full_disk_stops_its_own_query_and_no_other(
     spark: SparkSession, node: NodeProcess, scratch: Path, small_disk: Path
 ) -> None:

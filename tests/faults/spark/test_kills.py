@@ -58,7 +58,7 @@ def test_a_driver_may_be_killed_at_any_point(
     lake.check_exactly_once()
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", FORMATS if SOAKING else [DELTA])
 def test_a_batch_may_fail_at_any_point(spark: SparkSession, bootstrap: str, scratch: Path, format: str) -> None:
     """One query, struck in another place at each of its starts."""
     lake = Lake(format, scratch / "table", bootstrap, f"failed-{format}", partitions=3)
