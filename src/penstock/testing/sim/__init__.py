@@ -15,3 +15,9 @@ Read `world.py` first (one run from begin to end), then `scheduler.py` and `loop
 `disk.py`, `machine.py` (the lives of a node), `trouble.py` (what goes wrong), `workload.py` and `history.py` (what
 clients do and were promised), `invariants.py` (what is checked) and `story.py` (what is told).
 """
+
+from penstock.testing.sim.cluster import run
+from penstock.testing.sim.plan import Plan
+from penstock.testing.sim.story import Story
+
+__all__ = ["Plan", "Story", "run"]

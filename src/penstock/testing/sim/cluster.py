@@ -8,10 +8,10 @@ from penstock.model.config import BrokerSettings
 from penstock.model.ids import Millis
 from penstock.protocol.disk.raft_records import VotersRecord
 from penstock.server.formatting import format_directories, new_cluster_id, only_voter
-from penstock.testing.sim import plan as plans
 from penstock.testing.sim.history import History
 from penstock.testing.sim.invariants import Invariants
 from penstock.testing.sim.machine import FIRST_MOMENT_MS, Machine
+from penstock.testing.sim.plan import drawn
 from penstock.testing.sim.replicas import partitions_of, readable, records
 from penstock.testing.sim.trouble import Trouble, controller_image
 from penstock.testing.sim.workload import LOOSE, ORDERS, Workload
@@ -34,7 +34,7 @@ LOOK_EVERY_S = 0.1
 def run(seed: int, *, nodes: int = 3, seconds: float = 15.0, plan: Plan | None = None) -> Story:
     """Runs one world. `seconds` is the virtual time during which things go wrong; coming up and healing are extra."""
     world = World(seed)
-    chosen = plan or plans.drawn(world.new_random(), nodes, seconds)
+    chosen = plan or drawn(world.new_random(), nodes, seconds)
     world.story.nodes = chosen.nodes
     with world.alive():
         Simulation(world, chosen).live()

@@ -203,6 +203,7 @@ class Network:
         """Both ends learn, each in its own time, that the connection is gone."""
         self.dropped += 1
         for each in (end, end.peer):
+            each.cut = True
             each.loop.call_soon(each.reset)
 
     def open_ends(self) -> list[End]:
@@ -227,6 +228,8 @@ class Network:
     def _arrive(self, end: End) -> None:
         """The next thing that `end` sent reaches its peer. Runs on the peer's loop."""
         peer = end.peer
+        if end.cut:
+            return
         if (end.host, peer.host) in self._blocked:
             end.owed += 1
             self._stalled[end] = None

@@ -33,6 +33,7 @@ class End(asyncio.Transport):
         self.owed = 0  # arrivals that a partition holds back
         self.arrives_last = 0.0
         self.closed = False  # this process has let go of it
+        self.cut = False  # the connection was lost: nothing more arrives, and both ends will hear of it
         self.flight: deque[bytes | str] = deque()  # sent by us, not arrived yet
         self.unread_bytes = 0  # sent by us, not read by the peer's protocol yet
         self._closing = False
