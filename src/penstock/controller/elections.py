@@ -68,6 +68,9 @@ def plan_change(topic_id: Uuid, index: int, old: PartitionImage, change: Change)
                 record.leader_recovery_state = RECOVERING
         elif leader in elr:
             isr, elr = (leader,), tuple(each for each in elr if each != leader)
+        # Alone in sync, the new leader may be all that a reassignment waited for: nobody would report that later.
+        isr, replicas, adding, removing = _finish_reassignment(isr, replicas, adding, removing)
+        elr = tuple(each for each in elr if each in replicas)
     if not isr and not change.elr_enabled:
         # Without eligible replicas the last in-sync member is the only memory of who has the data.
         isr = old.isr

@@ -41,7 +41,7 @@ def decide_heartbeat(world: World, request: BrokerHeartbeatRequest, *, now: floa
     registered_at = world.registered_at.get(broker.id, Offset(broker.epoch))
     caught_up = request.current_metadata_offset >= registered_at
     state = _state(broker)
-    granted = _next_state(world, broker, request, caught_up)
+    granted = _next_state(world, broker, request, caught_up, session.dismissed)
     if granted is BrokerState.UNFENCED and any(each in broker.log_dirs for each in request.offline_log_dirs):
         # First everybody learns which directories are gone, or it would be elected for what it cannot read.
         granted = state
@@ -57,7 +57,7 @@ def decide_heartbeat(world: World, request: BrokerHeartbeatRequest, *, now: floa
         session.shutdown_offset = Offset(next_offset + len(records) - 1)
     if granted is BrokerState.SHUTDOWN_NOW:
         # It said goodbye, so its successor need not wait for the session to run out.
-        world.sessions.close(broker.id)
+        session.dismissed = True
     reply = BrokerHeartbeatResponse(
         is_caught_up=caught_up,
         is_fenced=granted in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
@@ -92,11 +92,13 @@ def _state(broker: BrokerImage) -> BrokerState:
     return BrokerState.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else BrokerState.UNFENCED
 
 
-def _next_state(world: World, broker: BrokerImage, request: BrokerHeartbeatRequest, caught_up: bool) -> BrokerState:
+def _next_state(
+    world: World, broker: BrokerImage, request: BrokerHeartbeatRequest, caught_up: bool, dismissed: bool
+) -> BrokerState:
     match _state(broker):
         case BrokerState.FENCED:
             # Whoever has left everything to others comes back as a new process, not by changing its mind.
-            if request.want_shut_down or broker.in_controlled_shutdown:
+            if request.want_shut_down or broker.in_controlled_shutdown or dismissed:
                 return BrokerState.SHUTDOWN_NOW
             return BrokerState.UNFENCED if caught_up and not request.want_fence else BrokerState.FENCED
         case BrokerState.UNFENCED:

@@ -14,11 +14,13 @@ class Session:
     """A broker's heartbeats. `metadata_offset` is how far it has applied the metadata log.
 
     A session that is only `assumed` was taken over from an earlier controller: it gives the broker time to report, but
-    does not stop a new process of the same id.
+    does not stop a new process of the same id. One that was `dismissed` has been told to stop: whatever still arrives
+    from it was sent before it knew.
     """
 
     heard_ms: float
     assumed: bool = False
+    dismissed: bool = False
     metadata_offset: Offset = NOTHING_APPLIED
     shutdown_offset: Offset | None = None
 
@@ -58,7 +60,7 @@ class Sessions:
     def occupied(self, broker: int, now: float) -> bool:
         """Whether a process has reported as this broker lately, so that another one may not."""
         session = self._sessions.get(broker)
-        return session is not None and not session.assumed and self.alive(broker, now)
+        return session is not None and not session.assumed and not session.dismissed and self.alive(broker, now)
 
     def silent_longest(self, brokers: list[int], now: float) -> int | None:
         """The broker among `brokers` whose session ran out first; None when all are alive."""
