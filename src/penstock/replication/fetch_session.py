@@ -41,6 +41,9 @@ class Interest:
 
     def ask(self, wanted: Any) -> None:
         """Takes the fetch position of a request's partition."""
+        if wanted.current_leader_epoch != self.leader_epoch:
+            # What was told in an earlier epoch the fetcher may have dropped as stale: it is told again.
+            self.sent_high_watermark = self.sent_log_start = -1
         self.offset, self.max_bytes = wanted.fetch_offset, wanted.partition_max_bytes
         self.leader_epoch, self.last_fetched_epoch = wanted.current_leader_epoch, wanted.last_fetched_epoch
         self.log_start = wanted.log_start_offset

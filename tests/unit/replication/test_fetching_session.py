@@ -136,6 +136,26 @@ def test_a_leader_without_room_is_told_everything_each_time() -> None:
     assert len(named(question)) == 20
 
 
+def test_the_leader_tells_the_ends_again_when_it_is_asked_in_a_new_epoch() -> None:
+    """The fetcher dropped what it was told meanwhile, because it was told in the old one."""
+    session, (following,) = opened(1)
+    leader = Leader(Random(1))
+    session.failed(ask(session))
+    question = ask(session)
+    session.answered(question, *leader.fetch(question))
+    assert leader.current is not None
+    (interest,) = leader.current.interests.values()
+    interest.sent_high_watermark = interest.sent_log_start = 5
+    following.hosted.offset += 1
+    session.touch(following)
+    leader.fetch(ask(session))
+    assert interest.sent_high_watermark == 5, "an append changes nothing about it"
+    following.epoch = Epoch(2)
+    session.touch(following)
+    leader.fetch(ask(session))
+    assert (interest.sent_high_watermark, interest.sent_log_start) == (-1, -1)
+
+
 class Leader:
     """The leader's side, as it is; it may forget a session at any time."""
 
