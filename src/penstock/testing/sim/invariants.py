@@ -12,13 +12,16 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import Refused
-from penstock.quorum.state import NOBODY
-from penstock.testing.sim.replicas import machine_of, metadata_of, partitions_of, pieces, quorum_of, readable
+from penstock.model.ids import NO_NODE
+from penstock.quorum.state import Role
+from penstock.testing.sim.replicas import metadata_of, partitions_of, pieces, quorum_of, readable, voter_of
 
 if TYPE_CHECKING:
     from penstock.metadata.delta import Delta
+    from penstock.metadata.entities import PartitionImage
     from penstock.metadata.image import ClusterImage
     from penstock.model.ids import PartitionKey
+    from penstock.quorum.node import QuorumNode
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.node import Node
     from penstock.storage.log import Log
@@ -61,7 +64,8 @@ class Invariants:
     def __init__(self, story: Story) -> None:
         self._story = story
         self._lives: dict[SimLoop, tuple[Machine, LifeSeen]] = {}
-        self._votes: dict[tuple[int, int], object] = {}
+        self._votes: dict[tuple[int, int], int] = {}  # (voter, epoch): the candidate that has its vote
+        self._voted_last: dict[int, int] = {}
         self._quorum_leaders: dict[int, int] = {}
         self._leaders: dict[tuple[PartitionKey, int], int] = {}
         self._committed: dict[PartitionKey, dict[int, Piece]] = {}
@@ -94,7 +98,7 @@ class Invariants:
             assert metadata is not None, "it is built before the quorum"
             metadata.on_publish(lambda image, delta: self._published(machine, seen, image, delta))
             seen.listening = True
-        voter = machine_of(quorum)
+        voter = voter_of(quorum)
         if voter is not None:
             self._look_at_quorum(machine, seen, voter)
         partitions = partitions_of(node)
@@ -104,26 +108,49 @@ class Invariants:
 
     # -- the quorum
 
-    def _look_at_quorum(self, machine: Machine, seen: LifeSeen, voter: object) -> None:
-        epoch: int = voter.epoch  # type: ignore[attr-defined]
+    def _look_at_quorum(self, machine: Machine, seen: LifeSeen, voter: QuorumNode) -> None:
+        epoch = voter.epoch
+        if seen.quorum_epoch < 0:
+            self._check_memory(machine, voter)
         if epoch != seen.quorum_epoch:
             if epoch < seen.quorum_epoch:
                 self._bad(machine, f"its quorum epoch fell from {seen.quorum_epoch} to {epoch}")
             seen.quorum_epoch = epoch
-        voted = voter.voted  # type: ignore[attr-defined]
-        if voted != NOBODY:
-            known = self._votes.setdefault((machine.node_id, epoch), voted)
-            if known != voted:
-                self._bad(machine, f"R1: it voted for {voted.id} in epoch {epoch}, and for {known.id} before")  # type: ignore[attr-defined]
-        if voter.leadership is not None:  # type: ignore[attr-defined]
-            leader = self._quorum_leaders.setdefault(epoch, machine.node_id)
-            if leader != machine.node_id:
-                self._bad(machine, f"it leads the quorum in epoch {epoch}, which {leader} led")
-        high_watermark = voter.high_watermark  # type: ignore[attr-defined]
+        if voter.role is Role.CANDIDATE or voter.role is Role.LEADER:
+            self._count_votes(machine, voter)
+        high_watermark = voter.high_watermark
         if high_watermark is not None and high_watermark != seen.quorum_high_watermark:
             if high_watermark < seen.quorum_high_watermark:
                 self._bad(machine, f"R6: its metadata high watermark fell to {high_watermark}")
             seen.quorum_high_watermark = high_watermark
+
+    def _count_votes(self, machine: Machine, voter: QuorumNode) -> None:
+        """Votes count when a candidate has them: one that was decided and not sent may be forgotten in a crash."""
+        epoch, granted = voter.epoch, voter._ballot.granted
+        if voter.leadership is not None:
+            leader = self._quorum_leaders.setdefault(epoch, machine.node_id)
+            if leader != machine.node_id:
+                self._bad(machine, f"it leads the quorum in epoch {epoch}, which {leader} led")
+        if len(granted) < 2:
+            return
+        for node_id in granted:
+            candidate = self._votes.setdefault((node_id, epoch), machine.node_id)
+            self._voted_last[node_id] = max(epoch, self._voted_last.get(node_id, -1))
+            if candidate != machine.node_id:
+                self._bad(machine, f"R1: {node_id} voted for it in epoch {epoch}, and for {candidate}")
+
+    def _check_memory(self, machine: Machine, voter: QuorumNode) -> None:
+        """A new life knows of the last vote that somebody has from the lives before."""
+        last = self._voted_last.get(machine.node_id)
+        if last is None or voter.epoch > last:
+            return
+        if voter.epoch < last:
+            self._bad(machine, f"R1: it voted in epoch {last} and begins anew in {voter.epoch}")
+            return
+        candidate = self._votes[machine.node_id, last]
+        remembers = voter.leader != NO_NODE or voter.voted.id == candidate or voter.role is Role.RESIGNED
+        if not remembers:
+            self._bad(machine, f"R1: it has forgotten that it voted for {candidate} in epoch {last}")
 
     def _published(self, machine: Machine, seen: LifeSeen, image: ClusterImage, delta: Delta) -> None:
         if machine.loop is None or machine.loop.dead:
@@ -140,20 +167,18 @@ class Invariants:
                 if topic is not None:
                     self._check_partition(machine, image, f"{topic.name}-{number}", topic.partitions[number])
 
-    def _check_partition(self, machine: Machine, image: ClusterImage, name: str, partition: object) -> None:
-        isr, replicas = partition.isr, partition.replicas  # type: ignore[attr-defined]
-        leader, elr = partition.leader, partition.elr  # type: ignore[attr-defined]
+    def _check_partition(self, machine: Machine, image: ClusterImage, name: str, partition: PartitionImage) -> None:
+        isr, replicas, elr, leader = partition.isr, partition.replicas, partition.elr, partition.leader
         if leader >= 0 and leader not in isr:
             self._bad(machine, f"I2: {name} is led by {leader}, which is not in sync: {isr}")
         if not set(isr) <= set(replicas) or set(isr) & set(elr):
             self._bad(machine, f"I2: {name} has replicas {replicas}, in sync {isr}, eligible {elr}")
-        if not isr and not elr and not partition.last_known_elr:  # type: ignore[attr-defined]
+        if not (isr or elr or partition.last_known_elr):
             self._bad(machine, f"I2: {name} has nobody in sync, nobody eligible and nobody who was")
-        if leader >= 0:
-            for member in isr:
-                broker = image.brokers.get(member)
-                if broker is None or broker.fenced:
-                    self._bad(machine, f"I8: {name} has {member} in sync, which is fenced")
+        for member in isr if leader >= 0 else ():
+            broker = image.brokers.get(member)
+            if broker is None or broker.fenced:
+                self._bad(machine, f"I8: {name} has {member} in sync, which is fenced")
 
     # -- partitions
 
