@@ -19,6 +19,7 @@ from penstock.quorum.voters import Voter, VoterEndpoint
 from penstock.server.authorize import AllowAll
 from penstock.server.context import Authorizer, Context, ListenerInfo, Services
 from penstock.server.drivers.controller_driver import ControllerDriver, ControllerTimes
+from penstock.server.drivers.controller_enrolment import ControllerEnrolment
 from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
 from penstock.server.drivers.controller_producer_ids import ProducerIds
 from penstock.server.drivers.metadata_driver import MetadataDriver
@@ -137,6 +138,13 @@ class ControlPlane:
         self.lifecycle = BrokerLifecycle(
             NodeId(1), self.cluster_id, new_uuid(self.random), self.metadata, self.controller.submit_own
         )
+        self.enrolment = ControllerEnrolment(
+            NodeId(1),
+            new_uuid(self.random),
+            self.controller.submit_own,
+            self.settings.advertised_controller_listeners,
+            "localhost",
+        )
         self.producer_ids = ProducerIds(NodeId(1), lambda: self.lifecycle.broker_epoch, self.controller.submit_own)
         self.features = Features(self.metadata, lambda: self.quorum.kraft_version)
 
@@ -147,7 +155,7 @@ class ControlPlane:
     async def start(self, *, previous_epoch: int = -1) -> ControlPlane:
         self.quorum.start()
         self.snapshots.found(self.quorum.snapshots)
-        await self.lifecycle.register_controller(self.settings.advertised_controller_listeners, "localhost")
+        await self.controller.submit_own(self.enrolment.request(), 0)
         await self.lifecycle.register(
             self.settings.advertised_listeners,
             "localhost",

@@ -68,10 +68,10 @@ def codes(message: Any) -> list[int]:
 def state_of(machine: Machine) -> Any:
     """Everything that a request could have changed."""
     node = machine.node
-    image = node._metadata.image
+    image = node.control.metadata.image
     topics = {topic.name: len(topic.partitions) for topic in image.topics.values()}
-    logs = {hosted.name: hosted.require_log().describe() for hosted in node._partitions}
-    return topics, dict(image.configs), dict(image.features), logs, node._fetches.session_count
+    logs = {hosted.name: hosted.require_log().describe() for hosted in node.partitions}
+    return topics, dict(image.configs), dict(image.features), logs, node.broker.fetches.session_count
 
 
 def test_there_is_a_request_for_every_api() -> None:

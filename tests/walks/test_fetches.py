@@ -137,11 +137,11 @@ def test_a_waiting_fetch_ends_with_its_connection() -> None:
             guest = await machine.dial()
             fetch = guest.fetch(at("orders", 0), max_wait_ms=2**31 - 1, session=session)
             await turns()
-            assert machine.node._fetches.waiting == 1
+            assert machine.node.broker.fetches.waiting == 1
             guest.reset()
             await asyncio.gather(fetch, return_exceptions=True)
             await turns()
-            assert machine.node._fetches.waiting == 0
+            assert machine.node.broker.fetches.waiting == 0
         await client.produce("orders", b"x")
 
     walk(steps)
@@ -205,7 +205,7 @@ def test_a_stale_or_future_leader_epoch_is_refused() -> None:
         await machine.stop()
         await machine.start()
         client = await machine.dial()
-        (current,) = [hosted.state.epoch for hosted in machine.node._partitions]
+        (current,) = [hosted.state.epoch for hosted in machine.node.partitions]
         assert current > 0, "a restart begins a new epoch"
         for claimed, error in (
             (current - 1, FENCED_LEADER_EPOCH),
@@ -222,7 +222,7 @@ def test_a_client_whose_log_went_another_way_is_told_where() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("orders")
         await client.produce("orders", b"x", b"y")
-        (epoch,) = [hosted.state.epoch for hosted in machine.node._partitions]
+        (epoch,) = [hosted.state.epoch for hosted in machine.node.partitions]
         reply = await client.fetch(at("orders", 5, last_fetched_epoch=epoch), max_wait_ms=LONG_MS)
         assert data_of(reply).diverging_epoch == FetchResponse.EpochEndOffset(epoch=epoch, end_offset=2)
 
@@ -365,7 +365,7 @@ def test_a_new_full_fetch_replaces_the_old_session() -> None:
         session = await opened(client, ("orders", 0))
         reply = await client.fetch(at("orders", 0), session=(session, FULL))
         assert reply.session_id not in (0, session)
-        assert machine.node._fetches.session_count == 1
+        assert machine.node.broker.fetches.session_count == 1
 
     walk(steps)
 

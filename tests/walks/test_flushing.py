@@ -10,7 +10,7 @@ from tests.walks.data_plane import Client, Machine, walk
 
 
 def only_log(machine: Machine) -> Log:
-    return next(iter(machine.node._partitions)).require_log()
+    return next(iter(machine.node.partitions)).require_log()
 
 
 async def until_flushed(log: Log, end: int) -> None:
@@ -33,7 +33,7 @@ def test_flush_ms_also_counts_for_what_recovery_found() -> None:
         client = await machine.dial()
         await client.create("orders")
         await client.produce("orders", b"x")
-        (hosted,) = machine.node._partitions
+        (hosted,) = machine.node.partitions
         hosted.require_log().flush()  # names and all; only the checkpoint is missing
         await machine.cut_power(lambda _path, unsynced: unsynced, keep_names=True)
 
@@ -85,7 +85,7 @@ def test_a_checkpoint_that_cannot_be_written_takes_its_directory_offline() -> No
                 raise OSError(errno.EIO, "sync failed")  # a real one does not name the file either
 
         machine.files.before = refuse
-        first, second = machine.node._store.directories
+        first, second = machine.node.broker.store.directories
         while second.online:
             await asyncio.sleep(0.001)
         assert first.online

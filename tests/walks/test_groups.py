@@ -70,7 +70,7 @@ async def until(condition: Any) -> None:
 
 
 def home(machine: Machine, group: str) -> Any:
-    groups = machine.node._groups
+    groups = machine.node.broker.groups
     return groups._homes[groups.home_of(group)]
 
 
@@ -84,7 +84,7 @@ def test_the_first_group_brings_the_offsets_topic() -> None:
         assert (found.error_code, found.node_id, found.port) == (NONE.code, 1, machine.node.port)
         (topic,) = (await client.ask(MetadataRequest(topics=[_named(OFFSETS_TOPIC)]))).topics
         assert (len(topic.partitions), topic.is_internal) == (7, True)
-        image = machine.node._metadata.image
+        image = machine.node.control.metadata.image
         assert image.config(2, OFFSETS_TOPIC) == {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -185,8 +185,8 @@ def test_a_join_that_is_held_back_ends_with_the_node() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await coordinator(client, "g")
         waiting = join(client, "g")
-        await until(lambda: "g" in machine.node._groups._places and home(machine, "g").shard is not None)
-        machine.node._groups.close()
+        await until(lambda: "g" in machine.node.broker.groups._places and home(machine, "g").shard is not None)
+        machine.node.broker.groups.close()
         assert (await waiting).error_code == NOT_COORDINATOR.code
 
     walk(steps, group_initial_rebalance_delay_ms="20000")
@@ -254,7 +254,7 @@ def test_what_is_set_on_a_group_counts_at_once() -> None:
         wanted = made.AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name="g", configs=[change])
         (result,) = (await client.ask(made(resources=[wanted]))).responses
         assert result.error_code == NONE.code
-        assert machine.node._metadata.image.config(CONFIG_GROUP, "g")
+        assert machine.node.control.metadata.image.config(CONFIG_GROUP, "g")
         assert (await consumer_heartbeat(client, "g", "me", first.member_epoch)).heartbeat_interval_ms == 7_000
         listed = await client.ask(ListConfigResourcesRequest(resource_types=[GROUP_RESOURCE]))
         assert [each.resource_name for each in listed.config_resources] == ["g"]
@@ -559,7 +559,7 @@ def test_a_shard_that_moves_away_sends_its_members_after_it() -> None:
         await sync(client, "g", joined, **{joined.member_id: b"all"})
         other = await machine.dial()
         waiting = join(other, "g")
-        index = machine.node._groups.home_of("g")
+        index = machine.node.broker.groups.home_of("g")
         await until(lambda: home(machine, "g").shard.table.groups["g"].state_name() == "PreparingRebalance")
         hand_over(machine, index, leader=2)
         assert (await waiting).error_code == NOT_COORDINATOR.code
@@ -574,15 +574,15 @@ def test_a_shard_that_moves_away_sends_its_members_after_it() -> None:
 def hand_over(machine: Machine, index: int, *, leader: int) -> None:
     """Publishes another leader of one partition, as if the controller had elected it."""
     node = machine.node
-    topic = node._metadata.image.topic(OFFSETS_TOPIC)
+    topic = node.control.metadata.image.topic(OFFSETS_TOPIC)
     assert topic is not None
     now = topic.partitions[index]
     topic.partitions[index] = now._replace(
         leader=NodeId(leader), leader_epoch=now.leader_epoch + 1, partition_epoch=now.partition_epoch + 1
     )
     delta = Delta(partitions={topic.id: {index}})
-    node._partitions.publish(node._metadata.image, delta)
-    node._groups.follow(node._metadata.image, delta)
+    node.partitions.publish(node.control.metadata.image, delta)
+    node.broker.groups.follow(node.control.metadata.image, delta)
 
 
 def test_a_shard_that_breaks_is_loaded_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -631,8 +631,8 @@ def test_a_group_cannot_write_while_replicas_are_missing() -> None:
         await coordinator(client, "g")
         joined = await join(client, "g")
         await sync(client, "g", joined, **{joined.member_id: b"all"})
-        shard, index = home(machine, "g").shard, machine.node._groups.home_of("g")
-        state = machine.node._partitions.named(OFFSETS_TOPIC, index).state
+        shard, index = home(machine, "g").shard, machine.node.broker.groups.home_of("g")
+        state = machine.node.partitions.named(OFFSETS_TOPIC, index).state
         in_sync, state.isr = state.isr, frozenset()
         assert await commit(client, "g", "t", 5) == COORDINATOR_NOT_AVAILABLE.code
         assert await deleted(client, "g") == [COORDINATOR_NOT_AVAILABLE.code]
@@ -666,8 +666,8 @@ def test_a_log_that_cannot_be_replayed_has_no_coordinator(caplog: pytest.LogCapt
         await client.create("t")
         await coordinator(client, "g")
         assert await commit(client, "g", "t", 5) == NONE.code
-        index = machine.node._groups.home_of("g")
-        hosted = machine.node._partitions.named(OFFSETS_TOPIC, index)
+        index = machine.node.broker.groups.home_of("g")
+        hosted = machine.node.partitions.named(OFFSETS_TOPIC, index)
         batch = bytearray(batch_of(b"\0\4rubbish", key=b"\0\1rubbish"))
         hosted.append(batch, read_header(batch), -1, SystemClock().now_ms())
         hand_over(machine, index, leader=2)
@@ -684,7 +684,7 @@ def test_records_are_those_of_the_offsets_topic() -> None:
         await client.create("t")
         await coordinator(client, "g")
         assert await commit(client, "g", "t", 5) == NONE.code
-        log = machine.node._partitions.named(OFFSETS_TOPIC, machine.node._groups.home_of("g")).require_log()
+        log = machine.node.partitions.named(OFFSETS_TOPIC, machine.node.broker.groups.home_of("g")).require_log()
         read = log.read(0, max_bytes=1 << 20, limit=log.committed, at_least_one=True)
         data = b"".join(span.read() for span in read.spans)
         ((start, header),) = scan_batches(data)

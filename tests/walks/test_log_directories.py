@@ -91,7 +91,7 @@ async def configure(client: Client, name: str, value: str | None, broker: str = 
 
 def assigned(machine: Machine, topic: str) -> list[Uuid]:
     """The directory of each partition as the metadata has it."""
-    found = machine.node._metadata.image.topic(topic)
+    found = machine.node.control.metadata.image.topic(topic)
     assert found is not None
     return [partition.directories[0] for partition in found.partitions]
 
@@ -139,7 +139,7 @@ def test_a_replica_moves_to_and_fro_under_load_and_nobody_notices() -> None:
         assert await reading == sent
         duplicate = await producer.produce("orders", batch=numbered.batch(b"again", sequence=sent - 1))
         assert duplicate.base_offset == sent - 1, "the producer's last batches moved along"
-        assert machine.node._relocations.moved == 3
+        assert machine.node.broker.relocations.moved == 3
 
     walk(steps, log_dirs=DIRECTORIES)
 
@@ -177,7 +177,7 @@ def test_deleted_records_stay_deleted_also_within_a_batch_and_after_a_kill() -> 
         await client.ask(made(topics=[wanted], timeout_ms=1_000))
         (here,) = (await homes(client))["orders", 0]
         await moved(client, TWO if here == ONE else ONE, "orders")
-        await until(lambda: not machine.node._relocations._retiring)
+        await until(lambda: not machine.node.broker.relocations._retiring)
         assert (await client.offset("orders", -2)).offset == 105
         await machine.cut_power()
         await machine.start()
@@ -207,7 +207,7 @@ def test_the_metadata_says_where_each_replica_is_also_after_a_move_and_a_restart
 
         def agree() -> bool:
             node = machine.node
-            at_home = [node._partitions.directory_of(PartitionKey(client.ids["orders"], index)) for index in range(4)]
+            at_home = [node.partitions.directory_of(PartitionKey(client.ids["orders"], index)) for index in range(4)]
             return assigned(machine, "orders") == at_home and None not in at_home
 
         await until(agree)
@@ -228,10 +228,10 @@ def test_the_metadata_says_where_each_replica_is_also_after_a_move_and_a_restart
 
 def test_one_directory_is_assigned_when_the_topic_is_made() -> None:
     async def steps(machine: Machine, client: Client) -> None:
-        end = machine.node._quorum.end
+        end = machine.node.quorum.end
         await client.create("orders", 3)
         assert assigned(machine, "orders") == [ids(machine)[ONE]] * 3
-        assert machine.node._quorum.end == end + 4, "a topic and its partitions, and nothing to report after"
+        assert machine.node.quorum.end == end + 4, "a topic and its partitions, and nothing to report after"
 
     walk(steps, log_dirs=ONE)
 
@@ -273,7 +273,7 @@ def test_the_rate_of_moves_can_be_bounded_and_raised_again() -> None:
         result = (await describe(client))[there]
         assert [(each.is_future_key, each.offset_lag) for each in result.topics[0].partitions] == [(True, 20)]
         await configure(client, "replica.alter.log.dirs.io.max.bytes.per.second", None)
-        await until(lambda: machine.node._relocations.moved == 1)
+        await until(lambda: machine.node.broker.relocations.moved == 1)
 
     walk(steps, log_dirs=DIRECTORIES)
 
@@ -290,7 +290,7 @@ def test_a_directory_fails_alone_and_the_controller_hears_of_it() -> None:
         refused = await client.produce("orders", b"after", partition=lost)
         assert refused.error_code in (KAFKA_STORAGE_ERROR.code, NOT_LEADER_OR_FOLLOWER.code)
         assert (await client.produce("orders", b"goes on", partition=kept)).error_code == 0
-        image = machine.node._metadata.image
+        image = machine.node.control.metadata.image
         await until(lambda: image.brokers[1].log_dirs == (ids(machine)[ONE],))
         found = image.topic("orders")
         assert found is not None
@@ -343,13 +343,13 @@ def test_a_cordoned_directory_serves_what_it_has_and_takes_nothing_new() -> None
         assert await move(client, (TWO, "after", 0)) == {("after", 0): INVALID_REPLICA_ASSIGNMENT.code}
         for partition in (0, 1):
             assert (await client.produce("before", b"served", partition=partition)).error_code == 0
-        image = machine.node._metadata.image
+        image = machine.node.control.metadata.image
         await until(lambda: image.brokers[1].cordoned_log_dirs == (ids(machine)[TWO],))
         await machine.stop()
         await machine.start()
         again = await machine.dial()
         assert (await describe(again))[TWO].is_cordoned
-        image = machine.node._metadata.image
+        image = machine.node.control.metadata.image
         await until(lambda: image.brokers[1].cordoned_log_dirs == (ids(machine)[TWO],))
         await configure(again, "cordoned.log.dirs", None, broker="1")
         await until(lambda: image.brokers[1].cordoned_log_dirs == ())
@@ -362,7 +362,7 @@ def test_a_broker_whose_directories_are_all_cordoned_takes_no_new_partition() ->
     async def steps(machine: Machine, client: Client) -> None:
         made = CreateTopicsRequest
         request = made(topics=[made.CreatableTopic(name="orders", num_partitions=1, replication_factor=1)])
-        image = machine.node._metadata.image
+        image = machine.node.control.metadata.image
         await until(lambda: len(image.brokers[1].cordoned_log_dirs or ()) == 2)
         reply: Any = await client.ask(request)
         assert reply.topics[0].error_code == INVALID_REPLICATION_FACTOR.code

@@ -135,7 +135,7 @@ def test_a_leader_that_does_not_know_its_end_says_so() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("orders")
         await client.produce("orders", batch=batch_of(b"x", timestamp=THEN))
-        hosted = next(iter(machine.node._partitions))
+        hosted = next(iter(machine.node.partitions))
         hosted.state.epoch_start = 5  # as after an election that found more than is known to be committed
         for asked in (LATEST, THEN + 1):
             assert (await client.offset("orders", asked)).error_code == OFFSET_NOT_AVAILABLE.code
@@ -156,7 +156,7 @@ def test_a_disk_that_cannot_be_read_is_told_and_goes_offline() -> None:
         # By then the controller may have heard of it and taken the lead away.
         later = await other.offset("orders", LATEST)
         assert later.error_code in (KAFKA_STORAGE_ERROR.code, NOT_LEADER_OR_FOLLOWER.code)
-        assert [directory.online for directory in machine.node._store.directories] == [True, False]
+        assert [directory.online for directory in machine.node.broker.store.directories] == [True, False]
 
     # The first directory has the metadata and takes no partitions, so that only one of them breaks.
     walk(steps, log_dirs="/data/node-1,/more/node-1", cordoned_log_dirs="/data/node-1")
@@ -213,7 +213,7 @@ def test_a_waiting_fetch_below_the_new_start_is_told_at_once() -> None:
         await fill(client, "orders")
         fetch = client.fetch(at("orders", 5), max_wait_ms=9_000, min_bytes=1 << 20)
         other = await machine.dial()
-        while not machine.node._fetches.waiting:
+        while not machine.node.broker.fetches.waiting:
             await asyncio.sleep(0)
         await trim(other, "orders", -1)
         assert errors(await fetch) == [OFFSET_OUT_OF_RANGE.code]
@@ -243,11 +243,11 @@ def test_every_epoch_ends_where_the_next_one_began() -> None:
         epochs = []
         for _ in range(3):
             await client.produce("orders", b"x", b"y")
-            epochs.append(next(iter(machine.node._partitions)).state.epoch)
+            epochs.append(next(iter(machine.node.partitions)).state.epoch)
             await machine.stop()
             await machine.start()
             client = await machine.dial()
-        current = next(iter(machine.node._partitions)).state.epoch
+        current = next(iter(machine.node.partitions)).state.epoch
         assert epochs == sorted(set(epochs))
         ends = [await end_of_epoch(client, "orders", epoch) for epoch in epochs]
         assert [(end.leader_epoch, end.end_offset) for end in ends] == [(epochs[0], 2), (epochs[1], 4), (epochs[2], 6)]
@@ -265,7 +265,7 @@ def test_who_asks_about_epochs_is_fenced_too() -> None:
         await machine.stop()
         await machine.start()
         client = await machine.dial()
-        current = next(iter(machine.node._partitions)).state.epoch
+        current = next(iter(machine.node.partitions)).state.epoch
         assert (await end_of_epoch(client, "orders", 0, current - 1)).error_code == FENCED_LEADER_EPOCH.code
         assert (await end_of_epoch(client, "orders", 0, current + 1)).error_code == UNKNOWN_LEADER_EPOCH.code
         assert (await end_of_epoch(client, "missing", 0)).error_code == UNKNOWN_TOPIC_OR_PARTITION.code

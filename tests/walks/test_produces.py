@@ -138,14 +138,14 @@ def test_one_sync_serves_everybody_who_waits() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("synced", flush_messages="1")
         await client.produce("synced", b"warm")
-        before = machine.node._flushes.rounds
+        before = machine.node.broker.flushes.rounds
         machine.offload.hold()
         answers = [client.produce("synced", b"%d" % number) for number in range(5)]
-        while not any(hosted.log is not None and hosted.log.written == 6 for hosted in machine.node._partitions):
+        while not any(hosted.log is not None and hosted.log.written == 6 for hosted in machine.node.partitions):
             await asyncio.sleep(0)
         machine.offload.release()
         assert [(await answer).base_offset for answer in answers] == [1, 2, 3, 4, 5]
-        assert machine.node._flushes.rounds - before <= 2
+        assert machine.node.broker.flushes.rounds - before <= 2
 
     walk(steps)
 
@@ -193,13 +193,13 @@ def test_a_topic_deleted_while_its_producer_waits_ends_the_wait() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("doomed", flush_messages="1")
         await client.produce("doomed", b"first")
-        hosted = next(iter(machine.node._partitions))
+        hosted = next(iter(machine.node.partitions))
         log = hosted.require_log()
         machine.offload.hold()
         answer = client.produce("doomed", b"x")
         while log.written < 2:
             await asyncio.sleep(0)
-        machine.node._partitions._drop(hosted)
+        machine.node.partitions._drop(hosted)
         assert (await answer).error_code in (NOT_LEADER_OR_FOLLOWER.code, UNKNOWN_TOPIC_OR_PARTITION.code)
         machine.offload.release()
 
@@ -209,7 +209,7 @@ def test_a_topic_deleted_while_its_producer_waits_ends_the_wait() -> None:
 def test_too_few_replicas_refuse_only_those_who_ask_for_all() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("orders", min_insync_replicas="2")
-        hosted = next(iter(machine.node._partitions))
+        hosted = next(iter(machine.node.partitions))
         assert (await client.produce("orders", b"x")).error_code == 0, "one replica cannot be asked for two"
         hosted.state.isr = frozenset()
         assert (await client.produce("orders", b"y")).error_code == NOT_ENOUGH_REPLICAS.code

@@ -11,6 +11,7 @@ from penstock.cli.output import show, table
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
+    from penstock.protocol.disk.raft_records import VotersRecord
 
 config_option = click.option(
     "--config",
@@ -60,20 +61,87 @@ def start(path: str, log_level: str, log_format: str) -> None:
     )
 
 
-@server.command("format", epilog=examples("penstock server format --config server.properties --ignore-formatted"))
+@server.command(
+    "format",
+    epilog=examples(
+        "penstock server format --config server.properties --ignore-formatted",
+        "penstock server format --config server.properties --standalone",
+    ),
+)
 @config_option
 @click.option("-t", "--cluster-id", help="22 characters of base64url; a new one if not given.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
-def format_(path: str, cluster_id: str | None, ignore_formatted: bool) -> None:
-    """Prepare the log directories of a new node. Prints the cluster id."""
+@click.option("-s", "--standalone", is_flag=True, help="This controller is the only voter of a new quorum.")
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="LIST",
+    help="All voters of a new quorum, as ID@HOST:PORT:DIRECTORY_ID entries; the same list on each of them.",
+)
+@click.option(
+    "-N", "--no-initial-controllers", is_flag=True, help="This controller joins a quorum that is there already."
+)
+def format_(
+    path: str,
+    cluster_id: str | None,
+    ignore_formatted: bool,
+    standalone: bool,
+    initial_controllers: str | None,
+    no_initial_controllers: bool,
+) -> None:
+    """Prepare the log directories of a new node. Prints the cluster id.
+
+    The controllers of a new cluster are formatted with one cluster id and one list of initial controllers. A node that
+    is only a broker, and one with controller.quorum.voters, need neither.
+    """
     from penstock.server.launch import format_node
 
-    formatted = format_node(_load(path), cluster_id, ignore_formatted=ignore_formatted)
+    settings = _load(path)
+    if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
+        raise click.UsageError("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
+    _check_choice(settings, standalone or initial_controllers is not None, no_initial_controllers)
+    voters = None if initial_controllers is None else _voters(settings, initial_controllers)
+    formatted = format_node(
+        settings,
+        cluster_id,
+        ignore_formatted=ignore_formatted,
+        standalone=not no_initial_controllers,
+        voters=voters,
+    )
     for directory in formatted.made:
         click.echo(f"formatted {directory}", err=True)
     if not formatted.made:
         click.echo("all directories were formatted already", err=True)
     click.echo(formatted.cluster_id)
+
+
+def _check_choice(settings: BrokerSettings, names_voters: bool, joins: bool) -> None:
+    """Controllers that each believe to be the only one would make as many clusters as there are nodes."""
+    if names_voters and not settings.is_controller:
+        raise click.UsageError("this node is no controller (process.roles); leave the voters to those that are")
+    if names_voters and settings.quorum_voters:
+        raise click.UsageError("the voters are in controller.quorum.voters already; give them in one place only")
+    several = len(settings.quorum_bootstrap_servers) > 1
+    if settings.is_controller and several and not (names_voters or joins or settings.quorum_voters):
+        raise click.UsageError(
+            "controller.quorum.bootstrap.servers names several controllers; say which vote at first: "
+            "--initial-controllers LIST, or --standalone on one and --no-initial-controllers on the others"
+        )
+
+
+def _voters(settings: BrokerSettings, text: str) -> VotersRecord:
+    from penstock.server.initial_controllers import BadControllers, parse_initial_controllers, voters_of
+
+    try:
+        controllers = parse_initial_controllers(text)
+    except BadControllers as bad:
+        raise click.UsageError(f"--initial-controllers: {bad}") from bad
+    if all(each.node_id != settings.node_id for each in controllers):
+        raise click.UsageError(
+            f"--initial-controllers has no entry for this node, {settings.node_id}; "
+            "one that joins later is formatted with --no-initial-controllers"
+        )
+    return voters_of(controllers, settings.controller_listener_names[0])
 
 
 @server.group()

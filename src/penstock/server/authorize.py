@@ -58,9 +58,11 @@ UNASKED = frozenset({"api_versions", "sasl_handshake", "sasl_authenticate"})
 
 
 def asks(source: str) -> bool:
-    """Whether a handler's source puts a question: it calls `ctx.allow` or `ctx.authorized_operations`.
+    """Whether a handler's source puts a question: it calls `ctx.allow`, `ctx.authorized_operations` or `decided`.
 
     Coarse on purpose. A handler that asks the wrong thing is caught by its own test with `Recording`; this catches
     the one that nobody thought of.
     """
-    return "ctx.allow(" in source or "ctx.authorized_operations(" in source
+    return any(
+        question in source for question in ("ctx.allow(", "ctx.authorized_operations(", "decided(ctx, request, ")
+    )

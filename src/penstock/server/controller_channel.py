@@ -64,6 +64,7 @@ class ControllerChannel:
         self._quorum, self._controller, self._peers, self._clock = quorum, controller, peers, clock
         self._request_timeout_ms = request_timeout_ms
         self._waiting: dict[asyncio.Future[None], None] = {}
+        self._closed = False
         quorum.when_leader_changes(self._leader_changed)
 
     async def ask(self, request: Any, version: int, *, timeout_ms: float | None = None, purpose: str = PURPOSE) -> Any:
@@ -85,7 +86,7 @@ class ControllerChannel:
         allowed_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._clock.monotonic_ms() + allowed_ms
         pause_ms, why = PAUSE_FIRST_MS, "no controller is known"
-        while (left_ms := deadline - self._clock.monotonic_ms()) > 0:
+        while (left_ms := deadline - self._clock.monotonic_ms()) > 0 and not self._closed:
             leader = self._quorum.leader_address
             try:
                 if self._quorum.leading:
@@ -113,7 +114,14 @@ class ControllerChannel:
                 pause_ms = PAUSE_FIRST_MS
             else:
                 pause_ms = min(pause_ms * 2, PAUSE_MAX_MS)
+        if self._closed:
+            raise Refused(REQUEST_TIMED_OUT, "this node is stopping")
         raise Refused(REQUEST_TIMED_OUT, f"the active controller did not answer within {allowed_ms:.0f} ms: {why}")
+
+    def close(self) -> None:
+        """Looks for no controller any more; those who wait are told so."""
+        self._closed = True
+        self._leader_changed()
 
     async def _unless_replaced(self, asking: Awaitable[Any], leader: Address) -> Any:
         """The reply, or None when another leader was found first: one that is paused or cut off never answers."""
@@ -125,7 +133,7 @@ class ControllerChannel:
                     await asyncio.wait((asked, changed), return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     self._forget(changed)
-                if not asked.done() and self._quorum.leader_address not in (None, leader):
+                if not asked.done() and (self._closed or self._quorum.leader_address not in (None, leader)):
                     return None
             return asked.result()
         finally:

@@ -151,9 +151,17 @@ class Dispatch:
     __slots__ = ("_handlers", "_served", "metrics", "routes")
 
     def __init__(
-        self, served: Sequence[str] = SERVED, *, unstable: bool = False, handlers: dict[str, Handler] | None = None
+        self,
+        served: Sequence[str] = SERVED,
+        *,
+        unstable: bool = False,
+        handlers: dict[str, Handler] | None = None,
+        beside: Dispatch | None = None,
     ) -> None:
-        """`unstable` is `unstable.api.versions.enable`; `handlers` stand in for modules, by API name."""
+        """`unstable` is `unstable.api.versions.enable`; `handlers` stand in for modules, by API name.
+
+        `beside` are the APIs of another kind of listener of the same node: requests are counted together.
+        """
         self._served: dict[int, tuple[int, int]] = {}
         for api in APIS.values():
             if api.name in served:
@@ -163,7 +171,7 @@ class Dispatch:
             api.key: handlers[api.name] for api in APIS.values() if handlers and api.name in handlers
         }
         self.routes: dict[int, Route] = {}
-        self.metrics: dict[int, ApiMetrics] = {}
+        self.metrics: dict[int, ApiMetrics] = beside.metrics if beside is not None else {}
 
     def advertised(self) -> Sequence[tuple[int, int, int]]:
         """(key, lowest version, highest version) as ApiVersions tells it, ordered by key."""

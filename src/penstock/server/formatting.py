@@ -1,8 +1,9 @@
-"""Makes empty directories into the log directories of a node, as `kafka-storage format --standalone` does.
+"""Makes empty directories into the log directories of a node, as `kafka-storage format` does.
 
 Each log directory gets a `meta.properties` with an id of its own and a `bootstrap.checkpoint` with the feature
-levels a new cluster starts from. The metadata directory gets the snapshot 0-0 that names this node as the only
-voter. A directory that has a `meta.properties` is left as it is.
+levels a new cluster starts from. The metadata directory of a controller gets the snapshot 0-0 that names the voters:
+this node alone, or all controllers that the cluster starts with. A directory that has a `meta.properties` is left as it
+is.
 """
 
 from __future__ import annotations
@@ -11,25 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.metadata.features import (
-    KRAFT_VERSION,
-    NEW_CLUSTER,
-    NEW_CLUSTER_KRAFT_VERSION,
-    SUPPORTED,
-    bootstrap_levels,
-)
+from penstock.metadata.features import NEW_CLUSTER, NEW_CLUSTER_KRAFT_VERSION, bootstrap_levels
 from penstock.model.errors import PenstockError
 from penstock.model.ids import METADATA_TOPIC, Epoch, Millis, NodeId, Offset, Uuid, usable_uuid, uuid_text
 from penstock.protocol.disk.metadata_features import FeatureLevelRecord
 from penstock.protocol.disk.raft_records import VotersRecord
 from penstock.server.drivers.snapshot_file import BOOTSTRAP_CHECKPOINT, CheckpointWriter, SnapshotId
+from penstock.server.initial_controllers import voter_entry
 from penstock.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 if TYPE_CHECKING:
     from penstock.metadata.records import VersionedRecord
     from penstock.model.config.endpoints import Endpoint
     from penstock.model.config.settings import BrokerSettings
-    from penstock.model.ports import Files
+    from penstock.model.ports import Clock, Files
 
 METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 
@@ -82,13 +78,15 @@ def format_directories(
     ignore_formatted: bool = True,
     levels: Mapping[str, int] = NEW_CLUSTER,
     standalone: bool = True,
+    voters: VotersRecord | None = None,
     own_host: str = "localhost",
 ) -> Formatted:
     """Formats every directory that is not formatted yet; calling it twice changes nothing.
 
-    `cluster_id` None takes the id the directories have, or a new one. `standalone` writes the voter set with this node
-    alone; a node that joins a quorum, or whose voters are given in its configuration, has none. `own_host` is what a
-    controller listener on all interfaces is called.
+    `cluster_id` None takes the id the directories have, or a new one. `voters` are the controllers of a new cluster;
+    when this node is among them, its metadata directory gets the id that they know it by. Without them `standalone`
+    writes the voter set with this node alone; a node that joins a quorum, or whose voters are given in its
+    configuration, has none. `own_host` is what a controller listener on all interfaces is called.
     """
     directories = list(dict.fromkeys((*log_dirs, metadata_dir)))
     known = {directory: read_meta_properties(files, directory) for directory in directories}
@@ -102,8 +100,13 @@ def format_directories(
         ids[directory] = new_uuid(random)
         _make_directory(files, directory)
         files.write_atomic(f"{directory}/{BOOTSTRAP_CHECKPOINT}", _bootstrap(levels, now))
-        if directory == metadata_dir and standalone and settings.is_controller and not settings.quorum_voters:
+        if directory != metadata_dir or not settings.is_controller:
+            continue
+        known_as = {each.voter_id: each.voter_directory_id for each in voters.voters} if voters is not None else {}
+        ids[directory] = known_as.get(node_id, ids[directory])
+        if voters is None and standalone and not settings.quorum_voters:
             voters = only_voter(node_id, ids[directory], settings.advertised_controller_listeners, own_host)
+        if voters is not None:
             _write_voters(files, metadata_dir, voters, now)
     # meta.properties goes last: a directory that has one is whole, whenever the power fails.
     for directory in made:
@@ -154,19 +157,34 @@ def _write_voters(files: Files, metadata_dir: str, voters: VotersRecord, now: Mi
 
 def only_voter(node_id: NodeId, directory_id: Uuid, endpoints: Sequence[Endpoint], own_host: str) -> VotersRecord:
     """The voter set of a quorum of one."""
-    supported = SUPPORTED[KRAFT_VERSION]
-    return VotersRecord(
-        voters=[
-            VotersRecord.Voter(
-                voter_id=node_id,
-                voter_directory_id=directory_id,
-                endpoints=[
-                    VotersRecord.Endpoint(name=endpoint.name, host=endpoint.host or own_host, port=endpoint.port)
-                    for endpoint in endpoints
-                ],
-                kraft_version_feature=VotersRecord.KRaftVersionFeature(
-                    min_supported_version=supported.min, max_supported_version=supported.max
-                ),
-            )
-        ]
+    reached = [(endpoint.name, endpoint.host or own_host, endpoint.port) for endpoint in endpoints]
+    return VotersRecord(voters=[voter_entry(node_id, directory_id, reached)])
+
+
+def format_for(
+    settings: BrokerSettings,
+    *,
+    files: Files,
+    clock: Clock,
+    random: Randomness,
+    own_host: str,
+    cluster_id: str | None = None,
+    ignore_formatted: bool = True,
+    standalone: bool = True,
+    voters: VotersRecord | None = None,
+) -> Formatted:
+    """Formats the directories that `settings` name, as far as they are not formatted yet."""
+    return format_directories(
+        files,
+        settings.log_dirs,
+        settings.metadata_log_dir,
+        cluster_id,
+        settings.node_id,
+        settings,
+        random,
+        own_host=own_host,
+        now=clock.now_ms(),
+        ignore_formatted=ignore_formatted,
+        standalone=standalone,
+        voters=voters,
     )

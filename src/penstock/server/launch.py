@@ -18,6 +18,7 @@ from penstock.model.ports import Ports
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock, Files, Offload
+    from penstock.protocol.disk.raft_records import VotersRecord
     from penstock.server.formatting import Formatted
     from penstock.server.node import Node
 
@@ -70,24 +71,42 @@ def idle_properties(settings: BrokerSettings) -> list[tuple[str, str]]:
     return [(name, words[effect.value]) for name, effect in settings.without_effect()]
 
 
-def dev_properties(data_dir: str, *, port: int, overrides: Mapping[str, str]) -> dict[str, str]:
-    """What `penstock dev` runs with: everything on this machine, nothing to decide."""
-    controller_port = _port_beside(port, CONTROLLER_PORT_STEP)
+def dev_properties(
+    data_dir: str,
+    *,
+    port: int,
+    overrides: Mapping[str, str],
+    node_id: int = DEV_NODE_ID,
+    nodes: int = 1,
+) -> dict[str, str]:
+    """What node `node_id` of `penstock dev --nodes N` runs with: everything on this machine, nothing to decide.
+
+    Node i listens on `port` + i - 1. The first `nodes` are the controllers; one that comes later is only a broker.
+    """
+    ports = [port + at if port else 0 for at in range(max(nodes, node_id))]
+    own_port, controller = ports[node_id - 1], node_id <= nodes
+    replicas, min_isr = str(min(3, nodes)), "2" if nodes >= 3 else "1"
+    listeners = [f"PLAINTEXT://127.0.0.1:{own_port}"]
+    if controller:
+        listeners.append(f"CONTROLLER://127.0.0.1:{_port_beside(own_port, CONTROLLER_PORT_STEP)}")
+    controllers = [f"127.0.0.1:{_port_beside(each, CONTROLLER_PORT_STEP)}" for each in ports[:nodes]]
     properties = {
-        "node.id": str(DEV_NODE_ID),
-        "process.roles": "broker,controller",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "node.id": str(node_id),
+        "process.roles": "broker,controller" if controller else "broker",
+        "listeners": ",".join(listeners),
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
-        "log.dirs": f"{os.path.abspath(data_dir)}/node-{DEV_NODE_ID}",
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
+        "controller.quorum.bootstrap.servers": ",".join(controllers),
+        "log.dirs": f"{os.path.abspath(data_dir)}/node-{node_id}",
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": min_isr,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": min_isr,
         "group.initial.rebalance.delay.ms": "0",
-        "penstock.admin.listener": f"127.0.0.1:{_port_beside(port, ADMIN_PORT_STEP)}",
+        "penstock.admin.listener": f"127.0.0.1:{_port_beside(own_port, ADMIN_PORT_STEP)}",
     }
+    if nodes > 1:
+        properties |= {"default.replication.factor": replicas, "min.insync.replicas": min_isr}
     properties.update(overrides)
     return properties
 
@@ -151,9 +170,16 @@ def _buffer_bytes(settings: BrokerSettings, name: str) -> int:
     return settings.number(name) if name in settings.properties else SYSTEM_BUFFER
 
 
-def format_node(settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool) -> Formatted:
-    """Prepares the directories of a new node; answers what was done."""
-    from penstock.server.node import format_for
+def format_node(
+    settings: BrokerSettings,
+    cluster_id: str | None,
+    *,
+    ignore_formatted: bool,
+    standalone: bool = True,
+    voters: VotersRecord | None = None,
+) -> Formatted:
+    """Prepares the directories of a new node; answers what was done. `voters` are those of a new cluster."""
+    from penstock.server.formatting import format_for
     from penstock.server.ports import SystemClock
     from penstock.storage.files import DiskFiles
 
@@ -165,6 +191,8 @@ def format_node(settings: BrokerSettings, cluster_id: str | None, *, ignore_form
         own_host=socket.gethostname(),
         cluster_id=cluster_id,
         ignore_formatted=ignore_formatted,
+        standalone=standalone,
+        voters=voters,
     )
 
 
@@ -201,18 +229,22 @@ def serve(make_node: Callable[[], Node], ready: Callable[[Node], None]) -> None:
         # Loading makes nothing but objects that stay; the collector would walk them over and over and find nothing.
         gc.disable()
         node = make_node()
-        await node.start()
-        gc.freeze()
-        gc.enable()
-        ready(node)
+        starting = loop.create_task(node.start())
         failing = loop.create_task(node.failed())
         signalled = loop.create_task(stopping.wait())
-        await asyncio.wait((failing, signalled), return_when=asyncio.FIRST_COMPLETED)
-        if not signalled.done():
+        await asyncio.wait((starting, failing, signalled), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            gc.freeze()
+            gc.enable()
+            ready(node)
+            await asyncio.wait((failing, signalled), return_when=asyncio.FIRST_COMPLETED)
+        if failing.done():
             # Nothing can be handed over or flushed any more; what others can still read is on their disks.
             raise PenstockError(f"the node has stopped: {failing.result()}")
         failing.cancel()
         await node.stop()
+        await asyncio.gather(starting, return_exceptions=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())

@@ -35,10 +35,10 @@ class Listener:
 
     __slots__ = ("_bound", "_reception", "accepted", "endpoint", "info")
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, for_controllers: bool = False) -> None:
         self.endpoint = endpoint
         self._reception: Reception | None = None
-        self.info = ListenerInfo(*endpoint)
+        self.info = ListenerInfo(*endpoint, for_controllers=for_controllers)
         self.accepted = 0
         self._bound: Bound | None = None
 
@@ -73,7 +73,10 @@ class Listeners:
     def __init__(self, settings: BrokerSettings) -> None:
         """Raises `BadListeners` at once, before anything is bound."""
         self._settings = settings
-        self._listeners = [Listener(endpoint) for endpoint in endpoints_of(settings)]
+        controllers = settings.controller_listener_names
+        self._listeners = [
+            Listener(endpoint, for_controllers=endpoint.name in controllers) for endpoint in endpoints_of(settings)
+        ]
 
     def __iter__(self) -> Iterator[Listener]:
         return iter(self._listeners)
@@ -87,13 +90,17 @@ class Listeners:
             self.stop_accepting()
             raise
 
-    def stop_accepting(self) -> None:
+    def stop_accepting(self, *, for_controllers: bool | None = None) -> None:
+        """Of one kind of listener, or of all."""
         for listener in self._listeners:
-            listener.close()
+            if for_controllers in (None, listener.info.for_controllers):
+                listener.close()
 
-    async def serve(self, reception: Reception) -> None:
+    async def serve(self, reception: Reception, *, for_controllers: bool | None = None) -> None:
+        """Lets clients of one kind of listener in, or of all."""
         for listener in self._listeners:
-            await listener.serve(reception)
+            if for_controllers in (None, listener.info.for_controllers):
+                await listener.serve(reception)
 
     def advertised(self, fallback_host: str) -> list[Endpoint]:
         """What clients and brokers are told. Ports 0 become the bound ones, wildcards become `fallback_host`."""

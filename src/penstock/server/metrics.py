@@ -90,13 +90,19 @@ def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else repr(float(value)).replace("inf", "+Inf").replace("nan", "NaN")
 
 
-def request_samples(dispatch: Dispatch) -> Iterator[Sample]:
-    """Kafka's RequestMetrics."""
+def request_samples(*served: Dispatch) -> Iterator[Sample]:
+    """Kafka's RequestMetrics, over all kinds of listeners."""
     prefix = "kafka_network_requestmetrics_"
-    for route in dispatch.routes.values():
-        labels = {"request": route.api.name, "version": str(route.version)}
-        yield Sample(prefix + "requests_total", labels, route.requests, COUNTER, "Requests by API and version")
-    for metrics in dispatch.metrics.values():
+    counts: dict[tuple[str, int], int] = {}
+    for dispatch in served:
+        for route in dispatch.routes.values():
+            key = route.api.name, route.version
+            counts[key] = counts.get(key, 0) + route.requests
+    for (name, version), requests in counts.items():
+        labels = {"request": name, "version": str(version)}
+        yield Sample(prefix + "requests_total", labels, requests, COUNTER, "Requests by API and version")
+    by_api = {key: metrics for dispatch in served for key, metrics in dispatch.metrics.items()}
+    for metrics in by_api.values():
         labels = {"request": metrics.name}
         yield Sample(prefix + "requestbytes_total", labels, metrics.request_bytes, COUNTER, "Bytes of requests")
         yield Sample(prefix + "responsebytes_total", labels, metrics.response_bytes, COUNTER, "Bytes of replies")
@@ -118,28 +124,30 @@ def request_samples(dispatch: Dispatch) -> Iterator[Sample]:
         yield Sample(name + "_count", labels, metrics.total.count, SUMMARY, words)
 
 
-def connection_samples(listeners: Listeners, reception: Reception) -> Iterator[Sample]:
-    """Kafka's socket-server metrics."""
+def connection_samples(listeners: Listeners, *receptions: Reception) -> Iterator[Sample]:
+    """Kafka's socket-server metrics, over all kinds of listeners."""
     prefix = "kafka_server_socket_server_metrics_"
     standing: dict[str, int] = {}
-    for connection in reception.connections:
-        standing[connection.listener.name] = standing.get(connection.listener.name, 0) + 1
+    for reception in receptions:
+        for connection in reception.connections:
+            standing[connection.listener.name] = standing.get(connection.listener.name, 0) + 1
     for listener in listeners:
         labels = {"listener": listener.info.name}
         count = standing.get(listener.info.name, 0)
         yield Sample(prefix + "connection_count", labels, count, GAUGE, "Connections that stand")
         yield Sample(prefix + "connection_creation_total", labels, listener.accepted, COUNTER, "Connections accepted")
-    yield Sample(prefix + "connection_close_total", {}, reception.closed, COUNTER, "Connections closed")
-    yield Sample(prefix + "connection_refused_total", {}, reception.refused, COUNTER, "Connections over a limit")
-    yield Sample(prefix + "malformed_total", {}, reception.malformed, COUNTER, "Connections closed for what they sent")
+    closed = sum(each.closed for each in receptions)
+    refused = sum(each.refused for each in receptions)
+    malformed = sum(each.malformed for each in receptions)
+    yield Sample(prefix + "connection_close_total", {}, closed, COUNTER, "Connections closed")
+    yield Sample(prefix + "connection_refused_total", {}, refused, COUNTER, "Connections over a limit")
+    yield Sample(prefix + "malformed_total", {}, malformed, COUNTER, "Connections closed for what they sent")
     network = "kafka_network_socketserver_"
-    yield Sample(
-        network + "expiredconnectionskilledcount", {}, reception.wheel.expired, COUNTER, "Connections closed as idle"
-    )
-    held = reception.intake.held_bytes
-    yield Sample(network + "memorypoolused", {}, held, GAUGE, "Bytes of requests in memory")
-    if reception.intake.budget_bytes > 0:
-        left = reception.intake.budget_bytes - held
+    intake, wheel = receptions[0].intake, receptions[0].wheel  # the receptions of a node share both
+    yield Sample(network + "expiredconnectionskilledcount", {}, wheel.expired, COUNTER, "Connections closed as idle")
+    yield Sample(network + "memorypoolused", {}, intake.held_bytes, GAUGE, "Bytes of requests in memory")
+    if intake.budget_bytes > 0:
+        left = intake.budget_bytes - intake.held_bytes
         yield Sample(network + "memorypoolavailable", {}, left, GAUGE, "Bytes left of queued.max.request.bytes")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
 
 from penstock.server.logs import Sparing
@@ -23,7 +25,7 @@ QUEUE_MAX = 50
 
 
 class Reception:
-    """Admits connections, knows all that stand, and sees them out. One per node.
+    """Admits connections, knows all that stand, and sees them out. One for each kind of listener.
 
     `max.connections` makes the surplus wait: it is accepted but not served until a place is free. The listener between
     brokers is exempt from the limit of the whole broker, so that clients cannot cut a broker off its cluster.
@@ -55,9 +57,19 @@ class Reception:
     )
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, node: Services, dispatch: Dispatch, *, quotas: Quotas = UNLIMITED
+        self,
+        loop: asyncio.AbstractEventLoop,
+        node: Services,
+        dispatch: Dispatch,
+        *,
+        quotas: Quotas = UNLIMITED,
+        beside: Reception | None = None,
     ) -> None:
-        """Limits are read from `node.settings` whenever a connection comes; sizes and times once, as in Kafka."""
+        """Limits are read from `node.settings` whenever a connection comes; sizes and times once, as in Kafka.
+
+        `beside` is the reception for another kind of listener of the same node: both read into one scratch buffer, look
+        for idle connections on one wheel and number their connections together, but take no place of each other's.
+        """
         settings = node.settings
         self.loop = loop
         self.node = node
@@ -66,9 +78,14 @@ class Reception:
         self.quotas = quotas
         self.frame_bytes_max = settings.number("socket.request.max.bytes")
         self.request_timeout_ms = settings.number("request.timeout.ms")
-        self.intake = Intake(loop, budget_bytes=settings.number("queued.max.request.bytes"))
-        self.wheel = IdleWheel(loop, self.intake, settings.number("connections.max.idle.ms"))
-        self.wheel.start()
+        self.intake: Intake
+        self.wheel: IdleWheel
+        if beside is not None:
+            self.intake, self.wheel = beside.intake, beside.wheel
+        else:
+            self.intake = Intake(loop, budget_bytes=settings.number("queued.max.request.bytes"))
+            self.wheel = IdleWheel(loop, self.intake, settings.number("connections.max.idle.ms"))
+            self.wheel.start()
         self.sparing = Sparing(_log, clock=node.clock.monotonic_ms)
         self.connections: dict[Connection, None] = {}  # in order of arrival: what is done to all has an order
         self.accepted = 0
@@ -79,12 +96,11 @@ class Reception:
         self._by_host: dict[str, int] = {}
         self._by_listener: dict[str, int] = {}
         self._queue: dict[Connection, None] = {}  # those who wait for a place, in order
-        self._numbers = 0
+        self._numbers: Iterator[int] = beside._numbers if beside is not None else count(1)
         self._drained: asyncio.Future[None] | None = None
 
     def number(self) -> int:
-        self._numbers += 1
-        return self._numbers
+        return next(self._numbers)
 
     def arrive(self, connection: Connection) -> None:
         """Admits a new connection, lets it wait, or turns it away."""
@@ -158,6 +174,13 @@ class Reception:
                 _log.info("%d connections did not finish within %.0f ms", len(self.connections), drain_ms)
             for connection in list(self.connections):
                 connection.abort()
+        self.wheel.stop()
+
+    def cut(self) -> None:
+        """Ends every connection at once, as the end of the process would."""
+        self.draining = True
+        for connection in (*self._queue, *self.connections):
+            connection.abort()
         self.wheel.stop()
 
 

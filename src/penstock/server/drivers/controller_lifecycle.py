@@ -1,8 +1,9 @@
-"""This node's life as a broker and as a controller, seen from its own side: registers, reports, asks for leave to go.
+"""This node's life as a broker, seen from its own side: it registers, reports, and asks for leave to go.
 
-It makes the requests that any broker sends to the active controller; they go through a door, which is a plain call
-while the controller runs in this process. A broker is registered fenced, serves nobody until it is unfenced, and
-before it stops hands over what it leads.
+It makes the requests that any broker sends to the active controller; `ask` finds the controller, wherever it is. A
+broker is registered fenced, serves nobody until it is unfenced, and before it stops hands over what it leads. Fenced
+because it was silent for too long, it goes on reporting and is let back. Only when another process has registered as
+this broker, or an operator has removed it, is its life over: `on_stale` is told why.
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.features import SUPPORTED
 from penstock.model.config.endpoints import SECURITY_PROTOCOLS, Endpoint
-from penstock.model.errors import NONE, STALE_BROKER_EPOCH, PenstockError, Refused, error_of
+from penstock.model.errors import (
+    BROKER_ID_NOT_REGISTERED,
+    DUPLICATE_BROKER_REGISTRATION,
+    NONE,
+    REQUEST_TIMED_OUT,
+    STALE_BROKER_EPOCH,
+    PenstockError,
+    Refused,
+    error_of,
+)
 from penstock.model.ids import NodeId, Uuid
 from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from penstock.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from penstock.protocol.messages.controller_registration import ControllerRegistrationRequest
 
 if TYPE_CHECKING:
     from penstock.server.drivers.metadata_driver import MetadataDriver
@@ -32,6 +41,11 @@ REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 2
 NO_EPOCH: Final = -1
 RETRY_MS: Final = 50
+FENCED_RETRY_MS: Final = 200
+REGISTRATION_RETRY_MS: Final = 250
+HANDOVER_MS: Final = 10_000
+ALONE_MS: Final = 1_000
+"""How long the last broker of a cluster waits for leave: there is nobody to hand anything over to."""
 
 
 class NotRegistered(PenstockError):
@@ -50,11 +64,15 @@ class BrokerLifecycle:
         ask: Ask,
         *,
         heartbeat_interval_ms: int = 2_000,
+        registration_timeout_ms: int = 60_000,
         rack: str | None = None,
+        on_stale: Callable[[str], None] = lambda _why: None,
     ) -> None:
         self._node_id, self._cluster_id, self._incarnation_id = node_id, cluster_id, incarnation_id
-        self._metadata, self._ask = metadata, ask
-        self._interval_ms, self._rack = heartbeat_interval_ms, rack
+        self._metadata, self._ask, self._on_stale = metadata, ask, on_stale
+        self._interval_ms, self._registration_timeout_ms, self._rack = (
+            heartbeat_interval_ms, registration_timeout_ms, rack,
+        )  # fmt: skip
         self.broker_epoch = NO_EPOCH
         self.fenced = True
         self._wants_to_serve = False
@@ -63,30 +81,6 @@ class BrokerLifecycle:
         self._heartbeats: asyncio.Task[None] | None = None
 
     # Coming
-
-    async def register_controller(self, endpoints: Iterable[Endpoint], own_host: str) -> None:
-        """Tells where this node's controller listens."""
-        request = ControllerRegistrationRequest(
-            controller_id=self._node_id,
-            incarnation_id=self._incarnation_id,
-            listeners=[
-                ControllerRegistrationRequest.Listener(
-                    name=each.name,
-                    host=each.host or own_host,
-                    port=each.port,
-                    security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
-                )
-                for each in endpoints
-            ],
-            features=[
-                ControllerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(SUPPORTED.items())
-            ],
-        )
-        reply = await self._ask(request, 0)
-        if reply.error_code != NONE.code:
-            # Clusters below metadata.version 3.7 know no controller registrations and do without.
-            log.info("the controller is not registered: %s", reply.error_message)
 
     async def register(
         self,
@@ -97,7 +91,12 @@ class BrokerLifecycle:
         previous_epoch: int = NO_EPOCH,
         cordoned: Sequence[Uuid] | None = None,
     ) -> int:
-        """Registers the broker, fenced; its epoch. `previous_epoch` proves that the last stop was clean."""
+        """Registers the broker, fenced; its epoch. `previous_epoch` proves that the last stop was clean.
+
+        Waits for a controller as long as it takes. A process that was killed is remembered until its session runs
+        out, so an id that seems taken is asked for again for `registration_timeout_ms`. `NotRegistered` when the
+        controller does not want this broker.
+        """
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
             cluster_id=self._cluster_id,
@@ -119,18 +118,49 @@ class BrokerLifecycle:
             log_dirs=sorted(log_dirs),
             previous_broker_epoch=previous_epoch,
         )
-        reply: BrokerRegistrationResponse = await self._ask(request, REGISTRATION_VERSION)
-        if reply.error_code != NONE.code:
-            raise NotRegistered(f"broker {self._node_id} is not registered: {error_of(reply.error_code).name}")
+        reply = await self._registered(request)
         self.broker_epoch = reply.broker_epoch
         self._cordoned = None if cordoned is None else sorted(cordoned)
         return self.broker_epoch
+
+    async def _registered(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        loop = asyncio.get_running_loop()
+        give_up_at, told = loop.time() + self._registration_timeout_ms / 1_000, False
+        while True:
+            try:
+                reply: BrokerRegistrationResponse = await self._ask(request, REGISTRATION_VERSION)
+            except Refused as refusal:
+                if refusal.error is not REQUEST_TIMED_OUT:
+                    raise
+                log.warning("broker %d waits to be registered: %s", self._node_id, refusal.why)
+                continue
+            if reply.error_code == NONE.code:
+                return reply
+            error = error_of(reply.error_code)
+            if error is not DUPLICATE_BROKER_REGISTRATION:
+                raise NotRegistered(
+                    f"broker {self._node_id} is not registered: {error.name}; the active controller's log says why"
+                )
+            if loop.time() >= give_up_at:
+                raise NotRegistered(
+                    f"another process runs as broker {self._node_id}; stop it, or give this node a node.id of its own"
+                )
+            if not told:
+                told = True
+                log.info("broker %d is still known as running; it registers when that session ends", self._node_id)
+            await asyncio.sleep(REGISTRATION_RETRY_MS / 1_000)
 
     async def serve(self) -> None:
         """Asks to be unfenced and reports from now on; returns when clients are sent here."""
         self._wants_to_serve = True
         while self.fenced:
-            reply = await self._beat()
+            try:
+                reply = await self._beat()
+            except Refused as refusal:
+                if refusal.error is not REQUEST_TIMED_OUT:
+                    raise
+                log.warning("broker %d waits to be let loose on clients: %s", self._node_id, refusal.why)
+                continue
             if reply.is_fenced:
                 # Our image must contain our own registration first; with one node it does already.
                 await asyncio.sleep(RETRY_MS / 1_000)
@@ -138,11 +168,19 @@ class BrokerLifecycle:
 
     async def _report(self) -> None:
         while True:
-            await asyncio.sleep(self._interval_ms / 1_000)
+            pause_ms = min(self._interval_ms, FENCED_RETRY_MS) if self.fenced else self._interval_ms
+            await asyncio.sleep(pause_ms / 1_000)
+            was_fenced = self.fenced
             try:
                 await self._beat()
             except Refused as refusal:
-                log.warning("a heartbeat was refused: %s", refusal)
+                if refusal.error is STALE_BROKER_EPOCH:
+                    self._on_stale(refusal.why)
+                    return
+                log.warning("a heartbeat was not answered: %s", refusal)
+                continue
+            if self.fenced != was_fenced:
+                log.warning("the controller has %s this broker", "fenced" if self.fenced else "unfenced")
 
     async def _beat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
@@ -157,8 +195,10 @@ class BrokerLifecycle:
         reply: BrokerHeartbeatResponse = await self._ask(request, HEARTBEAT_VERSION)
         if reply.error_code == NONE.code:
             self.fenced = reply.is_fenced
-        elif reply.error_code == STALE_BROKER_EPOCH.code:
-            raise Refused(STALE_BROKER_EPOCH, "another process registered as this broker")
+        elif reply.error_code in (STALE_BROKER_EPOCH.code, BROKER_ID_NOT_REGISTERED.code):
+            known = self._metadata.image.brokers.get(self._node_id)
+            why = "another process has registered as" if known is not None else "an operator has removed"
+            raise Refused(STALE_BROKER_EPOCH, f"{why} broker {self._node_id}")
         return reply
 
     # Going
@@ -177,22 +217,41 @@ class BrokerLifecycle:
         if not self.fenced:
             await self._beat()
 
-    async def shut_down(self, timeout_ms: int = 30_000) -> bool:
-        """Hands over what this broker leads; whether the controller let it go in time."""
+    async def shut_down(self, timeout_ms: int = HANDOVER_MS) -> bool:
+        """Hands over what this broker leads; whether the controller let it go in time.
+
+        Meanwhile it goes on serving: clients are told of their new leaders by the old one.
+        """
+        await self.fall_silent()
+        if self.broker_epoch == NO_EPOCH:
+            return True
+        loop = asyncio.get_running_loop()
+        started, waits_ms, why = loop.time(), 0, "the controller did not let it go"
+        while (left_s := self._patience_ms(timeout_ms) / 1_000 - (loop.time() - started)) > 0:
+            try:
+                async with asyncio.timeout(left_s):
+                    # The first answer moves our partitions away, a later one sees that everybody knows.
+                    if (await self._beat(want_shut_down=True)).should_shut_down:
+                        return True
+            except TimeoutError:
+                why = "no controller answered"
+            except Refused as refusal:
+                if refusal.error is not REQUEST_TIMED_OUT:
+                    why = str(refusal)
+                    break
+            await asyncio.sleep(waits_ms / 1_000)
+            waits_ms = RETRY_MS
+        log.warning("broker %d stops without leave: %s", self._node_id, why)
+        return False
+
+    async def fall_silent(self) -> None:
+        """Sends no more heartbeats."""
         if self._heartbeats is not None:
             self._heartbeats.cancel()
             await asyncio.gather(self._heartbeats, return_exceptions=True)
             self._heartbeats = None
-        if self.broker_epoch == NO_EPOCH:
-            return True
-        try:
-            async with asyncio.timeout(timeout_ms / 1_000):
-                # The first answer moves our partitions away, the second sees that everybody knows.
-                waits_ms = 0
-                while not (await self._beat(want_shut_down=True)).should_shut_down:
-                    await asyncio.sleep(waits_ms / 1_000)
-                    waits_ms = RETRY_MS
-        except (TimeoutError, Refused) as why:
-            log.warning("controlled shutdown did not complete: %s", why)
-            return False
-        return True
+
+    def _patience_ms(self, timeout_ms: int) -> int:
+        """How long leave is worth waiting for; not long when every other broker has gone or is going."""
+        others = (each for each in self._metadata.image.brokers.values() if each.id != self._node_id)
+        return timeout_ms if any(each.active for each in others) else min(timeout_ms, ALONE_MS)

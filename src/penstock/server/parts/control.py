@@ -1,0 +1,217 @@
+"""The metadata side of a node: its copy of the metadata log, its place in the quorum, and the way to the controller.
+
+Every node has it. One with the controller role is a voter (or may become one), has a controller that decides while it
+leads, and serves a listener of its own to the other nodes; the others only follow the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from penstock.model.errors import Refused
+from penstock.quorum.state import ReplicaKey
+from penstock.quorum.voters import Voter, VoterEndpoint
+from penstock.server.context import Services
+from penstock.server.controller_channel import ControllerChannel
+from penstock.server.dispatch import CONTROLLER_SERVED, Dispatch
+from penstock.server.drivers.metadata_driver import MetadataDriver
+from penstock.server.drivers.metadata_features import Features
+from penstock.server.drivers.quorum_driver import QuorumDriver
+from penstock.server.drivers.snapshot_driver import SnapshotDriver, SnapshotSettings
+from penstock.server.drivers.snapshot_file import BOOTSTRAP_CHECKPOINT, read_checkpoint
+from penstock.server.formatting import METADATA_DIRECTORY, new_uuid
+from penstock.server.forwarding import Forwarding
+from penstock.server.parts.ending import cancel_now
+from penstock.server.peers import NetPeers
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.metadata.records import Record
+    from penstock.model.config import BrokerSettings
+    from penstock.model.ports import Files, Ports
+    from penstock.server.context import Authorizer, QuorumDoor
+    from penstock.server.drivers.controller_driver import ControllerDriver
+    from penstock.server.drivers.controller_enrolment import ControllerEnrolment
+    from penstock.server.live_settings import LiveSettings
+    from penstock.server.parts.identity import Identity
+
+log = logging.getLogger("penstock.node")
+
+LOOK_MS: Final = 20.0
+REMIND_MS: Final = 10_000.0
+
+
+class ControlPart:
+    """`settings` are live ones; `bound` has the ports that are really listened on."""
+
+    def __init__(
+        self,
+        settings: LiveSettings,
+        bound: BrokerSettings,
+        ports: Ports,
+        random: Random,
+        identity: Identity,
+        authorizer: Authorizer,
+        on_fatal: Callable[[Exception], None],
+    ) -> None:
+        self._clock, self._settings = ports.clock, settings
+        own_host = ports.net.host_name()
+        self.metadata = MetadataDriver(settings.node_id, identity.cluster_id)
+        self.metadata.on_publish(settings.follow)
+        self.peers = NetPeers(ports.net, ports.clock, client_id=f"penstock-{settings.node_id}")
+        endpoints = bound.advertised_controller_listeners if settings.is_controller else ()
+        me = Voter(
+            ReplicaKey(settings.node_id, identity.directory_id),
+            tuple(VoterEndpoint(each.name, each.host or own_host, each.port) for each in endpoints),
+        )
+        self.quorum = QuorumDriver(
+            ports.files, ports.offload, ports.clock, random,
+            f"{settings.metadata_log_dir}/{METADATA_DIRECTORY}", me, settings, self.metadata,
+            peers=self.peers, is_controller=settings.is_controller, on_fatal=on_fatal,
+        )  # fmt: skip
+        self.snapshots = SnapshotDriver(
+            ports.files, ports.offload, ports.clock, self.metadata, self.quorum, _snapshot_settings(settings), on_fatal
+        )
+        self.features = Features(self.metadata, lambda: self.quorum.kraft_version)
+        self.controller: ControllerDriver | None = None
+        self.enrolment: ControllerEnrolment | None = None
+        self.dispatch: Dispatch | None = None
+        if settings.is_controller:
+            self.controller = self._controller(ports, random, identity.cluster_id, on_fatal)
+            self.quorum.attach(lead=self.controller.lead, resign=self.controller.resign)
+        self.channel = ControllerChannel(
+            self.quorum,
+            self.controller,
+            self.peers,
+            ports.clock,
+            request_timeout_ms=settings.number("request.timeout.ms"),
+        )
+        self.forwarding = Forwarding(self.channel, self.controller, self.peers, self.metadata)
+        if self.controller is not None:
+            self.enrolment = self._enrolment(bound, random, own_host)
+            self.metadata.on_publish(self.enrolment.follow)
+            self.dispatch = Dispatch(CONTROLLER_SERVED, unstable=settings.flag("unstable.api.versions.enable"))
+            self.services = self._services(self.controller, self.dispatch, authorizer)
+
+    def _controller(
+        self, ports: Ports, random: Random, cluster_id: str, on_fatal: Callable[[Exception], None]
+    ) -> ControllerDriver:
+        from penstock.controller.decision import ControllerSettings
+        from penstock.server.drivers.controller_driver import ControllerDriver, ControllerTimes
+
+        settings = self._settings
+        return ControllerDriver(
+            self.quorum, self.metadata, ports.clock, random, ControllerSettings.of(settings, cluster_id),
+            ControllerTimes.of(settings), bootstrap=lambda: _bootstrap_records(ports.files, settings.metadata_log_dir),
+            on_fatal=on_fatal,
+        )  # fmt: skip
+
+    def _enrolment(self, bound: BrokerSettings, random: Random, own_host: str) -> ControllerEnrolment:
+        from penstock.server.drivers.controller_enrolment import ControllerEnrolment
+
+        endpoints = bound.advertised_controller_listeners
+        return ControllerEnrolment(self._settings.node_id, new_uuid(random), self.channel.ask, endpoints, own_host)
+
+    def _services(self, controller: ControllerDriver, dispatch: Dispatch, authorizer: Authorizer) -> Services:
+        """What handlers see on the controllers' listener: nothing of a broker, and no way to another controller."""
+        absent: Any = _Absent()
+        return Services(
+            settings=self._settings, clock=self._clock, authorizer=authorizer, metadata=self.metadata,
+            controller=controller, partitions=absent, produces=absent, fetches=absent, logs=absent,
+            producer_ids=absent, quorum=cast("QuorumDoor", self.quorum), apis=dispatch, features=self.features,
+            groups=absent, relocations=absent,
+        )  # fmt: skip
+
+    # -- life
+
+    def start(self) -> None:
+        """Reads the metadata log and takes part in the quorum; a quorum of one leads when this returns."""
+        self.quorum.start()
+        self.snapshots.found(self.quorum.snapshots)
+
+    def obstacle(self) -> str | None:
+        """What keeps a starting node from knowing the cluster as it is; None when nothing does."""
+        high_watermark = self.quorum.high_watermark
+        if not self.quorum.leading and self.quorum.leader_address is None:
+            return "waiting for the metadata quorum: no leader is known"
+        if high_watermark is None:
+            return "waiting for the metadata quorum: nothing is committed by its leader yet"
+        if self.metadata.published_end < high_watermark:
+            return f"catching up with the metadata log: {self.metadata.published_end} of {high_watermark}"
+        return None
+
+    async def caught_up(self) -> None:
+        """Returns when the published image shows what is committed; waits for the quorum as long as it takes.
+
+        One who leads has to commit what it found in its log first: until then it does not know how much of it counts.
+        """
+        remind_at = self._clock.monotonic_ms() + REMIND_MS
+        while True:
+            if self.quorum.leading:
+                if await self._all_published():
+                    return
+            elif self.obstacle() is None:
+                return
+            now = self._clock.monotonic_ms()
+            if now >= remind_at:
+                remind_at = now + REMIND_MS
+                voters = self._settings.quorum_bootstrap_servers or [each[1:] for each in self._settings.quorum_voters]
+                log.warning("%s; the controllers are %s", self.obstacle(), ", ".join(f"{h}:{p}" for h, p in voters))
+            await asyncio.sleep(LOOK_MS / 1_000)
+
+    async def _all_published(self) -> bool:
+        try:
+            async with asyncio.timeout(REMIND_MS / 1_000):
+                await self.metadata.published(self.quorum.end)
+        except (TimeoutError, Refused):
+            return False  # there is no majority, or it leads no more
+        return True
+
+    async def close(self) -> None:
+        """Hands the quorum over and lets go of the log. The listener for controllers is still served meanwhile."""
+        if self.enrolment is not None:
+            await self.enrolment.close()
+        self.channel.close()
+        await self.snapshots.close()
+        await self.quorum.close()
+        self.peers.close()
+
+    def crash(self) -> None:
+        self.channel.close()
+        if self.controller is not None:
+            self.controller.resign()
+        if self.enrolment is not None:
+            cancel_now(self.enrolment.close())
+        cancel_now(self.snapshots.close())
+        getattr(self.quorum, "crash", _nothing)()
+        self.peers.close()
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Absent:
+    """Stands where a controller has no such part; nothing that its listener serves asks for it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a controller has no broker's part to ask for {name}")
+
+
+def _bootstrap_records(files: Files, directory: str) -> list[Record]:
+    """What a new cluster starts from, as the directory was formatted; nothing means this release's own levels."""
+    path = f"{directory}/{BOOTSTRAP_CHECKPOINT}"
+    return read_checkpoint(path, files.read(path)).records if files.exists(path) else []
+
+
+def _snapshot_settings(settings: BrokerSettings) -> SnapshotSettings:
+    return SnapshotSettings(
+        max_bytes_between=settings.number("metadata.log.max.record.bytes.between.snapshots"),
+        max_interval_ms=settings.number("metadata.log.max.snapshot.interval.ms"),
+        retention_bytes=settings.number("metadata.max.retention.bytes"),
+        retention_ms=settings.number("metadata.max.retention.ms"),
+    )
