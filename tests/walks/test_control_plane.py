@@ -294,18 +294,7 @@ def test_a_log_made_by_apache_kafka_is_taken_over() -> None:
 
 async def _voter_in_log(plane: ControlPlane):  # type: ignore[no-untyped-def]
     """The voter that the log names: a directory id is part of who it is."""
-    plane.quorum._log.open()
-    for _, entries in plane.quorum._log.replay(plane.metadata.published_end):
-        plane.quorum._history = plane.quorum._history or [_nobody(plane)]
-        plane.quorum._learn_entries(entries)
-    return next(iter(plane.quorum._history[-1].voters))
-
-
-def _nobody(plane: ControlPlane):  # type: ignore[no-untyped-def]
-    from penstock.model.ids import Offset
-    from penstock.server.drivers.quorum_driver import QuorumVersion
-
-    return QuorumVersion(Offset(0), 0, plane.quorum._configured_voters())
+    return next(iter(plane.quorum._read_disk().newest.voters))
 
 
 def test_producer_ids_never_repeat_over_restarts() -> None:

@@ -8,10 +8,13 @@ May import: `model`, `protocol`; neither `storage` nor `metadata` nor `replicati
 (monotonic milliseconds), randomness through the constructor.
 
 Invariants: one vote per epoch, on disk before it is on the wire; a leader never leads an epoch twice; an epoch has one
-leader; the high watermark only rises and only over a record of the leader's own epoch; only flushed bytes count.
+leader; the high watermark only rises and only over a record of the leader's own epoch; only flushed bytes count; the
+voters are those of the newest record in the log, committed or not, and at most one change of them is uncommitted.
 
 Effects are promises the driver keeps *in order*.
 
-Read `events.py` (the language), then `member.py` (what a node remembers, how it follows) and `node.py`; `election.py`
-has the rules of voting, `leading.py` those of committing, `voters.py` who votes and what the log says about it.
+Read `events.py` (the language), then `member.py` (what a node remembers, how it follows), `standing.py` (elections),
+`leader.py` (leading) and `node.py` (the machine). `election.py` has the rules of voting, `leading.py` those of
+committing, `membership.py` those of changing the voters, `fetching.py` those of serving the log; `voters.py` and
+`history.py` say who votes and since when.
 """

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from penstock.model.errors import NONE, ErrorCode
 from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
+from penstock.quorum.history import LoggedEntry, QuorumVersion
 from penstock.quorum.state import QuorumState, ReplicaKey
-from penstock.quorum.voters import ControlEntry
+from penstock.quorum.voters import ControlEntry, Voter
 
 # What nodes say to each other
 
@@ -66,24 +67,54 @@ class EpochAnswer:
     error: ErrorCode = NONE
 
 
-Ask = VoteAsk | BeginAsk | EndAsk
-Reply = VoteAnswer | EpochAnswer
+@dataclass(frozen=True, slots=True)
+class AddAsk:
+    """AddRaftVoter: `voter` shall vote."""
+
+    voter: Voter
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveAsk:
+    """RemoveRaftVoter: the voter with this very disk shall no longer vote."""
+
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateAsk:
+    """UpdateRaftVoter: `voter`, which follows in `epoch`, listens elsewhere now or speaks other kraft versions."""
+
+    epoch: Epoch
+    voter: Voter
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeAnswer:
+    """The answer to a change of the voters. Without an error it is in the log, whole before `end`."""
+
+    epoch: Epoch
+    leader: NodeId = NO_NODE
+    error: ErrorCode = NONE
+    message: str = ""
+    end: Offset = Offset(-1)
+
+
+ChangeAsk = AddAsk | RemoveAsk | UpdateAsk
+Ask = VoteAsk | BeginAsk | EndAsk | ChangeAsk
+Reply = VoteAnswer | EpochAnswer | ChangeAnswer
 
 # Events
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The node has read its disk. `state` is None when it never took part; the log ends at `end`, all of it flushed.
-
-    `voters_logged`: the log, or a snapshot of it past offset 0, holds the kraft version and the voters.
-    """
+    """The node has read its disk. `state` is None when it never took part; the log ends at `end`, all of it flushed."""
 
     now: float
     state: QuorumState | None
     end: Offset
     last_epoch: Epoch
-    voters_logged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +126,34 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The local log ends at `end` with a record of `last_epoch`: appended as leader or follower, or truncated."""
+    """The local log ends at `end` with a record of `last_epoch`: appended as leader or follower.
+
+    `entries` are the control records among what was appended.
+    """
 
     now: float
     end: Offset
     last_epoch: Epoch
+    entries: tuple[LoggedEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """The local log was cut: it ends at `end` with a record of `last_epoch`."""
+
+    now: float
+    end: Offset
+    last_epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInstalled:
+    """A snapshot from the leader took the place of the log; it is synced, and everything in it is committed."""
+
+    now: float
+    end: Offset
+    epoch: Epoch
+    version: QuorumVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +183,21 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFetched:
-    """A replica fetched from us at `end`: everything before it is on its platter."""
+    """A replica fetched from us at `end`: everything before it is on its platter. None: it fetches a snapshot."""
 
     now: float
     replica: ReplicaKey
-    end: Offset
+    end: Offset | None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedFromLeader:
-    """Our fetch succeeded; the leader's high watermark was `high_watermark`."""
+    """The leader served us; `high_watermark` is its own, None when it sent something else than records."""
 
     now: float
     leader: NodeId
     epoch: Epoch
-    high_watermark: Offset
+    high_watermark: Offset | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +207,19 @@ class ShutDown:
     now: float
 
 
-Event = Started | Tick | Appended | Flushed | Asked | Answered | ReplicaFetched | FetchedFromLeader | ShutDown
+Event = (
+    Started
+    | Tick
+    | Appended
+    | Truncated
+    | SnapshotInstalled
+    | Flushed
+    | Asked
+    | Answered
+    | ReplicaFetched
+    | FetchedFromLeader
+    | ShutDown
+)
 
 # Effects
 
@@ -180,7 +246,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request to a voter; its answer comes back as `Answered`. Lost ones are not missed."""
+    """Send a request to a voter or the leader; its answer comes back as `Answered`. Lost ones are not missed."""
 
     to: NodeId
     message: Ask

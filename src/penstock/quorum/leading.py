@@ -9,6 +9,9 @@ from penstock.model.ids import Epoch, NodeId, Offset
 from penstock.quorum.state import ReplicaKey
 from penstock.quorum.voters import VoterSet
 
+OBSERVER_SESSION_MS = 300_000
+REPLICAS_MAX = 10_000
+
 
 @dataclass(slots=True)
 class Progress:
@@ -44,8 +47,25 @@ class Leadership:
     def progress(self, replica: ReplicaKey) -> Progress:
         found = self.replicas.get(replica)
         if found is None:
+            if len(self.replicas) >= REPLICAS_MAX:
+                # Whoever was heard first of is the likeliest to be gone; a voter comes back with its next fetch.
+                del self.replicas[next(iter(self.replicas))]
             found = self.replicas[replica] = Progress(replica, Offset(-1))
         return found
+
+    def keeps_up(self, replica: ReplicaKey, now: float, end: Offset, within_ms: float) -> bool:
+        """Whether a replica has all of the log, or had it a moment ago: the log may grow faster than one can ask."""
+        found = self.replicas.get(replica)
+        if found is None or found.caught_up_ms is None:
+            return False
+        return found.end >= end or now - found.caught_up_ms <= within_ms
+
+    def observers(self, voters: VoterSet, now: float) -> list[Progress]:
+        """Replicas that follow without a vote; who has been silent for long is forgotten."""
+        for key, each in list(self.replicas.items()):
+            if not voters.has(key) and (each.fetched_ms is None or now - each.fetched_ms > OBSERVER_SESSION_MS):
+                del self.replicas[key]
+        return [each for key, each in self.replicas.items() if not voters.has(key)]
 
     def voter_end(self, voters: VoterSet, node: NodeId, own_flushed: Offset) -> Offset:
         """What a voter is known to have on its platter; -1 for nothing."""
@@ -69,10 +89,8 @@ class Leadership:
         return reached
 
     def majority_heard_ms(self, voters: VoterSet, now: float) -> float:
-        """When a majority, ourselves among it, was last known to listen."""
+        """When a majority, ourselves among it if we vote, was last known to listen."""
         heard = [now if node == self.me.id else self._heard_ms(voters, node) for node in voters.ids]
-        if self.me.id not in voters.ids:
-            heard.append(now)
         return sorted(heard, reverse=True)[voters.majority - 1]
 
     def _heard_ms(self, voters: VoterSet, node: NodeId) -> float:

@@ -1,36 +1,46 @@
-"""What a node of the quorum knows of itself, and how it follows. Standing for election and leading are in `node.py`."""
+"""What a node of the quorum knows of itself, and how it follows.
+
+`standing.py` adds how it stands for election, `leader.py` how it leads, `node.py` how it answers others.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
-from penstock.quorum.events import BecameFollower, Effect, FetchedFromLeader, HighWatermark, PersistState, Resigned
+from penstock.quorum.events import (
+    BecameFollower,
+    Effect,
+    FetchedFromLeader,
+    HighWatermark,
+    PersistState,
+    Resigned,
+    Send,
+    SnapshotInstalled,
+    Truncated,
+    UpdateAsk,
+)
 from penstock.quorum.leading import Leadership
 from penstock.quorum.state import FIRST_EPOCH, NOBODY, QuorumSettings, QuorumState, Role
-from penstock.quorum.voters import Voter, VoterSet
+from penstock.quorum.voters import Voter
 
 if TYPE_CHECKING:
     from random import Random
+
+    from penstock.quorum.history import VoterHistory
 
 
 class Member:
     """One voter or observer. `me` is this node as it runs now, `voters` the newest voter set it knows.
 
-    Read-only for others: `role`, `epoch`, `leader`, `high_watermark`, `voters`, `leadership` (while leading) and
-    `deadline`, the time at which a `Tick` is due (None: never).
+    Read-only for others: `role`, `epoch`, `leader`, `high_watermark`, `voters`, `history`, `leadership` (while leading)
+    and `deadline`, the time at which a `Tick` is due (None: never).
     """
 
     def __init__(
-        self,
-        me: Voter,
-        voters: VoterSet,
-        random: Random,
-        settings: QuorumSettings | None = None,
-        *,
-        kraft_version: int = 1,
+        self, me: Voter, history: VoterHistory, random: Random, settings: QuorumSettings | None = None
     ) -> None:
-        self.me, self.voters, self.kraft_version = me, voters, kraft_version
+        self.me, self.history = me, history
         self._random = random
         self._settings = settings or QuorumSettings()
         self.role = Role.UNATTACHED
@@ -41,55 +51,114 @@ class Member:
         self.leadership: Leadership | None = None
         self.deadline: float | None = None
         self.end, self.last_epoch, self.flushed = Offset(0), FIRST_EPOCH, Offset(0)
-        self._voters_logged = False
         self._ever_fetched = False
+        self._leader_left = False
+        self._told_ms: float | None = None
+        self._read_history()
 
-    @property
-    def is_voter(self) -> bool:
-        return self.voters.has(self.me.key)
+    def _read_history(self) -> None:
+        newest = self.history.newest
+        self.voters, self.kraft_version = newest.voters, newest.kraft_version
+        self.is_voter = self.voters.has(self.me.key)
 
     @property
     def state(self) -> QuorumState:
-        """What has to be remembered. A leader need not remember its vote: nobody else can win the epoch any more."""
+        """What has to be remembered. Who knows the leader need not remember its vote: it gives none in that epoch."""
         if self.leader != NO_NODE:
             return QuorumState(self.epoch, self.leader)
         return QuorumState(self.epoch, NO_NODE, self.voted.id, self.voted.directory)
 
     def _wait_for_election(self, now: float) -> None:
         # Jitter keeps two voters from standing for election for ever in lockstep.
-        wait = self._settings.election_timeout_ms + self._random.randrange(self._settings.election_timeout_ms)
-        self.deadline = now + wait if self.is_voter else None
+        election_timeout_ms = self._settings.election_timeout_ms
+        wait_ms = election_timeout_ms + self._random.randrange(max(election_timeout_ms, 1))
+        self.deadline = now + wait_ms if self.is_voter else None
+
+    # The log
+
+    def _voters_changed(self, now: float) -> None:
+        """The log says something else of the quorum than before."""
+        was_voter = self.is_voter
+        self._read_history()
+        if self.leadership is not None or was_voter == self.is_voter:
+            return
+        if self.role is Role.FOLLOWER:
+            self.deadline = now + self._settings.fetch_timeout_ms if self.is_voter else None
+            return
+        # Who may no longer vote stands for nothing.
+        self.role = Role.UNATTACHED
+        self._wait_for_election(now)
+
+    def _on_truncated(self, event: Truncated) -> list[Effect]:
+        assert self.leadership is None, "a leader only appends"
+        assert self.high_watermark is None or event.end >= self.high_watermark, "what is committed stays"
+        self.end, self.last_epoch = event.end, event.last_epoch
+        self.flushed = min(self.flushed, event.end)
+        if self.history.cut(event.end):
+            self._voters_changed(event.now)
+        return []
+
+    def _on_installed(self, event: SnapshotInstalled) -> list[Effect]:
+        assert self.leadership is None, "a leader has the log"
+        self.end = self.flushed = event.end
+        self.last_epoch = event.epoch
+        self.history.start_over(event.version)
+        self._voters_changed(event.now)
+        if self.role is Role.FOLLOWER and self.deadline is not None:
+            self.deadline = event.now + self._settings.fetch_timeout_ms
+        if self.high_watermark is None or event.end > self.high_watermark:
+            self.high_watermark = event.end
+            return [HighWatermark(event.end)]
+        return []
 
     # Following
 
     def _on_fetched(self, event: FetchedFromLeader) -> list[Effect]:
-        effects = self._hear_of(event.now, event.epoch, event.leader)
-        if self.role is not Role.FOLLOWER or event.epoch != self.epoch:
+        effects = self._hear_of(event.now, event.epoch, event.leader, firsthand=True)
+        if self.role is not Role.FOLLOWER or event.epoch != self.epoch or event.leader != self.leader:
             return effects
         self._ever_fetched = True
-        self.deadline = event.now + self._settings.fetch_timeout_ms
-        reached = min(event.high_watermark, self.end)
-        if self.high_watermark is None or reached > self.high_watermark:
-            self.high_watermark = reached
-            effects.append(HighWatermark(reached))
-        return effects
+        self.deadline = event.now + self._settings.fetch_timeout_ms if self.is_voter else None
+        if event.high_watermark is not None and event.high_watermark >= 0:
+            reached = min(event.high_watermark, self.end)
+            if self.high_watermark is None or reached > self.high_watermark:
+                self.high_watermark = reached
+                effects.append(HighWatermark(reached))
+        return [*effects, *self._tell_own_address(event.now)]
 
-    def _hear_of(self, now: float, epoch: Epoch, leader: NodeId) -> list[Effect]:
-        """Somebody said that `leader` leads `epoch`, or that `epoch` is on."""
+    def _tell_own_address(self, now: float) -> list[Effect]:
+        """A voter that listens elsewhere than the log says tells the leader, again and again until the log says so."""
+        if not self.is_voter or self.kraft_version < 1 or self.voters.get(self.me.key.id) == self.me:
+            return []
+        if self._told_ms is not None and now - self._told_ms < self._settings.fetch_timeout_ms:
+            return []
+        self._told_ms = now
+        return [Send(self.leader, UpdateAsk(self.epoch, self.me))]
+
+    def _hear_of(self, now: float, epoch: Epoch, leader: NodeId, *, firsthand: bool = False) -> list[Effect]:
+        """Somebody, `firsthand` the leader itself, said that `leader` leads `epoch`, or that `epoch` is on."""
         if epoch < self.epoch:
             return []
         if leader == self.me.key.id:
             # Others may remember a leadership that we gave up.
             leader = NO_NODE
-        if leader != NO_NODE and (epoch > self.epoch or self.role not in (Role.LEADER, Role.FOLLOWER)):
+        if epoch > self.epoch:
+            return self._detach(now, epoch) if leader == NO_NODE else self._follow(now, epoch, leader)
+        if leader == NO_NODE or self.role in (Role.LEADER, Role.FOLLOWER):
+            return []
+        if self.leader == NO_NODE or (firsthand and self.leader == leader):
+            # What others remember of a leader is no reason to give up prospects that began with its silence.
             return self._follow(now, epoch, leader)
-        return self._detach(now, epoch) if epoch > self.epoch else []
+        return []
 
     def _follow(self, now: float, epoch: Epoch, leader: NodeId) -> list[Effect]:
         lost = self._lose_leadership(epoch)
         remembered = (self.epoch, self.leader)
         if epoch > self.epoch:
             self.voted = NOBODY
+        if remembered != (epoch, leader):
+            self._leader_left = False
+            self._told_ms = None
         self.role, self.epoch, self.leader, self._ever_fetched = Role.FOLLOWER, epoch, leader, False
         self.deadline = now + self._settings.fetch_timeout_ms if self.is_voter else None
         persist: list[Effect] = [PersistState(self.state)] if remembered != (epoch, leader) else []

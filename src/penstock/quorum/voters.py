@@ -85,6 +85,9 @@ class VoterSet:
         """The same voters, with this one in place of the one that has its id."""
         return VoterSet({**self._voters, voter.key.id: voter}.values())
 
+    def without_voter(self, node: NodeId) -> VoterSet:
+        return VoterSet(voter for voter in self if voter.key.id != node)
+
     @property
     def ids(self) -> list[NodeId]:
         return list(self._voters)
@@ -122,9 +125,14 @@ def leader_change(leader: NodeId, voters: VoterSet, granted: Iterable[NodeId]) -
     return LEADER_CHANGE, encode(message, 0)
 
 
+def voters_record(voters: VoterSet) -> ControlEntry:
+    """The record that changes who votes."""
+    return KRAFT_VOTERS, encode(voters.to_record(), 0)
+
+
 def quorum_records(kraft_version: int, voters: VoterSet) -> list[ControlEntry]:
     """The records that carry the quorum's own state: which protocol it speaks and who votes."""
     return [
         (KRAFT_VERSION, encode(KRaftVersionRecord(kraft_version=kraft_version), 0)),
-        (KRAFT_VOTERS, encode(voters.to_record(), 0)),
+        voters_record(voters),
     ]

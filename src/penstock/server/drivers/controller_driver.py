@@ -164,7 +164,7 @@ class ControllerDriver:
             raise Refused(KAFKA_STORAGE_ERROR, "the metadata log cannot be written") from failure
 
     async def _settle(self, reply: Any, end: Offset, timeout_ms: int | None) -> Any:
-        waiting = self._metadata.published(end)
+        waiting = self._metadata.published(end, as_controller=True)
         if timeout_ms is None:
             await waiting
         else:

@@ -61,6 +61,7 @@ class MetadataDriver:
         self._listeners: list[Listener] = []
         self._advance_listeners: list[Callable[[], None]] = []
         self._waiting: list[tuple[Offset, int, asyncio.Future[None]]] = []
+        self._waiting_as_controller: list[tuple[Offset, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
 
     @property
@@ -126,19 +127,33 @@ class MetadataDriver:
             self.last_timestamp = batch.timestamp
             self.bytes_published += batch.size
 
-    async def published(self, end: Offset) -> None:
-        """Returns when the published image shows everything before `end`."""
+    async def published(self, end: Offset, *, as_controller: bool = False) -> None:
+        """Returns when the published image shows everything before `end`.
+
+        Who waits for what it decided itself, `as_controller`, is refused when this node no longer leads. All others
+        wait for the cluster, whoever leads it.
+        """
         if self.published_end < end:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (end, next(self._order), future))
+            waiting = self._waiting_as_controller if as_controller else self._waiting
+            heapq.heappush(waiting, (end, next(self._order), future))
             await future
 
+    def unlearn(self, end: Offset) -> None:
+        """The log was cut at `end`: batches that go beyond it were never there."""
+        while self._pending and self._pending[-1].end > end:
+            self._pending.pop()
+
+    def resigned(self, why: Exception) -> None:
+        """This node no longer leads: whoever waits for its decisions is refused, because they may be overwritten."""
+        waiting, self._waiting_as_controller = self._waiting_as_controller, []
+        _refuse(waiting, why)
+
     def abandon(self, why: Exception) -> None:
-        """Fails everybody who waits: this node will not publish what they wait for."""
+        """Fails everybody who waits: this node will publish nothing more."""
+        self.resigned(why)
         waiting, self._waiting = self._waiting, []
-        for _, _, future in waiting:
-            if not future.done():
-                future.set_exception(why)
+        _refuse(waiting, why)
 
     def _publish(self, delta: Delta) -> None:
         if delta:
@@ -146,10 +161,11 @@ class MetadataDriver:
             for listener in self._listeners:
                 self._tell(listener, delta)
         end = self.published_end
-        while self._waiting and self._waiting[0][0] <= end:
-            future = heapq.heappop(self._waiting)[2]
-            if not future.done():
-                future.set_result(None)
+        for waiting in (self._waiting, self._waiting_as_controller):
+            while waiting and waiting[0][0] <= end:
+                future = heapq.heappop(waiting)[2]
+                if not future.done():
+                    future.set_result(None)
 
     def _tell(self, listener: Listener, delta: Delta) -> None:
         try:
@@ -165,6 +181,12 @@ class MetadataDriver:
         changed = delta.partitions.keys() | delta.deleted.keys() | delta.created.keys()
         if changed:
             self.fragments = {key: piece for key, piece in self.fragments.items() if key[0] not in changed}
+
+
+def _refuse(waiting: Sequence[tuple[Offset, int, asyncio.Future[None]]], why: Exception) -> None:
+    for _, _, future in waiting:
+        if not future.done():
+            future.set_exception(why)
 
 
 def _inside_transaction(batches: Sequence[LogBatch]) -> bool:

@@ -1,60 +1,66 @@
-"""Runs the quorum: feeds events to `QuorumNode`, carries out its effects in order, and owns the metadata log.
+"""The quorum among other nodes: what they ask and answer, the log served to followers or followed from a leader.
 
-An event is stepped only when all effects of the one before are carried out. Writing `quorum-state` is off the loop, so
-what follows it waits; everything else is done at once. With one voter nothing is ever sent; with several, requests go
-out through `send` and come in through `asked`, `answered` and `replica_fetched`.
+The door `Services.quorum` and the controller's log. `quorum_core` steps the machine; `quorum_transport` carries what it
+says, `quorum_serving` serves the log, `quorum_fetcher` follows another's, `quorum_membership` changes the voters. With
+one voter nothing is ever sent or fetched.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.snapshot import image_of
-from penstock.model.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER, Refused, StorageFailed
-from penstock.model.ids import METADATA_TOPIC, Epoch, NodeId, Offset
-from penstock.protocol.codec import decode
-from penstock.protocol.control import KRAFT_VERSION, KRAFT_VOTERS
-from penstock.protocol.disk.raft_records import KRaftVersionRecord, VotersRecord
-from penstock.protocol.messages.describe_quorum import DescribeQuorumResponse
+from penstock.model.errors import NONE, NOT_CONTROLLER, Corrupt, ErrorCode, Refused, StorageFailed
+from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
 from penstock.quorum import events
+from penstock.quorum.fetching import truncation_point
 from penstock.quorum.node import QuorumNode
 from penstock.quorum.state import QuorumSettings, ReplicaKey, Role
-from penstock.quorum.voters import Voter, VoterEndpoint, VoterSet
-from penstock.server.drivers.quorum_log import ControlEntry, QuorumLog
-from penstock.server.drivers.quorum_state_file import QUORUM_STATE, encode_quorum_state, read_quorum_state
+from penstock.quorum.voters import Voter
+from penstock.server.drivers import quorum_messages as wire
+from penstock.server.drivers.quorum_contacts import Contacts
+from penstock.server.drivers.quorum_core import QuorumCore, version_of
+from penstock.server.drivers.quorum_description import describe
+from penstock.server.drivers.quorum_fetcher import FetcherSettings, QuorumFetcher, Wish
+from penstock.server.drivers.quorum_joining import QuorumJoining
+from penstock.server.drivers.quorum_membership import QuorumMembership
+from penstock.server.drivers.quorum_messages import LeaderNow
+from penstock.server.drivers.quorum_serving import QuorumServing
+from penstock.server.drivers.quorum_state_file import read_quorum_state
+from penstock.server.drivers.quorum_transport import QuorumSender
+from penstock.server.drivers.snapshot_fetcher import SnapshotFetcher
 from penstock.server.peers import Address
-from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
     from random import Random
 
-    from penstock.metadata.records import VersionedRecord
     from penstock.model.config import BrokerSettings
     from penstock.model.ports import Clock, Files, Offload
-    from penstock.server.drivers.metadata_driver import LogBatch, MetadataDriver
-    from penstock.server.drivers.snapshot_file import SnapshotId
+    from penstock.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+    from penstock.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+    from penstock.protocol.messages.describe_quorum import DescribeQuorumResponse
+    from penstock.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+    from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
+    from penstock.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+    from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+    from penstock.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+    from penstock.protocol.messages.vote import VoteRequest, VoteResponse
+    from penstock.quorum.fetching import LogPoint
+    from penstock.server.context import Context
+    from penstock.server.drivers.metadata_driver import MetadataDriver
+    from penstock.server.drivers.snapshot_file import Checkpoint, SnapshotId
     from penstock.server.peers import Peers
 
 log = logging.getLogger("penstock.quorum")
 
-Send = Callable[[NodeId, events.Ask], None]
+_FOLLOWS: Final = (Role.FOLLOWER, Role.UNATTACHED, Role.RESIGNED)
+_GOODBYE_MS: Final = 1_000.0
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumVersion:
-    """What the log says of the quorum from `offset` on."""
-
-    offset: Offset
-    kraft_version: int
-    voters: VoterSet
-
-
-class QuorumDriver:
+class QuorumDriver(QuorumCore):
     """The metadata log's leader or follower on this node. The doors `Services.quorum` and the controller's log."""
 
     def __init__(
@@ -72,386 +78,332 @@ class QuorumDriver:
         is_controller: bool = True,
         on_fatal: Callable[[Exception], None] = lambda _why: None,
     ) -> None:
-        self._files, self._offload, self._clock, self._random = files, offload, clock, random
-        self._me, self._settings, self._metadata = me, settings, metadata
-        self._peers, self._is_controller, self._send = peers, is_controller, _drop
-        self._on_fatal = on_fatal
-        self.directory = directory
-        self._log = QuorumLog(files, offload, clock, directory, settings, self._fail)
-        self._log.on_flushed(self._flushed)
-        self._node: QuorumNode | None = None
-        self._history: list[QuorumVersion] = []
-        self._events: deque[tuple[events.Event, asyncio.Future[Any] | None]] = deque()
-        self._effects: deque[events.Effect] = deque()
-        self._asker: asyncio.Future[Any] | None = None
-        self._busy = self._starting = self._failed = False
-        self._timer: Deadline | None = None
-        self._lead: Callable[[], None] = lambda: None
-        self._resign: Callable[[], None] = lambda: None
-        self._follow: Callable[[NodeId, Epoch], None] = lambda _leader, _epoch: None
+        """Without `peers` nobody else is ever spoken to. `is_controller`: it may become a voter, so it syncs."""
+        super().__init__(files, offload, clock, directory, me, settings, metadata, on_fatal)
+        self._random, self._is_controller = random, is_controller
         self._leader_listeners: list[Callable[[], None]] = []
-        self.snapshots: list[SnapshotId] = []
-        """The snapshots found at the start, the oldest first."""
+        self._install_listeners: list[Callable[[SnapshotId], None]] = []
+        self._told: tuple[NodeId, Address | None] = (NO_NODE, None)
+        self._stance: tuple[Role, Epoch, NodeId] | None = None
+        self._connect(peers)
 
-    def attach(
-        self,
-        *,
-        lead: Callable[[], None],
-        resign: Callable[[], None],
-        follow: Callable[[NodeId, Epoch], None] | None = None,
-    ) -> None:
-        """Who is told when this node begins to lead (its first record is in the log then), stops, or follows."""
-        self._lead, self._resign = lead, resign
-        if follow is not None:
-            self._follow = follow
+    def _connect(self, peers: Peers | None) -> None:
+        settings, me, cluster_id = self._settings, self._me, self._metadata.cluster_id
+        request_timeout_ms = settings.number("controller.quorum.request.timeout.ms")
+        retry_backoff_ms = settings.number("controller.quorum.retry.backoff.ms")
+        bootstrap = [Address(*each) for each in settings.quorum_bootstrap_servers]
+        name = next(iter(settings.controller_listener_names), "")
+        self._contacts = Contacts(me.key.id, bootstrap, name)
+        self._serving = QuorumServing(self, self._log, self._files, cluster_id)
+        self._membership = QuorumMembership(self, peers, self._clock, cluster_id, request_timeout_ms)
+        self._sender: QuorumSender | None = None
+        self._fetcher: QuorumFetcher | None = None
+        self._joining: QuorumJoining | None = None
+        self._rested, self._failing = self._news, self._serving.close
+        if peers is None:
+            return
+        self._sender = QuorumSender(
+            peers, self._contacts, cluster_id, me, request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=retry_backoff_ms, address_of=self.address_of, still_wanted=self._still_wanted,
+            answered=self.answered,
+        )  # fmt: skip
+        self._send = self._sender.send
+        snapshots = SnapshotFetcher(
+            self, peers, self._files, self._offload, self.directory, me.key, cluster_id,
+            request_timeout_ms=request_timeout_ms,
+            piece_bytes=settings.number("controller.quorum.fetch.snapshot.max.bytes"),
+        )  # fmt: skip
+        fetching = FetcherSettings(
+            settings.number("controller.quorum.fetch.timeout.ms"),
+            request_timeout_ms,
+            retry_backoff_ms,
+            settings.number("controller.quorum.fetch.max.bytes"),
+        )
+        self._fetcher = QuorumFetcher(self, peers, self._contacts, snapshots, self._clock, me.key, cluster_id, fetching)
+        if self._is_controller and settings.flag("controller.quorum.auto.join.enable"):
+            self._joining = QuorumJoining(self, peers, me, cluster_id, fetching.fetch_timeout_ms, request_timeout_ms)
 
     # Life
 
     def start(self) -> None:
         """Reads the disk and takes part. A quorum of one leads when this returns; nothing is committed yet."""
-        snapshot, self.snapshots = self._log.open()
-        self._history = [QuorumVersion(Offset(0), 0, self._configured_voters())]
-        logged = False
-        if snapshot is not None:
-            content, end = snapshot.content, snapshot.id.end
-            if content.voters is not None:
-                self._learn(end, content.kraft_version or 0, VoterSet.of_record(content.voters))
-                logged = end > 0
-            self._metadata.last_timestamp = content.last_contained_timestamp
-            self._metadata.replace(image_of(content.records, Offset(end - 1), snapshot.id.epoch))
-        for batch, entries in self._log.replay(self._metadata.published_end):
-            self._metadata.learned(batch)
-            logged = self._learn_entries(entries) or logged
-        newest = self._history[-1]
         self._node = QuorumNode(
             self._me,
-            newest.voters,
+            self._read_disk(),
             self._random,
             QuorumSettings(
                 self._settings.number("controller.quorum.election.timeout.ms"),
                 self._settings.number("controller.quorum.fetch.timeout.ms"),
                 self._settings.number("controller.quorum.election.backoff.max.ms"),
             ),
-            kraft_version=newest.kraft_version,
         )
         state = read_quorum_state(self._files, self.directory)
         self._starting = True
         try:
             now = self._clock.monotonic_ms()
-            self._step(events.Started(now, state, self._log.end, self._log.last_epoch, logged))
+            self._step(events.Started(now, state, self._log.end, self._log.last_epoch))
         finally:
             self._starting = False
+        if self._fetcher is not None and not self._failed:
+            self._fetcher.start()
+        if self._joining is not None and not self._failed:
+            self._joining.start()
 
     async def close(self) -> None:
-        """Steps down, syncs and lets go of the files."""
+        """Steps down, tells the others, syncs and lets go of the files."""
+        if self._fetcher is not None:
+            await self._fetcher.stopped()
+        if self._joining is not None:
+            self._joining.stop()
         if self._node is not None and not self._failed:
+            await self.idle()
+            self._closing = True
             self._step(events.ShutDown(self._clock.monotonic_ms()))
+        self._closing = True
+        self._serving.close()
         self._set_timer(None)
+        if self._sender is not None:
+            await self._sender.drain(_GOODBYE_MS)
         await self._log.close()
 
-    def _configured_voters(self) -> VoterSet:
-        """Voters of a quorum whose log names none: those of the configuration, or this node alone."""
-        fixed = self._settings.quorum_voters
-        if not fixed:
-            return VoterSet([self._me])
-        name = next(iter(self._settings.controller_listener_names), "CONTROLLER")
-        return VoterSet(
-            Voter(ReplicaKey(voter.node_id), (VoterEndpoint(name, voter.host, voter.port),)) for voter in fixed
-        )
-
-    def _learn(self, offset: Offset, kraft_version: int, voters: VoterSet) -> None:
-        self._history.append(QuorumVersion(offset, kraft_version, voters))
-
-    def _learn_entries(self, entries: Sequence[ControlEntry]) -> bool:
-        """Takes in what control records say of the quorum; whether they named the voters."""
-        named = False
-        for entry in entries:
-            newest = self._history[-1]
-            if entry.kind == KRAFT_VERSION:
-                level = decode(KRaftVersionRecord, 0, entry.value)[0].kraft_version
-                self._learn(Offset(entry.offset + 1), level, newest.voters)
-            elif entry.kind == KRAFT_VOTERS:
-                voters = VoterSet.of_record(decode(VotersRecord, 0, entry.value)[0])
-                self._learn(Offset(entry.offset + 1), newest.kraft_version, voters)
-                named = True
-        return named
-
-    # Stepping
-
-    def _step(self, event: events.Event, asker: asyncio.Future[Any] | None = None) -> None:
-        self._events.append((event, asker))
-        self._run()
-
-    def _run(self) -> None:
-        """Steps events and carries out effects until none is left or one has to wait for the disk."""
-        if self._busy or self._failed:
-            return
-        self._busy = True
-        node = self._opened
-        while True:
-            while self._effects:
-                effect = self._effects.popleft()
-                if isinstance(effect, events.PersistState) and not self._starting:
-                    asyncio.get_running_loop().create_task(self._persist_then_run(effect), name="quorum-state")
-                    return
-                self._carry_out(effect)
-            if not self._events:
-                break
-            event, self._asker = self._events.popleft()
-            self._effects.extend(node.step(event))
-        self._busy = False
-        self._set_timer(node.deadline)
-
-    async def _persist_then_run(self, effect: events.PersistState) -> None:
-        try:
-            await self._offload.call(self._files.write_atomic, *self._state_file(effect))
-        except OSError as failure:
-            self._fail(StorageFailed(self.directory, f"quorum-state cannot be written: {failure}"))
-            return
-        self._busy = False
-        self._run()
-
-    def _state_file(self, effect: events.PersistState) -> tuple[str, bytes]:
-        newest = self._history[-1]
-        fixed = None if newest.kraft_version > 0 else newest.voters.ids
-        return f"{self.directory}/{QUORUM_STATE}", encode_quorum_state(effect.state, static_voters=fixed)
-
-    def _carry_out(self, effect: events.Effect) -> None:
-        match effect:
-            case events.PersistState():
-                self._files.write_atomic(*self._state_file(effect))
-            case events.BecameLeader(epoch, start):
-                log.info("leading the metadata quorum in epoch %d from offset %d", epoch, start)
-            case events.Append(epoch, entries):
-                self._append_control(epoch, entries)
-            case events.Flush():
-                self._log.want_flush()
-            case events.HighWatermark(offset):
-                self._committed_to(offset)
-            case events.Send(to, message):
-                self._send(to, message)
-            case events.Answer(message):
-                if self._asker is not None and not self._asker.done():
-                    self._asker.set_result(message)
-            case events.BecameFollower(leader, epoch):
-                log.info("following node %d in epoch %d", leader, epoch)
-                self._follow(leader, epoch)
-            case events.Resigned(epoch):
-                log.info("no longer leading the metadata quorum in epoch %d", epoch)
-                self._resign()
-                self._metadata.abandon(Refused(NOT_CONTROLLER, "this node no longer leads the metadata quorum"))
-
-    def _append_control(self, epoch: Epoch, entries: Sequence[tuple[int, bytes]]) -> None:
-        try:
-            batch = self._log.append_control(list(entries), epoch)
-        except StorageFailed as failure:
-            self._fail(failure)
-            return
-        self._metadata.learned(batch)
-        self._learn_entries(
-            [ControlEntry(Offset(batch.base + at), epoch, kind, value) for at, (kind, value) in enumerate(entries)]
-        )
-        self._events.append((events.Appended(self._clock.monotonic_ms(), batch.end, epoch), None))
-        if self._opened.role is Role.LEADER:
-            # Only now: the first record of an epoch is the leader's own.
-            self._lead()
-
-    def _committed_to(self, offset: Offset) -> None:
-        self._log.commit_to(offset)
-        try:
-            self._metadata.commit_to(offset)
-        except Exception as broken:
-            log.exception("a committed record cannot be applied")
-            self._fail(broken)
-
-    def _flushed(self, end: Offset) -> None:
-        self._step(events.Flushed(self._clock.monotonic_ms(), end))
-
-    def _fail(self, why: Exception) -> None:
-        """The disk or the log is broken: this node can take no further part."""
-        if self._failed:
-            return
-        self._failed = True
-        log.error("the metadata quorum stops on this node: %s", why)
+    def crash(self) -> None:
+        """As if the process had been killed: nothing more is sent, written, synced or told."""
+        self._failed = self._closing = True
         self._set_timer(None)
-        self._resign()
-        self._metadata.abandon(Refused(NOT_CONTROLLER, "the metadata log of this node has failed"))
-        self._on_fatal(why)
+        self._serving.crash()
+        self._log.crash()
+        for each in (self._fetcher, self._sender, self._joining):
+            if each is not None:
+                each.stop()
 
-    @property
-    def _opened(self) -> QuorumNode:
-        assert self._node is not None, "the quorum is started before it is used"
-        return self._node
+    # Who leads
 
-    # Time
-
-    def _set_timer(self, deadline: float | None) -> None:
-        if self._timer is None:
-            self._timer = Deadline(asyncio.get_running_loop(), self._clock, self._tick)
-        if deadline is None or self._failed:
-            self._timer.cancel()
-        else:
-            self._timer.set(deadline)
-
-    def _tick(self) -> None:
-        self._step(events.Tick(self._clock.monotonic_ms()))
-
-    # The controller's log
-
-    @property
-    def leading(self) -> bool:
-        return self._node is not None and self._node.role is Role.LEADER and not self._failed
-
-    @property
-    def leader(self) -> NodeId:
-        """Who leads, as far as this node knows; -1 for nobody."""
-        return self._opened.leader
-
-    @property
-    def epoch(self) -> Epoch:
-        return self._opened.epoch
+    def _news(self, node: QuorumNode) -> None:
+        """Tells those whom it concerns what has changed."""
+        if len(self._serving):
+            self._serving.look()
+        stance = (node.role, node.epoch, node.leader)
+        if stance != self._stance:
+            self._stance = stance
+            if self._fetcher is not None:
+                self._fetcher.wake()
+        told = (node.leader, self.leader_address)
+        if told != self._told:
+            self._told = told
+            for listener in self._leader_listeners:
+                listener()
 
     @property
     def leader_address(self) -> Address | None:
         """Where the active controller listens; None while nobody is known."""
-        leading = self._opened.voters.get(self.leader)
-        return Address(*leading.endpoints[0][1:]) if leading is not None and leading.endpoints else None
+        node = self._opened
+        if node.leader == NO_NODE:
+            return None
+        if node.leader == self._me.key.id:
+            return self.own_address
+        return self._contacts.address_of(node.leader, node.epoch, node.voters)
+
+    @property
+    def own_address(self) -> Address | None:
+        points = self._me.endpoints
+        return Address(points[0].host, points[0].port) if points else None
+
+    @property
+    def leader_now(self) -> LeaderNow:
+        return LeaderNow(self._opened.leader, self._opened.epoch, self.leader_address)
 
     def when_leader_changes(self, listener: Callable[[], None]) -> None:
         """Calls back when the leader or its address has changed."""
         self._leader_listeners.append(listener)
 
-    @property
-    def end(self) -> Offset:
-        """Where the next record goes."""
-        return self._log.end
+    def when_installed(self, listener: Callable[[SnapshotId], None]) -> None:
+        """Calls back when a snapshot of the leader has taken the place of the log."""
+        self._install_listeners.append(listener)
 
-    @property
-    def high_watermark(self) -> Offset | None:
-        return None if self._node is None else self._node.high_watermark
+    # Requests of other nodes
 
-    @property
-    def kraft_version(self) -> int:
-        return self._history[-1].kraft_version if self._history else 0
+    def fetch(self, ctx: Context, request: FetchRequest) -> Any:
+        """The reply to a fetch of the metadata log, or an awaitable of it."""
+        if self._busy:
+            return self._fetch_later(request, ctx.api_version)
+        return self._serving.fetch(request, ctx.api_version)
 
-    @property
-    def syncs(self) -> int:
-        """How many syncs the log has had."""
-        return self._log.syncs
+    async def _fetch_later(self, request: FetchRequest, version: int) -> FetchResponse:
+        await self.idle()
+        served = self._serving.fetch(request, version)
+        return await served if isinstance(served, asyncio.Future) else served
 
-    def append(self, records: Sequence[VersionedRecord]) -> LogBatch:
-        """One batch of metadata records: assigned and written when this returns, synced with whoever else waits."""
-        if not self.leading:
-            raise Refused(NOT_CONTROLLER, "this node does not lead the metadata quorum")
-        node = self._opened
-        batch = self._log.append_records(records, node.epoch)
-        self._metadata.learned(batch)
-        self._step(events.Appended(self._clock.monotonic_ms(), batch.end, node.epoch))
-        self._log.want_flush()
-        return batch
+    def fetch_snapshot(self, ctx: Context, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        return self._serving.fetch_snapshot(request)
 
-    async def committed(self, end: Offset) -> None:
-        """Returns when everything before `end` is committed and published on this node."""
-        await self._metadata.published(end)
+    async def vote(self, request: VoteRequest) -> VoteResponse:
+        problem = wire.problem_of(self._metadata.cluster_id, request)
+        if problem is not NONE:
+            return VoteResponse(error_code=problem.code)
+        answer = await self.asked(wire.read_vote(request, self._me.key.id))
+        assert isinstance(answer, events.VoteAnswer), "a vote is asked for, a vote is given"
+        return wire.vote_response(answer, self.leader_now)
 
-    # Snapshots
+    async def begin_epoch(self, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
+        problem = wire.problem_of(self._metadata.cluster_id, request)
+        if problem is not NONE:
+            return BeginQuorumEpochResponse(error_code=problem.code)
+        ask = wire.read_begin(request, self._me.key.id)
+        for point in request.leader_endpoints[:1]:
+            self._contacts.tell(ask.epoch, ask.leader, point.host, point.port)
+        answer = await self.asked(ask)
+        assert isinstance(answer, events.EpochAnswer), "an epoch is announced, an epoch is answered"
+        return wire.begin_response(answer, self.leader_now)
 
-    def quorum_state_at(self, end: Offset) -> tuple[int, VotersRecord | None]:
-        """(kraft.version, voters) before `end`; no voters when they are given in the configuration."""
-        newest = next(each for each in reversed(self._history) if each.offset <= end)
-        return newest.kraft_version, newest.voters.to_record() if newest.kraft_version > 0 else None
+    async def end_epoch(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
+        problem = wire.problem_of(self._metadata.cluster_id, request)
+        if problem is not NONE:
+            return EndQuorumEpochResponse(error_code=problem.code)
+        answer = await self.asked(wire.read_end(request))
+        assert isinstance(answer, events.EpochAnswer), "an epoch is announced, an epoch is answered"
+        return wire.end_response(answer, self.leader_now)
 
-    def size_bytes(self) -> int:
-        return self._log.size_bytes()
+    async def add_voter(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+        return await self._membership.add(request)
 
-    def forget_before(self, to: Offset) -> None:
-        self._log.forget_before(to)
+    async def remove_voter(self, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+        return await self._membership.remove(request)
 
-    # Other nodes
+    async def update_voter(self, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
+        return await self._membership.update(request)
+
+    def describe(self) -> DescribeQuorumResponse:
+        """The reply to DescribeQuorum; only the leader knows it."""
+        return describe(self._opened, self._log.end, self._clock)
 
     def asked(self, message: events.Ask) -> asyncio.Future[events.Reply]:
         """A node sent a request; the future holds the answer."""
         answer: asyncio.Future[events.Reply] = asyncio.get_running_loop().create_future()
-        self._step(events.Asked(self._clock.monotonic_ms(), message), answer)
+        if self._failed or self._closing:
+            answer.set_exception(Refused(NOT_CONTROLLER, "this node takes no part in the quorum any more"))
+        else:
+            self._step(events.Asked(self._clock.monotonic_ms(), message), answer)
         return answer
 
-    def answered(self, by: NodeId, message: events.Reply) -> None:
-        """A node answered what `send` sent it."""
-        self._step(events.Answered(self._clock.monotonic_ms(), by, message))
+    async def change(self, ask: events.ChangeAsk) -> events.ChangeAnswer:
+        """A change of the voters is asked for; the answer when it is in the log."""
+        answer = await self.asked(ask)
+        assert isinstance(answer, events.ChangeAnswer), "a change is asked for, a change is answered"
+        return answer
 
-    def replica_fetched(self, replica: ReplicaKey, end: Offset) -> None:
+    def check_fetch(self, epoch: Epoch) -> ErrorCode:
+        return self._opened.check_fetch(epoch)
+
+    def replica_fetched(self, replica: ReplicaKey, end: Offset | None) -> None:
         """A replica fetched at `end`: it has everything before."""
         self._step(events.ReplicaFetched(self._clock.monotonic_ms(), replica, end))
 
-    # Describing
+    # Answers of other nodes
 
-    def describe(self) -> DescribeQuorumResponse:
-        """The reply to DescribeQuorum; only the leader knows it."""
+    def answered(self, by: NodeId, message: events.Reply) -> None:
+        """A node answered what it was sent."""
+        self._step(events.Answered(self._clock.monotonic_ms(), by, message))
+
+    def heard(self, epoch: Epoch, leader: NodeId) -> None:
+        """A node said who leads."""
+        self.answered(leader, events.EpochAnswer(epoch, leader))
+
+    def address_of(self, node: NodeId) -> Address | None:
+        opened = self._opened
+        return self._contacts.address_of(node, opened.epoch, opened.voters)
+
+    def to_ask(self) -> list[Address]:
+        opened = self._opened
+        return self._contacts.to_ask(opened.epoch, opened.voters, self.own_address)
+
+    def _still_wanted(self, ask: events.VoteAsk) -> bool:
+        """Whether a vote would still be of use."""
         node = self._opened
-        if not self.leading:
-            partition = DescribeQuorumResponse.PartitionData(
-                error_code=NOT_LEADER_OR_FOLLOWER.code,
-                error_message="This node does not lead the metadata quorum.",
-                leader_id=node.leader,
-                leader_epoch=node.epoch,
-                high_watermark=-1,
-            )
-            nodes: list[DescribeQuorumResponse.Node] = []
-        else:
-            partition = self._describe_leading(node)
-            nodes = [_described_node(voter) for voter in node.voters]
-        topic = DescribeQuorumResponse.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-        return DescribeQuorumResponse(error_message=None, topics=[topic], nodes=nodes)
+        return node.epoch == ask.epoch and node.role is (Role.PROSPECTIVE if ask.pre_vote else Role.CANDIDATE)
 
-    def _describe_leading(self, node: QuorumNode) -> DescribeQuorumResponse.PartitionData:
-        leadership = node.leadership
-        assert leadership is not None, "a leader leads"
-        voters = [self._described(voter.key) for voter in node.voters]
-        observers = [self._described(key) for key in leadership.replicas if not node.voters.has(key)]
-        return DescribeQuorumResponse.PartitionData(
-            error_message=None,
-            leader_id=node.leader,
-            leader_epoch=node.epoch,
-            high_watermark=-1 if node.high_watermark is None else node.high_watermark,
-            current_voters=voters,
-            observers=observers,
-        )
+    # Following
 
-    def _described(self, key: ReplicaKey) -> DescribeQuorumResponse.ReplicaState:
-        node, now = self._opened, self._clock.now_ms()
-        if key.id == self._me.key.id:
-            return DescribeQuorumResponse.ReplicaState(
-                replica_id=key.id,
-                replica_directory_id=key.directory,
-                log_end_offset=self._log.end,
-                last_fetch_timestamp=now,
-                last_caught_up_timestamp=now,
-            )
-        assert node.leadership is not None, "a leader leads"
-        progress = node.leadership.progress(key)
-        return DescribeQuorumResponse.ReplicaState(
-            replica_id=key.id,
-            replica_directory_id=key.directory,
-            log_end_offset=progress.end,
-            last_fetch_timestamp=self._wall(progress.fetched_ms),
-            last_caught_up_timestamp=self._wall(progress.caught_up_ms),
-        )
+    def wish(self) -> Wish | None:
+        """What to fetch now; None while this node leads or stands for election."""
+        node = self._opened
+        if self._failed or self._closing or node.role not in _FOLLOWS:
+            return None
+        return Wish(node.epoch, node.leader, self._log.end, self._log.last_epoch, node.high_watermark)
 
-    def _wall(self, monotonic_ms: float | None) -> int:
-        """A moment of the monotonic clock as a timestamp; -1 for never."""
-        if monotonic_ms is None:
-            return -1
-        return int(self._clock.now_ms() - (self._clock.monotonic_ms() - monotonic_ms))
+    def _fits(self, wish: Wish) -> bool:
+        """Whether what was fetched for this wish may still be taken."""
+        now = None if self._busy else self.wish()
+        return now is not None and (now.epoch, now.leader, now.offset) == (wish.epoch, wish.leader, wish.offset)
 
+    def take(self, wish: Wish, data: memoryview, high_watermark: Offset) -> None:
+        """Appends what the leader sent. Refused when it does not continue the log."""
+        if not self._fits(wish):
+            return
+        if data:
+            try:
+                decoded = self._log.append_fetched(data, wish.epoch)
+            except StorageFailed as failure:
+                self._fail(failure)
+                return
+            if decoded:
+                self._learned(decoded)
+        self._fetched(wish, high_watermark)
 
-def _drop(to: NodeId, message: events.Ask) -> None:
-    log.debug("nobody carries %s to node %d", message.__class__.__name__, to)
+    def _fetched(self, wish: Wish, high_watermark: Offset | None) -> None:
+        now = self._clock.monotonic_ms()
+        self._step(events.FetchedFromLeader(now, wish.leader, wish.epoch, high_watermark))
 
+    def still_fetching(self, leader: NodeId, epoch: Epoch) -> None:
+        """The leader sent a piece of a snapshot, so it is well."""
+        self._step(events.FetchedFromLeader(self._clock.monotonic_ms(), leader, epoch, None))
 
-def _described_node(voter: Voter) -> DescribeQuorumResponse.Node:
-    return DescribeQuorumResponse.Node(
-        node_id=voter.key.id,
-        listeners=[
-            DescribeQuorumResponse.Listener(name=name, host=host, port=port) for name, host, port in voter.endpoints
-        ],
-    )
+    async def cut(self, wish: Wish, diverging: LogPoint) -> None:
+        """Drops what the leader's log does not have."""
+        await self.idle()
+        await self._log.quiet()
+        if not self._fits(wish):
+            return
+        view = self._log.view()
+        to = truncation_point(view.tip.end, view.end_of, diverging)
+        committed = max(self._metadata.published_end, self.high_watermark or 0)
+        if to < committed:
+            why = f"the leader's log parts at offset {to}, but {committed} is committed here; one of the two lost data"
+            self._fail(Corrupt(self.directory, 0, why))
+            return
+        log.info("cutting the metadata log at offset %d: the leader of epoch %d has other records", to, wish.epoch)
+        try:
+            self._log.truncate(to)
+        except StorageFailed as failure:
+            self._fail(failure)
+            return
+        self._metadata.unlearn(self._log.end)
+        self._step(events.Truncated(self._clock.monotonic_ms(), self._log.end, self._log.last_epoch))
+        self._fetched(wish, None)
+
+    async def install(self, wish: Wish, snapshot: SnapshotId, content: Checkpoint) -> None:
+        """Puts a snapshot of the leader, which is on the disk, in place of the log."""
+        await self.idle()
+        await self._log.quiet()
+        if not self._fits(wish):
+            return
+        image = image_of(content.records, Offset(snapshot.end - 1), snapshot.epoch)
+        try:
+            self._log.install(snapshot)
+        except StorageFailed as failure:
+            self._fail(failure)
+            return
+        self._metadata.unlearn(Offset(0))
+        self._metadata.last_timestamp = content.last_contained_timestamp
+        self._metadata.replace(image)
+        version = version_of(content, snapshot.end, self._configured_voters())
+        now = self._clock.monotonic_ms()
+        self._step(events.SnapshotInstalled(now, snapshot.end, snapshot.epoch, version))
+        log.info("metadata snapshot %s took the place of the log", snapshot.file_name)
+        for listener in self._install_listeners:
+            listener(snapshot)
+        await self._log.synced_names()
+
+    async def settle(self) -> None:
+        """Syncs what was appended where the next fetch promises that it is on the platter."""
+        if self._is_controller and not self._failed:
+            await self._log.synced()

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.kernels import scan_batches
+from penstock.kernels import BatchHeader, crc_holds, scan_batches
 from penstock.metadata.records import VersionedRecord, unframe_record
-from penstock.model.errors import Corrupt, Refused, StorageFailed
+from penstock.model.errors import CORRUPT_MESSAGE, Corrupt, Refused, StorageFailed
 from penstock.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Epoch, Millis, Offset, TopicPartition
 from penstock.protocol.batch import read_records
 from penstock.protocol.control import control_batch, read_control
+from penstock.quorum.fetching import LogPoint, LogView
+from penstock.quorum.history import LoggedEntry
 from penstock.server.drivers.metadata_driver import LogBatch
 from penstock.server.drivers.snapshot_driver import PARTIAL_SUFFIX
 from penstock.server.drivers.snapshot_file import (
@@ -43,13 +45,11 @@ _CONTROL_BIT: Final = 0x20
 _REPLAY_BYTES: Final = 1 << 20
 
 
-class ControlEntry(NamedTuple):
-    """One control record of the quorum: what kind it is and its value."""
+class Decoded(NamedTuple):
+    """A batch of the log, and the control records in it."""
 
-    offset: Offset
-    epoch: Epoch
-    kind: int
-    value: bytes
+    batch: LogBatch
+    entries: list[LoggedEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,15 @@ class QuorumLog:
         self._purging: asyncio.TimerHandle | None = None
         self._log: Log | None = None
         self.syncs = 0
+        self.snapshots: list[SnapshotId] = []
+        """Whole snapshots on the disk, the oldest first."""
 
     # Opening
 
-    def open(self) -> tuple[Snapshot | None, list[SnapshotId]]:
-        """Opens the log where the newest snapshot that can be read allows it; (that snapshot, all snapshots)."""
+    def open(self) -> Snapshot | None:
+        """Opens the log where the newest snapshot that can be read allows it; that snapshot."""
         self._files.makedirs(self.directory)
-        ids = self._tidy()
+        ids = self.snapshots = self._tidy()
         newest = self._newest(ids)
         start = ids[0].end if ids else Offset(0)
         now = self._clock.now_ms()
@@ -97,14 +99,13 @@ class QuorumLog:
             found = Log.open(*where, now=now, clean=False, log_start=start)
         else:
             found = Log.create(*where, now=now)
-        if newest is not None and newest.id.end > found.next:
+        if newest is not None and not _continues(found, newest.id):
             # The snapshot came from the leader and the log before it was not kept.
-            found.truncate_fully(newest.id.end)
-            found.epochs.assign(newest.id.epoch, newest.id.end)
+            _begin_at(found, newest.id)
         self._log = found
         # What recovery read back is what the disk gave us; it may still be in the page cache only.
         found.flush()
-        return newest, ids
+        return newest
 
     def _tidy(self) -> list[SnapshotId]:
         """Removes what an interrupted snapshot left behind; the ids of the others, the oldest first."""
@@ -125,7 +126,7 @@ class QuorumLog:
                 log.error("snapshot %s cannot be used: %s", each.file_name, broken)
         return None
 
-    def replay(self, start: Offset) -> Iterator[tuple[LogBatch, list[ControlEntry]]]:
+    def replay(self, start: Offset) -> Iterator[Decoded]:
         """Every batch from `start` to the end of the log, decoded."""
         opened = self._opened
         position = max(start, opened.log_start)
@@ -136,7 +137,7 @@ class QuorumLog:
                 batch = memoryview(data)[at : at + header.size]
                 end = Offset(header.base_offset + header.last_offset_delta + 1)
                 if end > start:
-                    yield _decoded(batch, end, bool(header.attributes & _CONTROL_BIT))
+                    yield _decoded(batch, header, end)
                 position = end
 
     @property
@@ -145,6 +146,10 @@ class QuorumLog:
         return self._log
 
     # Ends
+
+    @property
+    def start(self) -> Offset:
+        return self._opened.log_start
 
     @property
     def end(self) -> Offset:
@@ -165,15 +170,71 @@ class QuorumLog:
         self._append(data, now)
         return LogBatch(base, self.end, epoch, now, len(data), [record for record, _ in records])
 
-    def append_control(self, entries: list[tuple[int, bytes]], epoch: Epoch) -> LogBatch:
+    def append_control(self, entries: list[tuple[int, bytes]], epoch: Epoch) -> Decoded:
         """One control batch."""
         now, base = self._clock.now_ms(), self.end
         data = control_batch(entries, base_offset=base, leader_epoch=epoch, timestamp=now)
         self._append(data, now)
-        return LogBatch(base, self.end, epoch, now, len(data), ())
+        logged = [LoggedEntry(Offset(base + at), kind, value) for at, (kind, value) in enumerate(entries)]
+        return Decoded(LogBatch(base, self.end, epoch, now, len(data), ()), logged)
 
     def _append(self, data: bytes, now: Millis) -> None:
         self._opened.append_exact(data, now=now)
+
+    # Following
+
+    def view(self) -> LogView:
+        """The facts by which a fetch is judged."""
+        opened = self._opened
+        oldest, newest = (self.snapshots[0], self.snapshots[-1]) if self.snapshots else (None, None)
+        return LogView(
+            opened.log_start,
+            LogPoint(opened.next, self.last_epoch),
+            opened.epochs.end_of,
+            None if oldest is None else LogPoint(*oldest),
+            None if newest is None else LogPoint(*newest),
+        )
+
+    def read(self, offset: Offset, max_bytes: int) -> bytes:
+        """Whole batches from `offset` on, at least one if there is one."""
+        opened = self._opened
+        found = opened.read(offset, max_bytes=max_bytes, limit=opened.next, at_least_one=True)
+        return b"".join(span.read() for span in found.spans)
+
+    def append_fetched(self, data: memoryview, epoch: Epoch) -> list[Decoded]:
+        """Appends batches as the leader has them, those that are not newer than `epoch`. Refused if they are no log.
+
+        Everything is decoded first: what this node cannot read does not get into its log.
+        """
+        decoded, size = [], 0
+        for position, header in scan_batches(data):
+            if header.leader_epoch > epoch:
+                # Written under a leader whom we do not follow yet; its fetches will bring it.
+                break
+            if not crc_holds(data, position, header.size):
+                raise Refused(CORRUPT_MESSAGE, f"the checksum of the batch at {header.base_offset} does not hold")
+            size = position + header.size
+            decoded.append(_decoded(data[position:size], header, Offset(header.last_offset + 1)))
+        if size:
+            self._opened.append_exact(data[:size], now=self._clock.now_ms())
+        return decoded
+
+    def truncate(self, to: Offset) -> None:
+        """Drops everything from `to` on. No sync may be running."""
+        assert self._flushing is None, "what is being synced is not cut"
+        self._opened.truncate(to, now=self._clock.now_ms())
+
+    def install(self, snapshot: SnapshotId) -> None:
+        """Begins anew after a snapshot that is on the disk. No sync may be running."""
+        assert self._flushing is None, "what is being synced is not cut"
+        _begin_at(self._opened, snapshot)
+        self.snapshot_added(snapshot)
+
+    def snapshot_added(self, snapshot: SnapshotId) -> None:
+        self.snapshots = sorted({*self.snapshots, snapshot})
+
+    def snapshot_removed(self, snapshot: SnapshotId) -> None:
+        self.snapshots = [each for each in self.snapshots if each != snapshot]
 
     # Syncing
 
@@ -189,14 +250,43 @@ class QuorumLog:
         opened = self._opened
         try:
             while opened.flushed < opened.written:
-                target = opened.written
-                for file in opened.files_to_sync():
-                    self.syncs += 1
-                    await self._offload.call(file.sync)
-                opened.mark_flushed(target)
-                self._on_flushed(target)
+                await self._sync(opened)
         except OSError as failure:
             # After a failed sync nobody knows what is on the platter: the log can only be read again.
+            self._on_failure(StorageFailed(self.directory, f"sync failed: {failure}"))
+        except (StorageFailed, Refused) as failure:
+            self._on_failure(StorageFailed(self.directory, str(failure)))
+        finally:
+            self._flushing = None
+
+    async def _sync(self, opened: Log) -> None:
+        target = opened.written
+        for file in opened.files_to_sync():
+            self.syncs += 1
+            await self._offload.call(file.sync)
+        opened.mark_flushed(target)
+        self._on_flushed(target)
+
+    async def quiet(self) -> None:
+        """Returns when no sync is running."""
+        while self._flushing is not None:
+            await asyncio.shield(self._flushing)
+
+    async def synced(self) -> None:
+        """Returns when everything that is in the log now is on the platter, or the log has failed."""
+        self.want_flush()
+        await self.quiet()
+
+    async def synced_names(self) -> None:
+        """The same for a log that was cut or begun anew: which files there are is synced too."""
+        await self.quiet()
+        self._flushing = asyncio.get_running_loop().create_task(self._flush_names(), name="metadata log sync")
+        await asyncio.shield(self._flushing)
+
+    async def _flush_names(self) -> None:
+        try:
+            await self._sync(self._opened)
+        except (OSError, StorageFailed, Refused) as failure:
             self._on_failure(StorageFailed(self.directory, f"sync failed: {failure}"))
         finally:
             self._flushing = None
@@ -228,8 +318,7 @@ class QuorumLog:
         """Syncs what is there and lets go of the files."""
         if self._purging is not None:
             self._purging.cancel()
-        while self._flushing is not None:
-            await asyncio.shield(self._flushing)
+        await self.quiet()
         if self._log is not None:
             opened, self._log = self._log, None
             try:
@@ -237,17 +326,37 @@ class QuorumLog:
             except (StorageFailed, Refused) as failure:
                 log.error("the metadata log is not closed cleanly, the next start reads it again: %s", failure)
 
+    def crash(self) -> None:
+        """As if the process had been killed: nothing more is written, synced or told."""
+        for each in (self._purging, self._flushing):
+            if each is not None:
+                each.cancel()
 
-def _decoded(batch: memoryview, end: Offset, control: bool) -> tuple[LogBatch, list[ControlEntry]]:
+
+def _continues(opened: Log, snapshot: SnapshotId) -> bool:
+    """Whether the log goes on where the snapshot ends, and has the same history."""
+    if opened.next < snapshot.end:
+        return False
+    if opened.next == snapshot.end:
+        return opened.epochs.latest == snapshot.epoch or snapshot.end == 0
+    return opened.log_start >= snapshot.end or opened.epochs.epoch_at(snapshot.end - 1) == snapshot.epoch
+
+
+def _begin_at(opened: Log, snapshot: SnapshotId) -> None:
+    opened.truncate_fully(snapshot.end)
+    opened.epochs.assign(snapshot.epoch, snapshot.end)
+
+
+def _decoded(batch: memoryview, header: BatchHeader, end: Offset) -> Decoded:
     records = read_records(batch)
     epoch = Epoch(int.from_bytes(batch[12:16], "big", signed=True))
     base = Offset(end - len(records)) if not records else Offset(records[0].offset)
     timestamp = Millis(records[-1].timestamp) if records else Millis(0)
-    if control:
-        entries = [ControlEntry(Offset(record.offset), epoch, *read_control(record)) for record in records]
-        return LogBatch(base, end, epoch, timestamp, len(batch), ()), entries
+    if header.attributes & _CONTROL_BIT:
+        entries = [LoggedEntry(Offset(record.offset), *read_control(record)) for record in records]
+        return Decoded(LogBatch(base, end, epoch, timestamp, len(batch), ()), entries)
     decoded = [unframe_record(record.value or b"") for record in records]
-    return LogBatch(base, end, epoch, timestamp, len(batch), decoded), []
+    return Decoded(LogBatch(base, end, epoch, timestamp, len(batch), decoded), [])
 
 
 def _log_settings(settings: BrokerSettings) -> PlainLogSettings:

@@ -44,6 +44,13 @@ class SnapshottedLog(Protocol):
     def forget_before(self, to: Offset) -> None:
         """Moves the start of the log; segments wholly before it go."""
 
+    def snapshot_added(self, snapshot: SnapshotId) -> None:
+        """A whole snapshot is on the disk: replicas may be sent to it."""
+
+    def snapshot_removed(self, snapshot: SnapshotId) -> None: ...
+    def when_installed(self, listener: Callable[[SnapshotId], None]) -> None:
+        """Calls back when a snapshot of the leader has taken the place of the log."""
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
@@ -85,6 +92,7 @@ class SnapshotDriver:
         self._last_ms = clock.monotonic_ms()
         self._writing: asyncio.Task[None] | None = None
         metadata.on_advance(self.consider)
+        quorum.when_installed(self.installed)
 
     @property
     def kept(self) -> list[SnapshotId]:
@@ -94,6 +102,14 @@ class SnapshotDriver:
     def found(self, ids: list[SnapshotId]) -> None:
         """Tells which snapshots the directory had at the start."""
         self._kept = [self._measure(each) for each in sorted(ids)]
+
+    def installed(self, snapshot: SnapshotId) -> None:
+        """A snapshot came from the leader; those before it go, as the log before it has."""
+        self._kept = [each for each in self._kept if each.id.end < snapshot.end]
+        self._kept.append(self._measure(snapshot))
+        self._bytes_at_last, self._last_ms = self._metadata.bytes_published, self._clock.monotonic_ms()
+        while len(self._kept) > 1:
+            self._remove_oldest()
 
     def consider(self) -> None:
         """Starts a snapshot when one is due."""
@@ -124,6 +140,11 @@ class SnapshotDriver:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
 
+    def crash(self) -> None:
+        """As if the process had been killed."""
+        if self._writing is not None:
+            self._writing.cancel()
+
     def _next_id(self) -> SnapshotId:
         image = self._metadata.image
         return SnapshotId(Offset(image.offset + 1), Epoch(max(image.epoch, 0)))
@@ -151,7 +172,13 @@ class SnapshotDriver:
             return
         finally:
             self._writing = None
+        if self._present(wanted):
+            # Meanwhile the leader sent one: the same, or a newer one.
+            if wanted not in self.kept:
+                self._files.remove(path)
+            return
         self._kept.append(Kept(wanted, size, timestamp))
+        self._quorum.snapshot_added(wanted)
         log.info("wrote metadata snapshot %s, %d bytes", wanted.file_name, size)
         self.clean()
 
@@ -182,10 +209,14 @@ class SnapshotDriver:
     def clean(self) -> None:
         """Removes the oldest snapshots that retention does not ask for, and the log before those that stay."""
         while len(self._kept) > 1 and self._expired(self._kept[0]):
-            oldest = self._kept.pop(0)
-            self._quorum.forget_before(self._kept[0].id.end)
-            self._files.remove(f"{self._quorum.directory}/{oldest.id.file_name}")
-            log.info("removed metadata snapshot %s", oldest.id.file_name)
+            self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        oldest = self._kept.pop(0)
+        self._quorum.forget_before(self._kept[0].id.end)
+        self._quorum.snapshot_removed(oldest.id)
+        self._files.remove(f"{self._quorum.directory}/{oldest.id.file_name}")
+        log.info("removed metadata snapshot %s", oldest.id.file_name)
 
     def _expired(self, snapshot: Kept) -> bool:
         total = self._quorum.size_bytes() + sum(each.size for each in self._kept)
