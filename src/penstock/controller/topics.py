@@ -40,6 +40,8 @@ PARTITIONS_MAX: Final = 10_000
 
 DEFAULT: Final = -1
 
+_Configs = tuple[tuple[str, str | None], ...]
+
 
 def decide_create(
     world: World, request: CreateTopicsRequest, may_describe: MayDescribe = lambda _name: True
@@ -72,7 +74,8 @@ class _Creation:
         self.records: list[VersionedRecord] = []
         self._may_describe = may_describe
         self._new_names = NameIndex()
-        self._told_of: dict[tuple[tuple[str, str | None], ...], list[CreateTopicsResponse.CreatableTopicConfigs]] = {}
+        self._checked: set[_Configs] = set()
+        self._told_of: dict[_Configs, list[CreateTopicsResponse.CreatableTopicConfigs]] = {}
         self._partitions = 0
         self._load = current_load(world)
         image = world.image
@@ -85,7 +88,7 @@ class _Creation:
     def create(self, topic: CreateTopicsRequest.CreatableTopic) -> CreateTopicsResponse.CreatableTopicResult:
         self._check_name(topic.name)
         configs = {each.name: each.value for each in topic.configs}
-        told = self._told(configs)
+        self._check_configs(configs)
         overrides = {name: value for name, value in configs.items() if value is not None}
         partitions = self._partitions_of(topic)
         self._count(len(partitions))
@@ -97,13 +100,19 @@ class _Creation:
             self.records.append((record, 0))
         for index, partition in enumerate(partitions):
             self.records.append(self.world.versioned(partition_record(topic_id, index, partition)))
-        return self._result(topic.name, topic_id, partitions, told)
+        return self._result(topic.name, topic_id, partitions, configs)
+
+    def _check_configs(self, configs: dict[str, str | None]) -> None:
+        """Refused unless a topic may have these configs. Topics of one request are mostly alike."""
+        key = tuple(sorted(configs.items()))
+        if key not in self._checked:
+            validate_topic_configs(configs, self.world.settings.broker)
+            self._checked.add(key)
 
     def _told(self, configs: dict[str, str | None]) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
-        """Checks the configs of a topic and says what is then in force. Topics of one request are mostly alike."""
+        """What is in force in a topic with these configs."""
         key = tuple(sorted(configs.items()))
         if key not in self._told_of:
-            validate_topic_configs(configs, self.world.settings.broker)
             overrides = {name: value for name, value in configs.items() if value is not None}
             self._told_of[key] = [
                 CreateTopicsResponse.CreatableTopicConfigs(
@@ -160,7 +169,7 @@ class _Creation:
         name: str,
         topic_id: Uuid,
         partitions: list[PartitionImage],
-        told: list[CreateTopicsResponse.CreatableTopicConfigs],
+        configs: dict[str, str | None],
     ) -> CreateTopicsResponse.CreatableTopicResult:
         result = CreateTopicsResponse.CreatableTopicResult(name=name, topic_id=topic_id, error_message=None)
         if not self._may_describe(name):
@@ -168,7 +177,7 @@ class _Creation:
             return result
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = told
+        result.configs = self._told(configs)
         return result
 
 

@@ -63,7 +63,9 @@ class MetadataLog:
 
     def ask(self, request: Any, now: float, told: Callable[[Any], None]) -> Any:
         """Decides on a request; `told` gets the reply when what it rests on is committed. The reply, for judges."""
-        decision = self.controller.decide(request, now=now, next_offset=self.end, api_version=99)
+        decision = self.controller.decide(
+            request, now=now, next_offset=self.end, api_version=99, may_describe=lambda _name: False
+        )
         self.run(decision)
         self.waiting.append((len(self.records), told, decision.reply))
         return decision.reply

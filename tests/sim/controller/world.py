@@ -71,6 +71,7 @@ class World:
         self.seen: dict[Key, PartitionImage] = {}
         self.story: list[str] = []
         self.names = 0
+        self.checked = (0, 0)
         weights = {name: weight * rng.choice([0.3, 1.0, 1.0, 3.0]) for name, weight in ACTIONS.items()}
         self.actions, self.weights = list(weights), list(weights.values())
 
@@ -198,8 +199,30 @@ class World:
         )
         self.post(f"beat of {broker.number} at {broker.applied}{' stopping' * broker.stopping}", request, told)
 
-    def kill(self) -> None:
+    def restart(self) -> None:
+        """A broker is killed and is back while what was sent before is still under way."""
         broker = self.some_broker()
+        late, self.mail = self.mail, []
+        self.kill(broker)
+        for _ in range(2):
+            for other in self.brokers.values():
+                if other.acting:
+                    self.beat(other)
+            self.deliver_all()
+            self.now += SESSION_MS / 2
+        self.pass_time()
+        self.start(broker)
+        self.deliver_all()
+        if broker.epoch != NOTHING:
+            broker.applied = self.log.published.offset
+            self.beat(broker)
+        self.deliver_all()
+        self.mail = late
+
+    def some_broker_dies(self) -> None:
+        self.kill(self.some_broker())
+
+    def kill(self, broker: Broker) -> None:
         if broker.running:
             self.say(f"kill {broker.number}")
             broker.running, broker.epoch = False, NOTHING
@@ -397,8 +420,9 @@ class World:
 
     def check_working(self) -> None:
         """What the controller believes must be legal as well, although nobody has seen it."""
-        image = self.image
-        if not image.in_transaction:
+        image, state = self.image, (self.log.epoch, self.log.end)
+        if not image.in_transaction and state != self.checked:
+            self.checked = state
             for each in image.topics.values():
                 for partition in each.partitions:
                     check_partition(image, each.name, partition)
@@ -423,7 +447,8 @@ ACTIONS = {
     "broker_moves": 25.0,
     "pass_time": 8.0,
     "wait_for_sessions": 2.0,
-    "kill": 3.0,
+    "some_broker_dies": 3.0,
+    "restart": 1.0,
     "pause": 2.0,
     "stop": 2.0,
     "produce": 10.0,
