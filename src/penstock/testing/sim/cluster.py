@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import Millis
 from penstock.protocol.disk.raft_records import VotersRecord
-from penstock.server.formatting import format_directories, new_cluster_id, only_voter
+from penstock.server.formatting import format_directories, new_cluster_id, new_uuid, only_voter
 from penstock.testing.sim.history import History
 from penstock.testing.sim.invariants import Invariants
 from penstock.testing.sim.machine import FIRST_MOMENT_MS, Machine
@@ -101,24 +101,17 @@ class Simulation:
         """Formats all nodes together: they know each other as voters from the first moment on."""
         random, now = self.world.new_random(), Millis(FIRST_MOMENT_MS)
         cluster_id = new_cluster_id(random)
-        formatted = {}
+        voters = VotersRecord()
+        for node_id in self.plan.controllers:
+            settings = BrokerSettings.load(self.plan.node_properties(node_id))
+            endpoints = settings.advertised_controller_listeners
+            voters.voters += only_voter(settings.node_id, new_uuid(random), endpoints, f"node-{node_id}").voters
         for machine in self.world.machines:
             settings = BrokerSettings.load(machine.properties)
-            formatted[machine.node_id] = settings, format_directories(
+            format_directories(
                 machine.disk, settings.log_dirs, settings.metadata_log_dir, cluster_id, settings.node_id, settings,
-                random, now=now, standalone=False, own_host=machine.host,
+                random, now=now, voters=voters, own_host=machine.host,
             )  # fmt: skip
-        voters: list[VotersRecord.Voter] = []
-        for node_id in self.plan.controllers:
-            settings, made = formatted[node_id]
-            directory_id = made.directory_ids[settings.metadata_log_dir]
-            record = only_voter(
-                settings.node_id, directory_id, settings.advertised_controller_listeners, f"node-{node_id}"
-            )
-            voters += record.voters
-        for machine in self.world.machines:
-            if machine.node_id in self.plan.controllers:
-                _write_voters(machine, VotersRecord(voters=voters), now)
 
     # -- the end
 
@@ -216,10 +209,3 @@ class Simulation:
         self.story.count("read", len(self.history.shown))
         self.story.count("checks", self.invariants.checks)
         self.story.count("connections lost", self.world.network.dropped)
-
-
-def _write_voters(machine: Machine, voters: VotersRecord, now: Millis) -> None:
-    from penstock.server import formatting
-
-    directory = BrokerSettings.load(machine.properties).metadata_log_dir
-    formatting._write_voters(machine.disk, directory, voters, now)

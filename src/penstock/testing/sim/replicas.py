@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.kernels import scan_batches
 from penstock.protocol.batch import read_records
@@ -25,26 +25,21 @@ CONTROL_BIT = 0x20
 
 def quorum_of(node: Node) -> QuorumDriver | None:
     """The quorum driver, once the node has built it."""
-    return _built(node, "quorum")
+    return None if node._control is None else node._control.quorum
 
 
 def metadata_of(node: Node) -> MetadataDriver | None:
-    return _built(node, "metadata")
+    return None if node._control is None else node._control.metadata
 
 
 def partitions_of(node: Node) -> PartitionDriver | None:
     """The partitions of a broker, once it has built them; a controller alone has none."""
-    return _built(node, "partitions")
+    return None if node._broker is None else node._broker.partitions
 
 
 def voter_of(quorum: QuorumDriver) -> QuorumNode | None:
     """The pure machine under the driver, once it was started."""
     return quorum._node
-
-
-def _built(node: Node, name: str) -> Any:
-    found = getattr(node, name, None)
-    return getattr(node, "_" + name, None) if found is None else found
 
 
 class Piece(NamedTuple):
