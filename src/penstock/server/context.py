@@ -218,6 +218,9 @@ class ControllerDoor(Protocol):
     def submit(self, request: Any, ctx: Context) -> Awaitable[Any]:
         """Runs the decision that matches the request's class; done when it is committed and published here."""
 
+    def forward(self, request: Any, ctx: Context) -> Awaitable[Any]:
+        """The active controller's reply to a request that only it can answer, wherever it is."""
+
 
 class ProducerIdsDoor(Protocol):
     """Blocks of producer ids, allotted by the controller."""

@@ -145,6 +145,10 @@ class ControllerDriver:
         self._set_timer()  # a heartbeat moves the time at which its silence would count
         return self._settle(*decided, None)
 
+    async def forward(self, request: Any, ctx: Context) -> Any:
+        """A controller answers what it can and sends nothing on."""
+        raise Refused(NOT_CONTROLLER, "this node is not the active controller")
+
     def _decide(self, request: Any, api_version: int, may_describe: Callable[[str], bool]) -> tuple[Any, Offset]:
         controller = self._controller
         if controller is None:

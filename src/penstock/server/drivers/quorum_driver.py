@@ -13,13 +13,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.snapshot import image_of
-from penstock.model.errors import NONE, NOT_CONTROLLER, Corrupt, ErrorCode, Refused, StorageFailed
+from penstock.model.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    NONE,
+    NOT_CONTROLLER,
+    Corrupt,
+    ErrorCode,
+    Refused,
+    StorageFailed,
+)
 from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
+from penstock.protocol.messages.fetch import FetchResponse
 from penstock.quorum import events
 from penstock.quorum.fetching import truncation_point
 from penstock.quorum.node import QuorumNode
 from penstock.quorum.state import QuorumSettings, ReplicaKey, Role
 from penstock.quorum.voters import Voter
+from penstock.server.context import Operation, ResourceType
 from penstock.server.drivers import quorum_messages as wire
 from penstock.server.drivers.quorum_contacts import Contacts
 from penstock.server.drivers.quorum_core import QuorumCore, version_of
@@ -43,7 +53,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
     from penstock.protocol.messages.describe_quorum import DescribeQuorumResponse
     from penstock.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-    from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
+    from penstock.protocol.messages.fetch import FetchRequest
     from penstock.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
     from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
     from penstock.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
@@ -224,6 +234,8 @@ class QuorumDriver(QuorumCore):
 
     def fetch(self, ctx: Context, request: FetchRequest) -> Any:
         """The reply to a fetch of the metadata log, or an awaitable of it."""
+        if not ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            return FetchResponse(error_code=CLUSTER_AUTHORIZATION_FAILED.code)
         if self._busy:
             return self._fetch_later(request, ctx.api_version)
         return self._serving.fetch(request, ctx.api_version)

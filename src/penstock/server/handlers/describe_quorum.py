@@ -1,7 +1,7 @@
 """DescribeQuorum (55), versions 0-2. Leader, voters and observers of the metadata log, and how far each of them is.
 
 Behaviour: there is one such log, `__cluster_metadata` partition 0; anything else is unknown here. The leader is among
-the voters with its own log end and the present time.
+the voters with its own log end and the present time. A broker that does not lead asks the one that does.
 Notes: v1 times of the last fetch; v2 directory ids, the voters' endpoints and error messages.
 """
 
@@ -16,7 +16,7 @@ from penstock.server.context import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.describe_quorum import DescribeQuorumRequest
-    from penstock.server.context import Context
+    from penstock.server.context import Context, Outcome
 
 Partition = DescribeQuorumResponse.PartitionData
 Topic = DescribeQuorumResponse.TopicData
@@ -24,7 +24,7 @@ Topic = DescribeQuorumResponse.TopicData
 _DIRECTORIES_SINCE: Final = 2
 
 
-def handle(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def handle(ctx: Context, request: DescribeQuorumRequest) -> Outcome:
     if not ctx.allow(Operation.DESCRIBE, ResourceType.CLUSTER):
         return DescribeQuorumResponse(
             error_code=CLUSTER_AUTHORIZATION_FAILED.code, error_message="Cluster authorization failed."
@@ -34,6 +34,8 @@ def handle(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumRespon
         return DescribeQuorumResponse(
             error_message=None, topics=[Topic(topic_name=name, partitions=_unknown(indexes)) for name, indexes in asked]
         )
+    if not ctx.listener.for_controllers and not ctx.node.quorum.leading:
+        return ctx.node.controller.forward(request, ctx)
     described: DescribeQuorumResponse = ctx.node.quorum.describe()
     if ctx.api_version < _DIRECTORIES_SINCE:
         _leave_out_directories(described)
