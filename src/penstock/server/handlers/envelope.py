@@ -109,6 +109,9 @@ class _Noting:
     def submit(self, request: Any, ctx: Context) -> Awaitable[Any]:
         return self._noted(request, ctx)
 
+    def forward(self, request: Any, ctx: Context) -> Awaitable[Any]:
+        return self._door.forward(request, ctx)
+
     async def _noted(self, request: Any, ctx: Context) -> Any:
         try:
             return await self._door.submit(request, ctx)
