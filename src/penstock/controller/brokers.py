@@ -66,6 +66,7 @@ def decide_register(
         tells_epoch = api_version >= _NO_PREVIOUS_EPOCH_BEFORE
         kept_its_log = tells_epoch and known is not None and request.previous_broker_epoch == known.epoch
         records += _records_of_previous_life(world, request.broker_id, kept_its_log)
+    knows_directories = world.image.metadata_version >= features.METADATA_3_7_DIRECTORIES
     broker = BrokerImage(
         id=NodeId(request.broker_id),
         epoch=known.epoch if known is not None and same_process else next_offset,
@@ -77,7 +78,7 @@ def decide_register(
         rack=request.rack,
         fenced=known.fenced if known is not None and same_process else True,
         in_controlled_shutdown=known.in_controlled_shutdown if known is not None and same_process else False,
-        log_dirs=tuple(request.log_dirs),
+        log_dirs=tuple(request.log_dirs) if knows_directories else (),
     )
     records.append(world.versioned(broker_record(broker)))
     world.sessions.open(broker.id, now)

@@ -53,10 +53,8 @@ def _grow(
     if wanted.count - first > room:
         raise Refused(POLICY_VIOLATION, f"one request may create {PARTITIONS_MAX} partitions; ask for fewer at a time")
     added = _added(world, topic, wanted, load)
-    return [
-        world.versioned(partition_record(topic.id, index, partition))
-        for index, partition in enumerate(added, start=first)
-    ]
+    level = world.image.metadata_version
+    return [partition_record(topic.id, index, partition, level) for index, partition in enumerate(added, start=first)]
 
 
 def _added(

@@ -99,7 +99,7 @@ class _Creation:
             record = ConfigRecord(resource_type=CONFIG_TOPIC, resource_name=topic.name, name=name, value=value)
             self.records.append((record, 0))
         for index, partition in enumerate(partitions):
-            self.records.append(self.world.versioned(partition_record(topic_id, index, partition)))
+            self.records.append(partition_record(topic_id, index, partition, self.world.image.metadata_version))
         return self._result(topic.name, topic_id, partitions, configs)
 
     def _check_configs(self, configs: dict[str, str | None]) -> None:

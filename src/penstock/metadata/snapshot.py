@@ -29,12 +29,11 @@ def snapshot_records(image: ClusterImage) -> Iterator[VersionedRecord]:
         yield broker_record(broker), version_of(RegisterBrokerRecord, level)
     for _, controller in sorted(image.controllers.items()):
         yield _controller_record(controller), version_of(RegisterControllerRecord, level)
-    version = version_of(PartitionRecord, level)
     for topic in image.topics.values():
         yield TopicRecord(name=topic.name, topic_id=topic.id), 0
         for index, partition in enumerate(topic.partitions):
             if partition is not UNSEEN_PARTITION:
-                yield partition_record(topic.id, index, partition), version
+                yield partition_record(topic.id, index, partition, level)
     for key, values in image.configs.items():
         for name, value in sorted(values.items()):
             yield ConfigRecord(resource_type=key.type, resource_name=key.name, name=name, value=value), 0
@@ -59,9 +58,10 @@ def image_of(records: Iterable[Record], offset: Offset, epoch: Epoch) -> Cluster
     return image
 
 
-def partition_record(topic_id: Uuid, index: int, partition: PartitionImage) -> PartitionRecord:
-    """The record that makes `partition` out of nothing."""
-    return PartitionRecord(
+def partition_record(topic_id: Uuid, index: int, partition: PartitionImage, level: int) -> VersionedRecord:
+    """The record that makes `partition` out of nothing, as the metadata.version of `level` has it."""
+    knows_directories = level >= features.METADATA_3_7_DIRECTORIES
+    record = PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
         replicas=list(partition.replicas),
@@ -72,11 +72,12 @@ def partition_record(topic_id: Uuid, index: int, partition: PartitionImage) -> P
         leader_recovery_state=partition.leader_recovery_state,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
-        directories=list(partition.directories),
+        directories=list(partition.directories) if knows_directories else [],
         # An absent tag and an empty list read the same; Kafka leaves the tag out.
         eligible_leader_replicas=list(partition.elr) or None,
         last_known_elr=list(partition.last_known_elr) or None,
     )
+    return record, version_of(PartitionRecord, level)
 
 
 def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
