@@ -133,6 +133,23 @@ def _describe_quorum(made: Any, target: Target) -> Any:
     return made(topics=[made.TopicData(topic_name=METADATA_TOPIC, partitions=[wanted])])
 
 
+def _elect_leaders(made: Any, target: Target) -> Any:
+    return made(topic_partitions=[made.TopicPartitions(topic=target.topic, partitions=[0])], timeout_ms=1_000)
+
+
+def _alter_partition_reassignments(made: Any, target: Target) -> Any:
+    moved = made.ReassignablePartition(partition_index=0, replicas=[1])
+    return made(topics=[made.ReassignableTopic(name=target.topic, partitions=[moved])], timeout_ms=1_000)
+
+
+def _list_partition_reassignments(made: Any, target: Target) -> Any:
+    return made(topics=None, timeout_ms=1_000)
+
+
+def _unregister_broker(made: Any, target: Target) -> Any:
+    return made(broker_id=7)
+
+
 def _update_features(made: Any, target: Target) -> Any:
     lowered = {"allow_downgrade": True} if target.version < 1 else {"upgrade_type": 2}
     return made(feature_updates=[made.FeatureUpdateKey(feature="group.version", max_version_level=0, **lowered)])
@@ -226,4 +243,8 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "DescribeProducers": _describe_producers,
     "DescribeQuorum": _describe_quorum,
     "UpdateFeatures": _update_features,
+    "ElectLeaders": _elect_leaders,
+    "AlterPartitionReassignments": _alter_partition_reassignments,
+    "ListPartitionReassignments": _list_partition_reassignments,
+    "UnregisterBroker": _unregister_broker,
 }

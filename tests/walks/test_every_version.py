@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.kernels import Record
+from penstock.model.errors import BROKER_ID_NOT_REGISTERED
 from penstock.model.ids import ZERO_UUID
 from penstock.protocol.batch import build_batch
 from penstock.protocol.registry import APIS, Api
@@ -228,6 +229,10 @@ def codes(reply: Any) -> set[int]:
     return found
 
 
+EXPECTED = {"UnregisterBroker": BROKER_ID_NOT_REGISTERED.code}
+"""A node that unregistered itself would serve nobody else."""
+
+
 @pytest.mark.parametrize(("api", "version"), CASES, ids=[f"{api.name}-{version}" for api, version in CASES])
 def test_every_version_is_answered(node: EmbeddedBroker, api: Api, version: int) -> None:
     async def main() -> Any:
@@ -245,4 +250,4 @@ def test_every_version_is_answered(node: EmbeddedBroker, api: Api, version: int)
         return await ask(node, fill(api.request(), version, topic_id), version)
 
     reply = asyncio.run(main())
-    assert codes(reply) <= {0}, "there is no error in these replies"
+    assert codes(reply) <= {0, EXPECTED.get(api.name, 0)}, "there is no other error in these replies"

@@ -18,7 +18,7 @@ from penstock.model.errors import UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION, Ref
 from penstock.protocol.codec import decode, parts_size
 from penstock.protocol.frame import encode_response_parts, frame_response, read_request_header
 from penstock.protocol.registry import API_VERSIONS, APIS
-from penstock.protocol.wire import Malformed
+from penstock.protocol.wire import Malformed, Unencodable
 from penstock.server.context import (
     ANONYMOUS,
     NO_REPLY,
@@ -455,8 +455,12 @@ class Connection(FrameStream):
             self.close()
             return True
         error = failure.error if isinstance(failure, Refused) else UNKNOWN_SERVER_ERROR
-        reply = route.response_class(error_code=error.code)
-        return self._finish(slot, self._encoded(slot, reply))
+        try:
+            parts = self._encoded(slot, route.response_class(error_code=error.code))
+        except Unencodable:  # the field came with a later version
+            self.close()
+            return True
+        return self._finish(slot, parts)
 
     def _drop_waiting(self) -> None:
         while self._waiting:

@@ -52,6 +52,10 @@ SERVED: Final = (
     "DescribeProducers",
     "DescribeQuorum",
     "UpdateFeatures",
+    "ElectLeaders",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "UnregisterBroker",
 )
 """What brokers' listeners serve."""
 

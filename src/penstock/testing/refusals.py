@@ -229,6 +229,20 @@ def _delete_groups(made: Any, request: Any, _version: int, code: int) -> Any:
     return made(results=[made.DeletableGroupResult(group_id=id, error_code=code) for id in request.groups_names])
 
 
+def _elect_leaders(made: Any, request: Any, version: int, code: int) -> Any:
+    results = [
+        made.ReplicaElectionResult(
+            topic=asked.topic,
+            partition_result=[
+                made.PartitionResult(partition_id=index, error_code=code, error_message=None)
+                for index in asked.partitions
+            ],
+        )
+        for asked in request.topic_partitions or ()
+    ]
+    return made(error_code=code if version else 0, replica_election_results=results)
+
+
 _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "Produce": _produce,
     "Fetch": _fetch,
@@ -252,4 +266,5 @@ _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "DescribeGroups": _describe_groups,
     "ConsumerGroupDescribe": _consumer_group_describe,
     "DeleteGroups": _delete_groups,
+    "ElectLeaders": _elect_leaders,
 }

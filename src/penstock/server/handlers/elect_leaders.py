@@ -7,8 +7,9 @@ v1 unclean elections (type 1).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.model.errors import NONE
 from penstock.protocol.messages.elect_leaders import ElectLeadersResponse
 from penstock.server.context import Operation
 from penstock.server.controller_requests import decided
@@ -21,17 +22,19 @@ if TYPE_CHECKING:
 Result = ElectLeadersResponse.ReplicaElectionResult
 PartitionResult = ElectLeadersResponse.PartitionResult
 
+_WHOLE_SINCE: Final = 1
+
 
 async def handle(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
     def refused(error: ErrorCode, why: str) -> ElectLeadersResponse:
-        return _refused(request, error, why)
+        return _refused(request, error, why, for_all=ctx.api_version >= _WHOLE_SINCE)
 
     return await decided(ctx, request, Operation.ALTER, refused)
 
 
-def _refused(request: ElectLeadersRequest, error: ErrorCode, why: str) -> ElectLeadersResponse:
+def _refused(request: ElectLeadersRequest, error: ErrorCode, why: str, *, for_all: bool) -> ElectLeadersResponse:
     return ElectLeadersResponse(
-        error_code=error.code,
+        error_code=error.code if for_all else NONE.code,
         replica_election_results=[
             Result(
                 topic=topic.topic,
