@@ -2,8 +2,8 @@
 
 A ```console block is run: lines after `$ ` are commands, the lines below a command are what it must print (`…` stands
 for anything, a line of its own for any lines; columns may be wider or narrower). One with the word not-run is left
-alone, because it needs another program or is what runs us. A block with a file name, such as ```properties
-server.properties, is written to that file first.
+alone, because it needs another program or is what runs us; one with on-1 runs on the first of three hosts. A block with
+a file name, such as ```properties server.properties, is written to that file first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """A reader at a terminal: runs the commands of a page in order, in a folder of their own, on ports of their own.
 
 The pages say 9092, 9093 and 9644 and /var/lib/penstock, as a reader would have it. Here commands and files are given
-free ports and a temporary folder instead, and what they print is translated back.
+free ports and a temporary folder instead, and what they print is translated back. A page may speak of three hosts,
+10.0.0.1 and so on: their blocks are labelled on-1, on-2 and on-3, their nodes run side by side, and are waited for when
+somebody who is on none of them runs the next command.
 """
 
 from __future__ import annotations
@@ -16,11 +18,16 @@ from pathlib import Path
 
 from tests.cli import warm
 from tests.cli.command import DEADLINE_S, QUICK_JAVA
-from tests.compat.processes import Child, wait_for
+from tests.compat.processes import Child, free_ports, wait_for
 from tests.docs.pages import Step, matches
 
 SERVERS = ("penstock dev", "penstock server start")
+NO_SERVERS = ("penstock dev kill", "penstock dev start", "penstock dev stop")
 ADMIN_STEP = 552
+CONTROLLER_STEP = 10_000
+NODES = 4
+HOSTS = ("on-1", "on-2", "on-3")
+FOLDER = "/var/lib/penstock"
 
 
 class Reader:
@@ -29,11 +36,16 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         port = _free_port()
+        ports = free_ports(3 * len(HOSTS))
         self._words = {
+            f"10.0.0.{host}:{name}": f"127.0.0.1:{ports.pop()}"
+            for host in range(1, len(HOSTS) + 1)
+            for name in ("9092", "9093", "9644")
+        } | {
             "9092": str(port),
             "9644": str(port + ADMIN_STEP),
             "9093": str(port + 2 * ADMIN_STEP),
-            "/var/lib/penstock": str(folder / "var"),
+            FOLDER: str(folder / "var"),
         }
         self._environment = {
             **os.environ,
@@ -45,41 +57,66 @@ class Reader:
         }
         self._quick = warm.install(folder / "quick")
         self._node: Child | None = None
+        self._hosts: dict[str, Child] = {}
         self._last_code = 0
 
     def __enter__(self) -> Reader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._node is not None:
-            self._node.kill()
+        for node in (self._node, *self._hosts.values()):
+            if node is not None:
+                node.kill()
 
     def write(self, name: str, text: str) -> None:
-        (self._folder / name).write_text(self._here(text))
+        host = re.search(r"-(\d)\.properties$", name)
+        (self._folder / name).write_text(self._here(text, f"on-{host[1]}" if host else ""))
 
-    def run(self, step: Step) -> None:
+    def run(self, step: Step, host: str = "") -> None:
         command = step.command.partition("  #")[0].strip()
         if command == "echo $?":
             printed = f"{self._last_code}\n"
-        elif command.startswith(SERVERS):
+        elif host in HOSTS and command.startswith(SERVERS):
+            printed = self._serve_on(host, command)
+        elif command.startswith(SERVERS) and not command.startswith(NO_SERVERS):
             printed = self._serve(command)
         else:
-            printed = self._once(command)
+            if host not in HOSTS:
+                self._meet_hosts()
+            printed = self._once(command, host)
         printed = self._there(printed)
         assert matches(step.expected, printed), f"$ {command}\nprinted\n{printed}\nthe page says\n" + "\n".join(
             step.expected
         )
 
     def leave(self) -> None:
-        """Stops the node that runs, which must end well."""
-        if self._node is not None:
-            node, self._node = self._node, None
+        """Stops the nodes that run, which must end well."""
+        nodes = [node for node in (self._node, *self._hosts.values()) if node is not None]
+        self._node, self._hosts = None, {}
+        for node in nodes:
             os.kill(node.pid, signal.SIGTERM)
+        for node in nodes:
             assert node.wait(DEADLINE_S) == 0, node.tail()
 
-    def _once(self, command: str) -> str:
+    def _serve_on(self, host: str, command: str) -> str:
+        """A node of a cluster is not ready before the others are there, so nobody waits for it yet."""
+        log = self._folder / f"{host}.log"
+        words = f"cd {self._folder} && exec {self._here(command, host)}"
+        self._hosts[host] = Child(["bash", "-c", words], log, self._environment)
+        return ""
+
+    def _meet_hosts(self) -> None:
+        for host, node in self._hosts.items():
+            wait_for(
+                f"the node {host} to be ready or to end",
+                lambda node=node: not node.running() or " is ready on " in node.log.read_text(),  # type: ignore[misc]
+                timeout_s=DEADLINE_S,
+            )
+            assert node.running(), node.tail()
+
+    def _once(self, command: str, host: str = "") -> str:
         done = subprocess.run(
-            ["bash", "-c", self._here(command)],
+            ["bash", "-c", self._here(command, host)],
             cwd=self._folder,
             env={**self._environment, "PATH": f"{self._quick}{os.pathsep}{self._environment['PATH']}"},
             stdin=subprocess.DEVNULL,
@@ -112,12 +149,16 @@ class Reader:
             self._last_code, self._node = node.wait(DEADLINE_S), None
         return log.read_text()
 
-    def _here(self, text: str) -> str:
+    def _here(self, text: str, host: str = "") -> str:
+        if host in HOSTS:
+            text = text.replace(FOLDER, f"{self._folder}/{host}/var")
         for there, here in self._words.items():
             text = text.replace(there, here)
         return text
 
     def _there(self, text: str) -> str:
+        for host in HOSTS:
+            text = text.replace(f"{self._folder}/{host}/var", FOLDER)
         for there, here in self._words.items():
             text = text.replace(here, there)
         return text
@@ -126,7 +167,8 @@ class Reader:
 def _free_port() -> int:
     """A port that is free together with those that go with it: the admin port, and the controller's."""
     for port in range(20_000 + os.getpid() % 8_000, 40_000, 7):
-        needed = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP, port + 10_000)
+        first = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP, port + CONTROLLER_STEP)
+        needed = [each + node for each in first for node in range(NODES)]
         if all(_is_free(each) for each in needed):
             return port
     raise AssertionError("no free ports")

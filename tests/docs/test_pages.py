@@ -32,7 +32,7 @@ def test_every_command_prints_what_the_page_says(page: Path, tmp_path: Path) -> 
             if block.kind == "console":
                 if block.label != NOT_RUN:
                     for step in steps(block):
-                        reader.run(step)
+                        reader.run(step, block.label)
             elif block.label:
                 reader.write(block.label, block.text)
         reader.leave()

@@ -1,4 +1,4 @@
-"""`penstock cluster`: info, health, brokers, quorum, config."""
+"""`penstock cluster`: info, health, brokers; the other subjects have modules of their own."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import connection_options, examples, format_option, pairs
+from penstock.cli.cluster_config import config
+from penstock.cli.cluster_decommission import decommission
+from penstock.cli.cluster_partitions import alias, elect, partitions
+from penstock.cli.cluster_quorum import quorum
+from penstock.cli.cluster_rearrange import balance
+from penstock.cli.options import connection_options, examples, format_option
 from penstock.cli.output import show, table
 from penstock.cli.watching import interval_option, watch_option
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
-    from penstock.client.admin import Admin, BrokerInfo, ConfigEntry, ConfigResource
-
-broker_option = click.option(
-    "--broker", type=click.IntRange(min=0), metavar="ID", help="Of this broker; the defaults of all if not given."
-)
+    from penstock.client.admin import Admin, BrokerInfo
 
 
 @click.group()
@@ -113,23 +114,6 @@ def _size(number: int) -> str:
     return f"{amount:.1f} TB"
 
 
-@cluster.command(epilog=examples("penstock cluster quorum"))
-@format_option
-@connection_options
-def quorum(style: str, connection: Connection) -> None:
-    """Show the metadata quorum: leader, epoch, high watermark, voters and observers with their lag."""
-    from penstock.cli.connection import administer
-
-    found = administer(connection, lambda admin: admin.describe_quorum())
-    rows = [
-        (each.id, role, each.log_end, each.lag, ", ".join(found.endpoints.get(each.id, [])) or "-")
-        for role, replicas in (("voter", found.voters), ("observer", found.observers))
-        for each in replicas
-    ]
-    lines = [f"leader  {found.leader} (epoch {found.epoch}, high watermark {found.high_watermark})", ""]
-    show(asdict(found), style, "\n".join([*lines, table(("ID", "ROLE", "END", "LAG", "ENDPOINT"), rows)]))
-
-
 @cluster.command(epilog=examples("penstock cluster health", "penstock cluster health --watch --exit-when-healthy"))
 @watch_option
 @click.option("--exit-when-healthy", is_flag=True, help="With --watch: end when all is well.")
@@ -177,94 +161,9 @@ def health(watch: bool, exit_when_healthy: bool, interval_s: float, style: str, 
         click.get_current_context().exit(UNHEALTHY)
 
 
-@cluster.group()
-def config() -> None:
-    """Read and change properties of brokers while they run."""
-
-
-def _resource(broker: int | None) -> ConfigResource:
-    from penstock.client.admin.configs import ConfigResource
-
-    return ConfigResource.cluster() if broker is None else ConfigResource.broker(broker)
-
-
-def _read(connection: Connection, broker: int | None) -> dict[str, ConfigEntry]:
-    """The properties of one broker, or what was set as default of all of them."""
-    from penstock.cli.connection import administer
-
-    resource = _resource(broker)
-
-    async def work(admin: Admin) -> dict[str, ConfigEntry]:
-        return (await admin.describe_configs([resource])).checked()[resource]
-
-    return administer(connection, work)
-
-
-@config.command("list", epilog=examples("penstock cluster config list", "penstock cluster config list --broker 1"))
-@broker_option
-@click.option("--all", "everything", is_flag=True, help="With --broker: defaults too.")
-@format_option
-@connection_options
-def list_configs(broker: int | None, everything: bool, style: str, connection: Connection) -> None:
-    """List what was set for all brokers, or what one broker runs with."""
-    found = _read(connection, broker)
-    entries = [each for _, each in sorted(found.items()) if everything or each.source != "default"]
-    rows = [(each.name, _value(each), each.source) for each in entries]
-    data = {each.name: {"value": each.value, "source": each.source, "read_only": each.read_only} for each in entries}
-    show(data, style, table(("NAME", "VALUE", "SOURCE"), rows) if rows else "")
-    if not rows:
-        click.echo("nothing was set; `penstock cluster config set KEY=VALUE` does it", err=True)
-
-
-def _value(entry: ConfigEntry) -> str:
-    return "(secret)" if entry.sensitive else entry.value or ""
-
-
-@config.command("get", epilog=examples("penstock cluster config get log.retention.ms --broker 1"))
-@click.argument("name")
-@broker_option
-@format_option
-@connection_options
-def get_config(name: str, broker: int | None, style: str, connection: Connection) -> None:
-    """Print one property of a broker, or the default that was set for all of them."""
-    from penstock.cli.failures import NOT_FOUND
-
-    entry = _read(connection, broker).get(name)
-    if entry is None:
-        where = "for all brokers; --broker ID asks one of them" if broker is None else f"of broker {broker}"
-        click.echo(f"penstock: {name} is not set {where}", err=True)
-        click.get_current_context().exit(NOT_FOUND)
-    assert entry is not None
-    show({"name": name, "value": entry.value, "source": entry.source}, style, _value(entry))
-
-
-@config.command(
-    "set",
-    epilog=examples(
-        "penstock cluster config set log.retention.ms=86400000", "penstock cluster config set -d log.retention.ms"
-    ),
-)
-@click.argument("changes", nargs=-1, metavar="KEY=VALUE...")
-@click.option("-d", "--delete", "deleted", multiple=True, metavar="KEY", help="Back to the default; repeatable.")
-@broker_option
-@click.option("--dry-run", is_flag=True, help="Check everything, change nothing.")
-@connection_options
-def set_config(
-    changes: tuple[str, ...], deleted: tuple[str, ...], broker: int | None, dry_run: bool, connection: Connection
-) -> None:
-    """Set properties of all brokers, or of one, while they run."""
-    from penstock.cli.connection import administer
-
-    wanted: dict[str, str | None] = {**pairs(changes, "KEY=VALUE"), **dict.fromkeys(deleted)}
-    if not wanted:
-        raise click.UsageError("nothing to change: give KEY=VALUE or -d KEY")
-    resource = _resource(broker)
-
-    async def work(admin: Admin) -> None:
-        (await admin.alter_configs({resource: wanted}, validate_only=dry_run)).checked()
-
-    administer(connection, work)
-    verb = "could change" if dry_run else "changed"
-    click.echo(
-        f"{verb} {', '.join(sorted(wanted))} of {'all brokers' if broker is None else f'broker {broker}'}", err=True
-    )
+cluster.add_command(quorum)
+cluster.add_command(partitions)
+cluster.add_command(alias(elect, "penstock cluster elect"))
+cluster.add_command(alias(balance, "penstock cluster balance --dry-run"))
+cluster.add_command(decommission)
+cluster.add_command(config)

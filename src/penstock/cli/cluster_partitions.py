@@ -36,10 +36,11 @@ def _is_led_by_another(found: PartitionInfo) -> bool:
 
 
 _FILTERS = {
-    "leaderless": lambda found: found.leader < 0,
-    "under-replicated": _is_behind,
-    "not-preferred": _is_led_by_another,
+    "leaderless": (lambda found: found.leader < 0, "every partition has a leader"),
+    "under-replicated": (_is_behind, "every replica is in sync"),
+    "not-preferred": (_is_led_by_another, "every partition is led by its preferred leader"),
 }
+"""Which partitions are meant, and what to say when there are none."""
 
 
 @partitions.command(
@@ -66,7 +67,7 @@ def list_partitions(
     wanted = parse_choices(choices)
     topics = administer(connection, lambda admin: admin.topics(internal=internal or bool(wanted)))
     found = chosen(topics, wanted)
-    keep = _FILTERS[only] if only else lambda _: True
+    keep, none_words = _FILTERS[only] if only else (lambda _: True, "there are no partitions")
     kept = {item: info for item, info in found.items() if keep(info)}
     data = [
         {
@@ -86,7 +87,7 @@ def list_partitions(
     ]  # fmt: skip
     show(data, style, table(("TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR", "STATE"), rows) if rows else "")
     if not rows:
-        click.echo(f"no partition is {only.replace('-', ' ')}" if only else "there are no partitions", err=True)
+        click.echo(none_words, err=True)
 
 
 def _state(info: PartitionInfo) -> str:

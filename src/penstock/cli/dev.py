@@ -1,72 +1,133 @@
-"""`penstock dev`: a node on this machine with no format step and no file."""
+"""`penstock dev`: one node or several on this machine, with no format step and no file."""
 
 from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.dev_commands import NODES_MAX, kill, start, stop
 from penstock.cli.options import examples, log_format_option, log_level_option, pairs
 
 if TYPE_CHECKING:
     from penstock.server.node import Node
 
 ADMIN_LISTENER = "penstock.admin.listener"
+DEFAULT_PORT = 9092
+DEFAULT_FOLDER = ".penstock"
 
 
-@click.command(epilog=examples("penstock dev --ephemeral", "penstock dev --port 0 --data-dir data -c num.partitions=6"))
-@click.option("--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0 takes a free one.")
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "penstock dev --ephemeral",
+        "penstock dev --port 0 --data-dir data -c num.partitions=6",
+        "penstock dev --nodes 3 --port 0 --ephemeral",
+    ),
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, NODES_MAX),
+    help="How many: brokers and controllers, a process each. As many as the folder has, else 1.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Of the first node, the others have the next ones. 0 takes free ones.",
+)
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False),
     help="Where data is kept; .penstock in this folder if not given.",
 )
-@click.option("--ephemeral", is_flag=True, help="Keep data in a temporary folder that goes when the node stops.")
+@click.option("--ephemeral", is_flag=True, help="Keep data in a temporary folder that goes when the nodes stop.")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
 @log_level_option("warning")
 @log_format_option
+@click.pass_context
 def dev(
-    port: int, data_dir: str | None, ephemeral: bool, configs: tuple[str, ...], log_level: str, log_format: str
+    context: click.Context,
+    nodes: int | None,
+    port: int,
+    data_dir: str | None,
+    ephemeral: bool,
+    configs: tuple[str, ...],
+    log_level: str,
+    log_format: str,
 ) -> None:
-    """Run a node on 127.0.0.1 with nothing to set up. Ctrl-C stops it cleanly."""
-    from penstock.server.launch import dev_node, serve
-    from penstock.server.logs import configure
+    """Run a node, or a cluster of several, on 127.0.0.1 with nothing to set up. Ctrl-C stops it cleanly.
 
+    Of several nodes each has a process of its own, and `penstock dev kill`, `start` and `stop` reach them from another
+    terminal.
+    """
+    if context.invoked_subcommand is not None:
+        return
     if data_dir is not None and ephemeral:
         raise click.UsageError("--data-dir and --ephemeral exclude each other")
-    configure(log_level.upper(), form=log_format)
     with ExitStack() as stack:
         if ephemeral:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-dev-"))
-        directory = data_dir or ".penstock"
-        overrides = _with_free_admin_port(directory, port, pairs(configs))
+        directory = data_dir or DEFAULT_FOLDER
+        given = pairs(configs)
+        if nodes == 1 or (nodes is None and not (Path(directory) / "cluster.json").exists()):
+            _run_one(directory, port, given, ephemeral, log_level, log_format)
+        else:
+            chosen = port if context.get_parameter_source("port") is click.core.ParameterSource.COMMANDLINE else None
+            _run_several(Path(directory), nodes, chosen, given, ephemeral, log_level, log_format)
 
-        serve(
-            lambda: dev_node(directory, port=port, overrides=overrides),
-            lambda node: _announce(node, directory, ephemeral),
-        )
+
+def _run_one(
+    directory: str, port: int, overrides: dict[str, str], ephemeral: bool, log_level: str, log_format: str
+) -> None:
+    from penstock.model.errors import PenstockError
+    from penstock.server.launch import dev_node, serve
+    from penstock.server.logs import configure
+
+    if (Path(directory) / "cluster.json").exists():
+        raise PenstockError(f"{directory} holds a cluster of several nodes; run it without --nodes")
+    configure(log_level.upper(), form=log_format)
+    overrides = _with_free_admin_port(directory, port, overrides)
+    serve(
+        lambda: dev_node(directory, port=port, overrides=overrides),
+        lambda node: _announce(node, directory, ephemeral),
+    )
+
+
+def _run_several(
+    folder: Path,
+    nodes: int | None,
+    port: int | None,
+    overrides: dict[str, str],
+    ephemeral: bool,
+    log_level: str,
+    log_format: str,
+) -> None:
+    from penstock.cli.dev_cluster import create, find
+    from penstock.cli.dev_running import run
+
+    cluster = find(folder)
+    if cluster is None:
+        assert nodes is not None, "a folder without a cluster has one node if nothing is said"
+        cluster = create(folder, nodes=nodes, port=DEFAULT_PORT if port is None else port, overrides=overrides)
+    else:
+        cluster.agree(nodes=nodes, port=port, overrides=overrides)
+    run(cluster, ephemeral=ephemeral, log_level=log_level, log_format=log_format)
 
 
 def _with_free_admin_port(directory: str, port: int, overrides: dict[str, str]) -> dict[str, str]:
     """Nobody chose the admin port of a node for development, so a taken one is no reason not to start."""
+    from penstock.cli.dev_cluster import is_free
     from penstock.server.launch import dev_properties
 
     if ADMIN_LISTENER in overrides:
         return overrides
     host, _, admin_port = dev_properties(directory, port=port, overrides={})[ADMIN_LISTENER].rpartition(":")
-    return overrides if _is_free(host, int(admin_port)) else {**overrides, ADMIN_LISTENER: f"{host}:0"}
-
-
-def _is_free(host: str, port: int) -> bool:
-    import socket
-
-    try:
-        socket.create_server((host, port)).close()
-    except OSError:
-        return False
-    return True
+    return overrides if is_free(host, int(admin_port)) else {**overrides, ADMIN_LISTENER: f"{host}:0"}
 
 
 def _announce(node: Node, directory: str, ephemeral: bool) -> None:
@@ -77,3 +138,8 @@ def _announce(node: Node, directory: str, ephemeral: bool) -> None:
         click.echo(f"  metrics     http://127.0.0.1:{node.admin_port}/metrics")
     click.echo(f"  data        {directory}{' (gone when the node stops)' if ephemeral else ''}")
     click.echo(f"  try         penstock topic create clicks -p 6 -b {address}")
+
+
+dev.add_command(kill)
+dev.add_command(start)
+dev.add_command(stop)

@@ -23,6 +23,7 @@ COMMANDS = {
     "cluster": ("penstock.cli.cluster:cluster", "See brokers, controller and health; change brokers' defaults."),
     "pipeline": ("penstock.cli.pipeline:pipeline", "Run flows from topics to tables and topics on Spark."),
     "lake": ("penstock.cli.lake:lake", "See, query, compact and audit lake tables."),
+    "sim": ("penstock.cli.sim:sim", "Run a whole cluster under a seed, in virtual time, and hurt it."),
     "doctor": ("penstock.cli.doctor:doctor", "Say in words what is wrong, and what to try."),
     "profile": ("penstock.cli.profile:profile", "Keep addresses and settings of clusters under names."),
     "completion": ("penstock.cli.completion:completion", "Print the completion script of a shell."),

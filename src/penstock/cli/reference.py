@@ -47,13 +47,19 @@ def reference_page() -> str:
 
 
 def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The sections of a command and of those below it, groups only by their members."""
+    """The sections of a command and of those below it; a group that does nothing by itself only by its members."""
     if isinstance(command, click.Group):
+        if command.invoke_without_command:
+            yield from _section(command, context)
         for name in command.list_commands(context):
             member = command.get_command(context, name)
             assert member is not None, f"{name} is listed"
             yield from _commands(member, click.Context(member, parent=context, info_name=name))
         return
+    yield from _section(command, context)
+
+
+def _section(command: click.Command, context: click.Context) -> Iterator[str]:
     yield f"## `{context.command_path}`\n"
     yield f"{_help(command)}\n"
     yield f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n"

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import SystemRandom
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,9 +132,15 @@ def dev_node(
     return _node(settings, system_ports(settings, clock=clock, offload=offload, files=files), formats_itself=True)
 
 
-def configured_node(settings: BrokerSettings) -> Node:
-    """A node whose directories were formatted before."""
-    return _node(settings, system_ports(settings), formats_itself=False)
+def configured_node(
+    settings: BrokerSettings,
+    *,
+    clock: Clock | None = None,
+    offload: Offload | None = None,
+    files: Files | None = None,
+) -> Node:
+    """A node whose directories were formatted before. Tests give it ports of their own."""
+    return _node(settings, system_ports(settings, clock=clock, offload=offload, files=files), formats_itself=False)
 
 
 def _node(settings: BrokerSettings, ports: Ports, *, formats_itself: bool) -> Node:
@@ -193,6 +199,25 @@ def format_node(
         ignore_formatted=ignore_formatted,
         standalone=standalone,
         voters=voters,
+    )
+
+
+def new_voters(controllers: Sequence[BrokerSettings]) -> VotersRecord:
+    """The voter set of a new cluster whose nodes are all made here, with new ids for their metadata directories."""
+    from penstock.protocol.disk.raft_records import VotersRecord
+    from penstock.server.formatting import new_uuid
+    from penstock.server.initial_controllers import voter_entry
+
+    random, own_host = SystemRandom(), socket.gethostname()
+    return VotersRecord(
+        voters=[
+            voter_entry(
+                settings.node_id,
+                new_uuid(random),
+                [(at.name, at.host or own_host, at.port) for at in settings.advertised_controller_listeners],
+            )
+            for settings in controllers
+        ]
     )
 
 

@@ -1,4 +1,4 @@
-"""The pytest plugin: `def test_it(penstock_broker): ...` gets a fresh broker."""
+"""The pytest plugin: `def test_it(penstock_broker): ...` gets a fresh broker, `penstock_cluster` three nodes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from penstock.testing.cluster import EmbeddedCluster
     from penstock.testing.embedded import EmbeddedBroker
 
 
@@ -17,4 +18,13 @@ def penstock_broker() -> Iterator[EmbeddedBroker]:
     from penstock.testing.embedded import broker
 
     with broker() as running:
+        yield running
+
+
+@pytest.fixture
+def penstock_cluster() -> Iterator[EmbeddedCluster]:
+    """A cluster of three nodes on free ports, gone after the test."""
+    from penstock.testing.cluster import cluster
+
+    with cluster(nodes=3) as running:
         yield running

@@ -1,0 +1,169 @@
+"""The cluster in a folder that `penstock dev --nodes N` keeps: `cluster.json`, and for each node I `node-I.properties`,
+its data in `node-I/`, its log in `node-I.log` and its process in `node-I.pid`.
+
+The first N nodes are brokers and voters of the metadata quorum; those that are added later are brokers only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from penstock.cli.dev_processes import NodeProcess
+from penstock.model.errors import PenstockError
+
+HOST = "127.0.0.1"
+ADMIN_LISTENER = "penstock.admin.listener"
+FREE_PORTS = range(20_000, 40_000, 16)
+
+
+@dataclass(slots=True)
+class DevCluster:
+    """What `cluster.json` says. `port` is that of node 1, node I listens on port + I - 1."""
+
+    folder: Path
+    cluster_id: str
+    port: int
+    voters: int
+    nodes: list[int]
+    overrides: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(self.address(node) for node in self.nodes)
+
+    def address(self, node_id: int) -> str:
+        return f"{HOST}:{self.port + node_id - 1}"
+
+    def process(self, node_id: int) -> NodeProcess:
+        return NodeProcess(self.folder, node_id)
+
+    def processes(self) -> list[NodeProcess]:
+        return [self.process(node_id) for node_id in self.nodes]
+
+    def save(self) -> None:
+        kept = {name: value for name, value in asdict(self).items() if name != "folder"}
+        beside = self.folder / "cluster.json.tmp"
+        beside.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        os.replace(beside, self.folder / "cluster.json")
+
+    def properties(self, node_id: int) -> dict[str, str]:
+        from penstock.server.launch import dev_properties
+
+        found = dev_properties(
+            str(self.folder), port=self.port, overrides=self.overrides, node_id=node_id, nodes=self.voters
+        )
+        if ADMIN_LISTENER not in self.overrides:
+            host, _, port = found[ADMIN_LISTENER].rpartition(":")
+            # Nobody chose the admin port of a node for development, so a taken one is no reason not to start.
+            found[ADMIN_LISTENER] = f"{host}:{port if is_free(host, int(port)) else 0}"
+        return found
+
+    def write_config(self, node_id: int) -> None:
+        lines = [f"{name}={value}" for name, value in self.properties(node_id).items()]
+        self.process(node_id).config.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+    def agree(self, *, nodes: int | None, port: int | None, overrides: Mapping[str, str]) -> None:
+        """Takes what a later start asks for, if it does not speak against what the cluster is."""
+        if nodes is not None and nodes != len(self.nodes):
+            raise PenstockError(
+                f"{self.folder} has {len(self.nodes)} nodes, not {nodes}: run it without --nodes,"
+                f" and add one with `penstock dev start {max(self.nodes) + 1} --data-dir {self.folder}`"
+            )
+        if port and port != self.port:
+            raise PenstockError(
+                f"the nodes of {self.folder} listen on {self.port} and up, and know each other by that;"
+                " run them without --port"
+            )
+        self.overrides.update(overrides)
+        for node_id in self.nodes:
+            self.write_config(node_id)
+        self.save()
+
+    def add(self, node_id: int) -> None:
+        """Makes a new node of this cluster: a broker, and no voter."""
+        from penstock.server.launch import format_node, load_settings
+
+        self.write_config(node_id)
+        format_node(
+            load_settings(str(self.process(node_id).config)), self.cluster_id, ignore_formatted=True, standalone=False
+        )
+        self.nodes = sorted({*self.nodes, node_id})
+        self.save()
+
+
+def find(folder: Path) -> DevCluster | None:
+    """The cluster of a folder, or None when it has none."""
+    folder = folder.absolute()
+    try:
+        text = (folder / "cluster.json").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        return DevCluster(folder, **json.loads(text))
+    except (TypeError, ValueError) as broken:
+        raise PenstockError(f"{folder}/cluster.json is not as `penstock dev` writes it: {broken}") from None
+
+
+def found_in(folder: Path) -> DevCluster:
+    cluster = find(folder)
+    if cluster is None:
+        raise PenstockError(
+            f"{folder} has no cluster; `penstock dev --nodes 3 --data-dir {folder}` makes one and runs it"
+        )
+    return cluster
+
+
+def create(folder: Path, *, nodes: int, port: int, overrides: Mapping[str, str]) -> DevCluster:
+    """A new cluster: configuration and formatted folders of all its nodes. A port of 0 is chosen here."""
+    folder = folder.absolute()
+    if (folder / "node-1").exists():
+        raise PenstockError(
+            f"{folder} holds a single node, which does not become a cluster by itself: take another --data-dir,"
+            " or run it without --nodes"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    cluster = DevCluster(folder, "", port or _free_base(nodes), nodes, list(range(1, nodes + 1)), dict(overrides))
+    for node_id in cluster.nodes:
+        cluster.write_config(node_id)
+    cluster.cluster_id = _format(cluster)
+    # Last, so that a folder with it is a whole cluster.
+    cluster.save()
+    return cluster
+
+
+def _format(cluster: DevCluster) -> str:
+    """Formats the folders of all nodes, each of which is told who votes; answers the cluster's id."""
+    from random import SystemRandom
+
+    from penstock.server.formatting import new_cluster_id
+    from penstock.server.launch import format_node, load_settings, new_voters
+
+    every = [load_settings(str(cluster.process(node_id).config)) for node_id in cluster.nodes]
+    voters, cluster_id = new_voters(every), new_cluster_id(SystemRandom())
+    for settings in every:
+        format_node(settings, cluster_id, ignore_formatted=True, voters=voters)
+    return cluster_id
+
+
+def is_free(host: str, port: int) -> bool:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _free_base(nodes: int) -> int:
+    """A port that is free with those after it, and with those of the controllers that go with them."""
+    from penstock.server.launch import CONTROLLER_PORT_STEP
+
+    for base in FREE_PORTS:
+        ports = range(base, base + nodes)
+        if all(is_free(HOST, port) and is_free(HOST, port + CONTROLLER_PORT_STEP) for port in ports):
+            return base
+    raise PenstockError("no free ports between 20000 and 40000; choose one with --port")

@@ -1,0 +1,120 @@
+"""`penstock dev --nodes N` in the foreground: starts the nodes, tells when one is gone, stops all in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from penstock.cli.dev_cluster import DevCluster, find
+from penstock.cli.dev_processes import command_line, stop_all, wait_ready
+from penstock.model.errors import PenstockError
+
+LOOK_EVERY_S = 0.2
+
+
+class Foreground:
+    """The command that runs a cluster. `dev stop` finds it by `dev.pid` in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._pid_file = folder.absolute() / "dev.pid"
+
+    @property
+    def pid(self) -> int | None:
+        try:
+            pid = int(self._pid_file.read_text())
+        except (OSError, ValueError):
+            return None
+        # It is some `penstock dev …`; which folder it runs need not stand in its command line.
+        words = command_line(pid).split()
+        return pid if "dev" in words else None
+
+    def write(self) -> None:
+        self._pid_file.write_text(f"{os.getpid()}\n")
+
+    def forget(self) -> None:
+        self._pid_file.unlink(missing_ok=True)
+
+
+def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str) -> None:
+    """Returns after Ctrl-C or SIGTERM, when all nodes are stopped."""
+    running = [node for node in cluster.processes() if node.pid is not None]
+    if running:
+        raise PenstockError(
+            f"node {running[0].node_id} of {cluster.folder} runs already (process {running[0].pid});"
+            f" `penstock dev stop --data-dir {cluster.folder}` stops it"
+        )
+    signals = _Signals()
+    foreground = Foreground(cluster.folder)
+    foreground.write()
+    try:
+        nodes = cluster.processes()
+        for node in nodes:
+            node.start(log_level=log_level, log_format=log_format)
+        try:
+            wait_ready(nodes, stopping=signals.came)
+            if not signals.came():
+                _announce(cluster, ephemeral)
+                _watch(cluster, signals)
+        finally:
+            # Those that `dev start` added meanwhile are in the file.
+            now = find(cluster.folder) or cluster
+            stop_all(now.processes(), again=signals.came_twice)
+    finally:
+        foreground.forget()
+
+
+class _Signals:
+    """Counts the signals that ask us to stop."""
+
+    def __init__(self) -> None:
+        self._count, self._woken = 0, threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._count += 1
+        self._woken.set()
+
+    def came(self) -> bool:
+        return self._count > 0
+
+    def came_twice(self) -> bool:
+        return self._count > 1
+
+    def wait(self, timeout_s: float) -> bool:
+        return self._woken.wait(timeout_s)
+
+
+def _watch(cluster: DevCluster, signals: _Signals) -> None:
+    """Tells of nodes that come and go, until a signal comes."""
+    up = {node.node_id: node for node in cluster.processes()}
+    gone: set[int] = set()
+    while not signals.wait(LOOK_EVERY_S):
+        now = find(cluster.folder)
+        for node_id in now.nodes if now is not None else ():
+            node = up.setdefault(node_id, cluster.process(node_id))
+            if node.pid is None and node_id not in gone:
+                gone.add(node_id)
+                click.echo(
+                    f"node {node_id} is gone; bring it back with:"
+                    f" penstock dev start {node_id} --data-dir {cluster.folder}",
+                    err=True,
+                )
+            elif node.pid is not None and node_id in gone:
+                gone.discard(node_id)
+                click.echo(f"node {node_id} is back", err=True)
+
+
+def _announce(cluster: DevCluster, ephemeral: bool) -> None:
+    last = cluster.nodes[-1]
+    click.echo("Penstock is ready.")
+    click.echo(f"  bootstrap   {cluster.bootstrap}")
+    click.echo(f"  data        {cluster.folder}{' (gone when the nodes stop)' if ephemeral else ''}")
+    click.echo(f"  logs        {cluster.folder}/node-1.log and so on")
+    click.echo(f"  kill one    penstock dev kill {last} --data-dir {cluster.folder}")
+    click.echo(f"  try         penstock topic create clicks -p 6 -b {cluster.address(cluster.nodes[0])}")
