@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.controller import brokers
 from penstock.controller.decision import Decision
-from penstock.metadata.entities import RECOVERING
+from penstock.metadata.entities import RECOVERING, PartitionImage
 from penstock.model.errors import (
     BROKER_ID_NOT_REGISTERED,
     DUPLICATE_BROKER_REGISTRATION,
@@ -25,7 +26,7 @@ from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from penstock.protocol.messages.broker_registration import BrokerRegistrationRequest
 from penstock.protocol.messages.controller_registration import ControllerRegistrationRequest
 from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from tests.unit.controller.desk import CLUSTER, Desk, registration, uuid_of
+from tests.unit.controller.desk import CLUSTER, Desk, assigned, creation, registration, uuid_of
 
 
 def test_the_first_controller_bootstraps_the_cluster_in_one_transaction() -> None:
@@ -276,3 +277,176 @@ def test_a_controller_registers() -> None:
     assert desk.ask(request).error_code == 0
     assert desk.image.controllers[1].endpoints[0].port == 9093
     assert desk.controller.settings.cluster_id == CLUSTER
+
+
+def _the(desk: Desk, index: int = 0) -> PartitionImage:
+    found = desk.image.partition(desk.image.ids["t"], index)
+    assert found is not None
+    return found
+
+
+def _three(**properties: str) -> Desk:
+    """Brokers 1, 2 and 3 with a partition that 1 leads."""
+    desk = Desk(**properties)
+    desk.join(1, 2, 3)
+    desk.ask(creation(assigned("t", {0: [1, 2, 3]})))
+    return desk
+
+
+def test_a_process_that_died_while_starting_does_not_keep_out_the_next() -> None:
+    desk = Desk()
+    desk.register(1)
+    assert desk.register(1, life=1).error_code == 0
+
+
+def test_a_crashed_process_that_is_back_is_neither_in_sync_nor_eligible() -> None:
+    desk = _three(min_insync_replicas="2")
+    epoch = desk.image.brokers[3].epoch
+    for broker in (2, 3):
+        desk.heartbeat(broker, want_fence=True)
+    assert (_the(desk).isr, _the(desk).elr) == ((1,), (3,))
+    assert desk.register(3, life=1, previous=epoch - 1).error_code == 0
+    assert _the(desk).elr == ()
+
+
+def test_one_that_proves_its_clean_stop_stays_eligible() -> None:
+    desk = _three(min_insync_replicas="2")
+    epoch = desk.image.brokers[3].epoch
+    for broker in (2, 3):
+        desk.heartbeat(broker, want_fence=True)
+    assert desk.register(3, life=1, previous=epoch).error_code == 0
+    assert _the(desk).elr == (3,)
+    desk.heartbeat(3)
+    desk.heartbeat(1, want_fence=True)
+    assert (_the(desk).leader, _the(desk).isr, _the(desk).elr) == (3, (3,), (1,))
+
+
+def test_the_version_that_cannot_prove_it_is_not_believed() -> None:
+    desk = _three(min_insync_replicas="2")
+    epoch = desk.image.brokers[3].epoch
+    for broker in (2, 3):
+        desk.heartbeat(broker, want_fence=True)
+    desk.ask(registration(3, life=1, previous=epoch), version=2)
+    assert _the(desk).elr == ()
+
+
+def test_whoever_was_unregistered_is_not_believed_to_have_anything() -> None:
+    desk = _three(min_insync_replicas="2")
+    for broker in (2, 3):
+        desk.heartbeat(broker, want_fence=True)
+    assert desk.ask(UnregisterBrokerRequest(broker_id=3)).error_code == 0
+    assert (_the(desk).replicas, _the(desk).elr) == ((1, 2, 3), ())
+    assert desk.register(3).error_code == 0
+    desk.heartbeat(3)
+    desk.heartbeat(1, want_fence=True)
+    assert (_the(desk).leader, _the(desk).elr) == (-1, (1,))
+
+
+def test_a_live_broker_that_is_unregistered_has_to_register_again() -> None:
+    desk = _three()
+    epoch = desk.image.brokers[1].epoch
+    desk.ask(UnregisterBrokerRequest(broker_id=1))
+    assert _the(desk).leader == 2
+    late = desk.ask(BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch))
+    assert late.error_code == STALE_BROKER_EPOCH.code
+    assert desk.register(1).broker_epoch > epoch
+
+
+def test_a_partition_without_a_leader_gets_one_when_it_comes_back() -> None:
+    desk = _three(min_insync_replicas="3")
+    for broker in (3, 2, 1):
+        desk.heartbeat(broker, want_fence=True)
+    assert (_the(desk).leader, _the(desk).elr, _the(desk).last_known_elr) == (-1, (1, 2, 3), (1,))
+    desk.heartbeat(2)
+    assert (_the(desk).leader, _the(desk).isr, _the(desk).elr) == (2, (2,), (1, 3))
+
+
+def test_a_directory_that_failed_meanwhile_is_reported_before_the_broker_serves() -> None:
+    desk = Desk()
+    directories = [uuid_of(6000), uuid_of(6001)]
+    desk.register(1, log_dirs=directories)
+    desk.heartbeat(1)
+    desk.create("t")
+    _assign(desk, 1, directories[0], {0})
+    desk.heartbeat(1, want_fence=True)
+    assert _the(desk).leader == -1
+    assert desk.heartbeat(1, offline_log_dirs=directories[:1]).is_fenced
+    assert not desk.heartbeat(1, offline_log_dirs=directories[:1]).is_fenced
+    assert _the(desk).leader == -1
+
+
+def test_a_broker_of_many_partitions_leaves_them_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brokers, "LEAVE_MAX", 4)
+    desk = Desk()
+    desk.join(1, 2)
+    desk.create("t", 10, 2)
+    desk.now = 5_000
+    desk.heartbeat(2)
+    sizes = []
+    while (decision := desk.controller.decide_tick(9_000)).records:
+        sizes.append(len(desk.do(decision)))
+        assert desk.image.brokers[1].fenced == (len(sizes) == 3)
+    assert sizes == [4, 4, 3]
+    assert all(each.isr == (2,) for each in desk.image.topics[desk.image.ids["t"]].partitions)
+
+
+def test_a_broker_that_is_heard_of_in_between_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brokers, "LEAVE_MAX", 4)
+    desk = Desk()
+    desk.join(1, 2)
+    desk.create("t", 10, 2)
+    desk.now = 8_999
+    desk.heartbeat(2)
+    desk.do(desk.controller.decide_tick(9_000))
+    desk.heartbeat(1)
+    assert desk.controller.decide_tick(9_001).records == []
+    assert not desk.image.brokers[1].fenced
+
+
+def test_a_controlled_shutdown_of_many_partitions_takes_several_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brokers, "LEAVE_MAX", 4)
+    desk = Desk()
+    desk.join(1, 2)
+    desk.create("t", 10, 2)
+    beats = 0
+    while not desk.heartbeat(1, want_shut_down=True).should_shut_down:
+        beats += 1
+        desk.heartbeat(2)
+    assert beats == 3
+    assert all(each.isr == (2,) for each in desk.image.topics[desk.image.ids["t"]].partitions)
+
+
+def test_last_members_that_are_only_remembered_do_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brokers, "LEAVE_MAX", 2)
+    desk = Desk()
+    desk.do(Decision([(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0), 0)]))
+    desk.join(1, 2)
+    desk.ask(creation(assigned("t", {index: [1] for index in range(5)})))
+    desk.ask(creation(assigned("u", {0: [1, 2], 1: [1, 2]})))
+    desk.now = 5_000
+    desk.heartbeat(2)
+    while (decision := desk.controller.decide_tick(9_000)).records:
+        desk.do(decision)
+    assert desk.image.brokers[1].fenced
+    assert [each.isr for each in desk.image.topics[desk.image.ids["u"]].partitions] == [(2,), (2,)]
+    assert [(each.isr, each.leader) for each in desk.image.topics[desk.image.ids["t"]].partitions] == [((1,), -1)] * 5
+
+
+def test_a_new_controller_lets_nobody_go_before_it_has_heard_of_everybody() -> None:
+    desk = _three()
+    assert not desk.heartbeat(1, want_shut_down=True).should_shut_down
+    desk.controller.activate(desk.now)
+    assert not desk.heartbeat(1, want_shut_down=True).should_shut_down
+    desk.heartbeat(2)
+    assert not desk.heartbeat(1, want_shut_down=True).should_shut_down
+    desk.heartbeat(3)
+    assert desk.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_what_a_broker_sent_before_it_was_let_go_does_not_bring_it_back() -> None:
+    desk = Desk()
+    desk.join(1)
+    assert desk.heartbeat(1, want_shut_down=True).should_shut_down
+    late = desk.heartbeat(1)
+    assert (late.should_shut_down, late.is_fenced, desk.image.brokers[1].fenced) == (True, True, True)
+    assert desk.register(1, life=1).error_code == 0

@@ -186,6 +186,33 @@ def test_alterations_are_refused_in_kafkas_order() -> None:
     assert alter(desk, all_three).error_code == INELIGIBLE_REPLICA.code
 
 
+def test_a_partition_is_altered_once_in_a_request() -> None:
+    desk = three()
+    request = AlterPartitionRequest
+    data = [
+        request.PartitionData(new_isr_with_epochs=[request.BrokerState(broker_id=each) for each in isr])
+        for isr in ([1, 2], [1])
+    ]
+    asked = request(
+        broker_id=1,
+        broker_epoch=desk.image.brokers[1].epoch,
+        topics=[request.TopicData(topic_id=desk.image.ids["t"], partitions=data)],
+    )
+    codes = [each.error_code for each in desk.ask(asked).topics[0].partitions]
+    assert codes == [0, INVALID_UPDATE_VERSION.code]
+    assert (the(desk).isr, the(desk).partition_epoch) == ((1, 2), 1)
+
+
+def test_a_partition_named_twice_is_elected_for_once() -> None:
+    desk = three()
+    desk.heartbeat(1, want_fence=True)
+    desk.heartbeat(1)
+    alter(desk, [(1, -1), (2, -1), (3, -1)], by=2)
+    epoch = the(desk).leader_epoch
+    desk.ask(_election("t", 0, 0, 0))
+    assert (the(desk).leader, the(desk).leader_epoch) == (1, epoch + 1)
+
+
 def _election(topic: str | None, kind: int, *partitions: int) -> ElectLeadersRequest:
     wanted = None
     if topic is not None:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.controller.placement import place
-from penstock.metadata.entities import BrokerImage, Endpoint
+from penstock.controller.placement import Load, place
+from penstock.metadata.entities import BrokerImage, Endpoint, TopicImage
 from penstock.model.errors import INVALID_REPLICATION_FACTOR, Refused
 from penstock.model.ids import NodeId, Uuid
+from tests.unit.controller.desk import Desk, creation, topic
 
 
 def broker(number: int, rack: str | None = None, host: str | None = None, *, fenced: bool = False) -> BrokerImage:
@@ -65,3 +66,50 @@ def test_too_few_brokers_are_refused(brokers: list[BrokerImage]) -> None:
 def test_the_same_seed_places_alike() -> None:
     brokers = [broker(number) for number in range(5)]
     assert place(20, 3, brokers, Random(4)) == place(20, 3, brokers, Random(4))
+
+
+def test_brokers_that_shut_down_come_last_too() -> None:
+    leaving = broker(3)._replace(in_controlled_shutdown=True)
+    assert all(3 not in replicas for replicas in place(10, 2, [broker(1), broker(2), leaving], Random(1)))
+
+
+@given(st.integers(1, 30), st.integers(0, 2**32))
+def test_many_small_topics_are_as_even_as_a_large_one(topics: int, seed: int) -> None:
+    brokers, load, random = [broker(number) for number in range(5)], Load(), Random(seed)
+    for _ in range(topics):
+        place(1, 3, brokers, random, load)
+    assert max(load.leads.values()) - min(load.leads.get(number, 0) for number in range(5)) <= 1
+    assert max(load.holds.values()) - min(load.holds.get(number, 0) for number in range(5)) <= 3
+
+
+def test_a_topic_is_spread_over_all_brokers_although_one_is_new_and_empty() -> None:
+    load = Load.of({1: 100, 2: 100}, {1: 200, 2: 200})
+    placed = place(6, 1, [broker(number) for number in (1, 2, 3)], Random(1), load)
+    assert Counter(replicas[0] for replicas in placed) == {1: 2, 2: 2, 3: 2}
+    assert place(1, 1, [broker(number) for number in (1, 2, 3)], Random(1), load) == [[3]]
+
+
+def _leads(topics: list[TopicImage]) -> Counter[int]:
+    return Counter(each.leader for made in topics for each in made.partitions)
+
+
+def test_topics_of_one_request_and_of_many_are_spread_alike() -> None:
+    desk = Desk()
+    desk.join(1, 2, 3)
+    desk.ask(creation(*(topic(f"a{number}", 1, 2) for number in range(9))))
+    assert _leads(list(desk.image.topics.values())) == {1: 3, 2: 3, 3: 3}
+    for number in range(6):
+        desk.create(f"b{number}", 1, 2)
+    assert _leads(list(desk.image.topics.values())) == {1: 5, 2: 5, 3: 5}
+
+
+def test_what_a_broker_leads_while_another_is_away_does_not_count() -> None:
+    desk = Desk()
+    desk.join(1, 2, 3)
+    desk.create("a", 30, 3)
+    desk.heartbeat(3, want_fence=True)
+    desk.heartbeat(3)
+    desk.create("b", 3, 3)
+    made = desk.image.topic("b")
+    assert made is not None
+    assert _leads([made]) == {1: 1, 2: 1, 3: 1}
