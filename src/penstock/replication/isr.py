@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 UNKNOWN_BROKER_EPOCH: Final = -1
 """Asks the controller to take a member as it is: it was in sync before this leader came and has not fetched yet."""
 
+DOUBT_MS: Final = 2_000
+"""For how long a refused follower still counts as one that may be in sync.
+
+The same change may have been sent before, over a link that broke: should that request arrive after the refusal, when
+the follower may come in again, the controller lets it in. Nothing that was sent is under way for longer than this.
+"""
+
 # The controller did not do it, and nothing that it knows and we do not is the reason.
 _NOT_DONE: Final = frozenset({INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED})
 # The controller knows something newer; it is on its way through the metadata log.

@@ -19,7 +19,15 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.model.ids import NO_EPOCH, NO_NODE, Epoch, Millis, NodeId, Offset
-from penstock.replication.isr import UNKNOWN_BROKER_EPOCH, Follower, Proposal, members_of, was_not_done, was_overtaken
+from penstock.replication.isr import (
+    DOUBT_MS,
+    UNKNOWN_BROKER_EPOCH,
+    Follower,
+    Proposal,
+    members_of,
+    was_not_done,
+    was_overtaken,
+)
 
 if TYPE_CHECKING:
     from penstock.metadata.entities import PartitionImage
@@ -47,6 +55,8 @@ class Partition:
     replicas: tuple[NodeId, ...] = ()
     isr: frozenset[NodeId] = frozenset()
     proposal: Proposal | None = None
+    doubted: frozenset[NodeId] = frozenset()
+    doubted_until: Millis = Millis(0)
     end: Offset = Offset(0)
     epoch_start: Offset = Offset(0)
     high_watermark: Offset = Offset(0)
@@ -66,7 +76,7 @@ class Partition:
         starts_leading = image.leader == self.me and image.leader_epoch > self.epoch
         if starts_leading or image.partition_epoch > self.partition_epoch or image.leader != self.me:
             # With the partition epoch that the controller told us before, a newer proposal stays as it is.
-            self.isr, self.proposal = frozenset(NodeId(node) for node in image.isr), None
+            self._settle(frozenset(NodeId(node) for node in image.isr))
         self.partition_epoch, self.epoch = image.partition_epoch, Epoch(image.leader_epoch)
         self.leader, self.end = NodeId(image.leader), end
         self.replicas = tuple(NodeId(node) for node in image.replicas)
@@ -144,7 +154,9 @@ class Partition:
     def maximal_isr(self) -> frozenset[NodeId]:
         """Everybody who may be in sync as far as we can know: an expansion counts as soon as it is asked for."""
         proposal = self.proposal
-        return self.isr if proposal is None else self.isr | proposal.joining
+        if proposal is None:
+            return self.isr | self.doubted if self.doubted else self.isr
+        return self.isr | proposal.joining | self.doubted
 
     # -- telling
 
@@ -238,17 +250,23 @@ class Partition:
         """The controller has committed an in-sync set. True when the high watermark moved."""
         if self.proposal is not proposal or leader_epoch != self.epoch or partition_epoch < self.partition_epoch:
             return False  # the metadata log was faster, or brings something newer
-        self.isr, self.proposal, self.partition_epoch = isr, None, partition_epoch
+        self._settle(isr)
+        self.partition_epoch = partition_epoch
         return self._advance(now)
 
-    def isr_refused(self, proposal: Proposal, error: ErrorCode) -> bool:
+    def isr_refused(self, proposal: Proposal, error: ErrorCode, now: Millis) -> bool:
         """The controller did not do it. True when the same proposal has to be sent again."""
         if self.proposal is not proposal or was_overtaken(error):
             return False
         if was_not_done(error):
             self.proposal = None
+            self.doubted, self.doubted_until = self.doubted | proposal.joining, Millis(now + DOUBT_MS)
             return False
         return True
+
+    def _settle(self, isr: frozenset[NodeId]) -> None:
+        """A set at a newer partition epoch: whatever was asked for before cannot come true any more."""
+        self.isr, self.proposal, self.doubted = isr, None, frozenset()
 
     def _advance(self, now: Millis) -> bool:
         if self.leader != self.me or len(self.isr) < self.effective_min_isr:
@@ -266,6 +284,8 @@ class Partition:
 
         A follower that keeps up counts before it is let in, or under load it could never catch up for good.
         """
+        if self.doubted and now > self.doubted_until:
+            self.doubted = frozenset()
         isr, committed = self.maximal_isr, end
         for node, state in self.followers.items():
             if state.end < committed and (node in isr or self._is_awaited(node, state, end, now)):

@@ -13,7 +13,7 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.model.ids import Epoch, Millis, NodeId, Offset
-from penstock.replication.partition import Partition
+from penstock.replication.partition import Eligible, Partition
 
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
 T0 = Millis(1_000_000)
@@ -26,16 +26,28 @@ def image(
 
 
 def leading(
-    *, isr: tuple[int, ...] = (1,), replicas: tuple[int, ...] = (1,), min_isr: int = 1, end: int = 0
+    *,
+    isr: tuple[int, ...] = (1,),
+    replicas: tuple[int, ...] = (1,),
+    min_isr: int = 1,
+    end: int = 0,
+    eligible: Eligible = lambda _node, _epoch: True,
 ) -> Partition:
-    partition = Partition(A, min_isr=min_isr)
+    partition = Partition(A, min_isr=min_isr, eligible=eligible)
     assert partition.become(image(isr=isr, replicas=replicas), end=Offset(end), now=T0)
     return partition
 
 
-def fetch(partition: Partition, follower: NodeId, offset: int, now: Millis = T0) -> bool:
+def fetch(
+    partition: Partition, follower: NodeId, offset: int, now: Millis = T0, *, broker_epoch: int = 1, log_start: int = 0
+) -> bool:
     return partition.follower_at(
-        follower, Offset(offset), log_start=Offset(0), broker_epoch=1, leader_end=partition.end, now=now
+        follower,
+        Offset(offset),
+        log_start=Offset(log_start),
+        broker_epoch=broker_epoch,
+        leader_end=partition.end,
+        now=now,
     )
 
 
@@ -140,3 +152,81 @@ def test_a_leader_knows_its_end_once_the_high_watermark_has_come_to_where_it_beg
     assert not partition.knows_its_end
     partition.appended(Offset(5), T0)
     assert partition.knows_its_end
+
+
+def test_a_follower_that_may_not_be_in_sync_does_not_hold_the_high_watermark() -> None:
+    partition = leading(isr=(1,), replicas=(1, 2), end=4, eligible=lambda _node, _epoch: False)
+    fetch(partition, B, 4)
+    partition.appended(Offset(9), T0)
+    assert partition.high_watermark == 9
+
+
+def test_a_new_epoch_forgets_what_followers_had_proved() -> None:
+    partition = leading(isr=(1, 2), replicas=(1, 2), end=5)
+    fetch(partition, B, 5)
+    partition.become(image(isr=(1, 2), replicas=(1, 2), epoch=1, version=1), end=Offset(5), now=T0)
+    partition.appended(Offset(6), T0)
+    assert (partition.followers[B].end, partition.high_watermark) == (-1, 5)
+
+
+def test_a_reassignment_adds_and_removes_followers_within_an_epoch() -> None:
+    partition = leading(isr=(1, 2), replicas=(1, 2), end=5)
+    fetch(partition, B, 5)
+    partition.become(image(isr=(1, 2), replicas=(1, 2, 3), version=1), end=Offset(5), now=T0)
+    assert (partition.followers[B].end, partition.followers[C].end) == (5, -1)
+    partition.become(image(isr=(1,), replicas=(1, 3), version=2), end=Offset(5), now=T0)
+    assert list(partition.followers) == [C]
+
+
+def test_whoever_stops_leading_knows_no_followers() -> None:
+    partition = leading(isr=(1, 2), replicas=(1, 2))
+    partition.become(image(leader=2, isr=(1, 2), replicas=(1, 2), epoch=1, version=1), end=Offset(0), now=T0)
+    assert (partition.followers, partition.leading) == ({}, False)
+
+
+def test_the_epoch_is_checked_before_the_role() -> None:
+    partition = Partition(A)
+    partition.become(image(leader=2, isr=(2,), replicas=(1, 2), epoch=5), end=Offset(0), now=T0)
+    for claimed, error in ((4, FENCED_LEADER_EPOCH), (6, UNKNOWN_LEADER_EPOCH), (5, NOT_LEADER_OR_FOLLOWER)):
+        with pytest.raises(Refused) as refusal:
+            partition.check_read(claimed)
+        assert refusal.value.error is error
+
+
+def test_a_process_that_was_replaced_proves_nothing() -> None:
+    partition = leading(isr=(1, 2), replicas=(1, 2), end=0)
+    fetch(partition, B, 0, broker_epoch=8)
+    partition.appended(Offset(5), T0)
+    with pytest.raises(Refused) as refusal:
+        fetch(partition, B, 5, broker_epoch=7)
+    assert refusal.value.error is NOT_LEADER_OR_FOLLOWER
+    assert partition.high_watermark == 0
+
+
+def test_a_follower_takes_its_leaders_high_watermark_as_far_as_its_log_goes() -> None:
+    partition = Partition(A)
+    partition.become(image(leader=2, isr=(1, 2), replicas=(1, 2)), end=Offset(0), now=T0)
+    assert partition.followed(Offset(9), Offset(5))
+    assert partition.high_watermark == 5
+    assert not partition.followed(Offset(3), Offset(6)), "a new leader may know less than the one before"
+    assert partition.high_watermark == 5
+    assert not partition.followed(Offset(3), Offset(4))
+    assert partition.high_watermark == 4, "an unclean election has cut the log"
+
+
+def test_a_topic_with_a_lower_minimum_commits_what_had_to_wait() -> None:
+    partition = leading(isr=(1,), replicas=(1, 2), min_isr=2)
+    partition.appended(Offset(5), T0)
+    partition.min_isr = 1
+    assert partition.time_passed(T0)
+    assert partition.high_watermark == 5
+
+
+def test_records_are_gone_when_every_live_replica_has_deleted_them() -> None:
+    partition = leading(isr=(1, 2, 3), replicas=(1, 2, 3), end=9)
+    fetch(partition, B, 9, log_start=4)
+    assert partition.low_watermark(Offset(6)) == -1, "C has not said anything yet"
+    assert partition.low_watermark(Offset(6), lambda node: node != C) == 4
+    fetch(partition, C, 9, log_start=6)
+    fetch(partition, B, 9, log_start=6)
+    assert partition.low_watermark(Offset(6)) == 6

@@ -16,6 +16,7 @@ from penstock.metadata.entities import RECOVERED
 from penstock.model.errors import NONE, PenstockError, error_of
 from penstock.model.ids import NodeId, PartitionKey
 from penstock.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from penstock.replication.isr import DOUBT_MS
 from penstock.server.drivers.partition_driver import SLICE_MS
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class IsrDriver:
         self._sending: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._look_now = asyncio.Event()
+        self._again: asyncio.TimerHandle | None = None
         self._stopped = False
         self.shrinks = self.expands = self.failures = 0
         partitions.on_may_join = self.want
@@ -68,6 +70,8 @@ class IsrDriver:
         """Asks for nothing any more. What was asked for may still come true."""
         tasks = [task for task in (self._looking, self._sending) if task is not None]
         self._stopped = True
+        if self._again is not None:
+            self._again.cancel()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -180,10 +184,16 @@ class IsrDriver:
         log.info(
             "%s: in-sync set %s was refused: %s", hosted.name, [each.node for each in proposal.members], error.name
         )
-        if not hosted.state.isr_refused(proposal, error):
+        if not hosted.state.isr_refused(proposal, error, now):
             self._unsettled.pop(hosted, None)
-        hosted.time_passed(now)  # a proposal that was taken back is not waited for
+        if hosted.state.doubted and self._again is None:
+            self._again = asyncio.get_running_loop().call_later((DOUBT_MS + 1) / 1_000, self._look_at_doubts)
         return False
+
+    def _look_at_doubts(self) -> None:
+        """Nobody waits any more for followers that were refused."""
+        self._again = None
+        self._look_now.set()
 
     def _request(self, proposals: dict[Hosted, Proposal]) -> AlterPartitionRequest:
         request = AlterPartitionRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
