@@ -52,15 +52,20 @@ async def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResp
         else:
             results.append(refusal)
     if wanted:
-        results[:0] = await _delete(ctx, DeleteTopicsRequest(topics=wanted, timeout_ms=request.timeout_ms))
+        results[:0] = await _delete(ctx, wanted, request.timeout_ms)
     return DeleteTopicsResponse(responses=results)
 
 
-async def _delete(ctx: Context, request: DeleteTopicsRequest) -> list[Result]:
+async def _delete(ctx: Context, wanted: list[State], timeout_ms: int) -> list[Result]:
+    # The controller may be elsewhere, so the request is one that the client's version can say.
+    request = DeleteTopicsRequest(topics=wanted, timeout_ms=timeout_ms)
+    if ctx.api_version < _STATES_SINCE:
+        names = [state.name for state in wanted if state.name is not None]
+        request = DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
     try:
         reply: DeleteTopicsResponse = await ctx.node.controller.submit(request, ctx)
     except Refused as refusal:
-        return [_refused(state, refusal.error, refusal.why) for state in request.topics]
+        return [_refused(state, refusal.error, refusal.why) for state in wanted]
     return reply.responses
 
 
@@ -78,6 +83,8 @@ def _denied(ctx: Context, state: State) -> Result | None:
     name = state.name
     if name is None:
         topic = ctx.node.metadata.image.topics.get(state.topic_id)
+        if topic is None and not (ctx.node.quorum.leading or ctx.listener.for_controllers):
+            return None  # it may be too new for this broker; the active controller knows, and asks the authorizer too
         if topic is None:
             return _refused(state, UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         name = topic.name

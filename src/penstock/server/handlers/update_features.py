@@ -7,7 +7,7 @@ results per feature any more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, Refused
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -16,18 +16,12 @@ from penstock.server.context import Operation, ResourceType
 if TYPE_CHECKING:
     from penstock.server.context import Context
 
-_UPGRADE: Final = 1
-_SAFE_DOWNGRADE: Final = 2
-
 
 async def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     if not ctx.allow(Operation.ALTER, ResourceType.CLUSTER):
         return UpdateFeaturesResponse(
             error_code=CLUSTER_AUTHORIZATION_FAILED.code, error_message="Cluster authorization failed."
         )
-    if ctx.api_version == 0:
-        for update in request.feature_updates:
-            update.upgrade_type = _SAFE_DOWNGRADE if update.allow_downgrade else _UPGRADE
     try:
         reply: UpdateFeaturesResponse = await ctx.node.controller.submit(request, ctx)
     except Refused as refusal:
