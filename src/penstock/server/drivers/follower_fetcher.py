@@ -149,11 +149,11 @@ class FollowerFetcher:
             try:
                 await self._fetch(question, purpose)
             except LinkError as error:
-                self._lost(question, error)
+                self._lost(question, str(error))
             except Exception:
                 # One answer that we cannot cope with must not end the replication of everything else.
                 log.exception("a fetch from broker %s failed; trying again", self.leader)
-                self._lost(question, None)
+                self._lost(question, "an error of our own")
 
     def _next_question(self) -> Question | None:
         """The next fetch; None when there is nothing to say, or it cannot be said yet."""
@@ -196,7 +196,7 @@ class FollowerFetcher:
                 self._opening = False
         self.fetches += 1
         if not self._session.answered(question, reply.error_code, reply.session_id):
-            log.info("broker %s began a new fetch session: %s", self.leader, error_of(reply.error_code).name)
+            self._pause(f"its fetch session is over: {error_of(reply.error_code).name}")
             return
         if self._failures:
             log.info("fetching from broker %s again", self.leader)
@@ -207,12 +207,16 @@ class FollowerFetcher:
         if lost:
             await self._find_ranges(lost, address, purpose)
 
-    def _lost(self, question: Question, error: LinkError | None) -> None:
-        """No answer: the next try comes after a pause, and says everything again."""
+    def _lost(self, question: Question, why: str) -> None:
+        """No answer: the next fetch says everything again."""
         self._session.failed(question)
+        self._pause(why)
+
+    def _pause(self, why: str) -> None:
+        """The next try comes after a pause, the longer the more have failed."""
         pause = pause_ms(self._failures, self._settings.number("replica.fetch.backoff.ms"))
-        if error is not None and not self._failures:
-            log.warning("fetching from broker %s failed: %s", self.leader, error)
+        level = logging.DEBUG if self._failures else logging.WARNING
+        log.log(level, "fetching from broker %s failed: %s", self.leader, why)
         self._failures += 1
         self._not_before = self._loop.time() + pause / 1_000
 
@@ -227,8 +231,7 @@ class FollowerFetcher:
             return None
         if hosted.syncs_before_ack and hosted.counted_end() < target.written:
             # To ask from an offset says that everything before it is here for good.
-            held = self._session.hold(following, "it is being synced")
-            hosted.when_flushed(target.written, lambda: self._due(following, held))
+            self._hold_for_sync(following)
             return None
         if self._over_rate(following, target.written):
             self._hold_for(following, "it is throttled", THROTTLED_S * 1_000)
@@ -284,7 +287,7 @@ class FollowerFetcher:
         if _position_of(following) == before:
             self._retry(following, f"the leader's epoch {diverging.epoch} ends at {diverging.end_offset}, as ours does")
         else:
-            self._session.touch(following)
+            self._synced_first(following)
 
     def _refused(self, following: Following, data: FetchResponse.PartitionData) -> bool:
         """An error for one partition. True when the leader must be asked where its log begins and ends."""
@@ -320,9 +323,20 @@ class FollowerFetcher:
             except StorageFailed as failure:
                 self._storage_failed(failure)
             else:
-                self._session.resume(following)
+                self._synced_first(following)
 
     # -- waiting
+
+    def _synced_first(self, following: Following) -> None:
+        """A log that was cut is synced before it grows: a power cut may not leave new batches behind old ones."""
+        following.hosted.want_sync()
+        self._hold_for_sync(following)
+
+    def _hold_for_sync(self, following: Following) -> None:
+        """Until it is synced; and after a while it is looked whether it is, should nobody have told."""
+        hosted: Hosted = following.hosted
+        held = self._hold_for(following, "it is being synced", self._settings.number("replica.fetch.backoff.ms"))
+        hosted.when_flushed(hosted.require_log().written, lambda: self._due(following, held))
 
     def _retry(self, following: Following, why: str, after_ms: float | None = None) -> None:
         if after_ms is None:
@@ -332,9 +346,10 @@ class FollowerFetcher:
         following.retries += 1
         self._hold_for(following, why, after_ms)
 
-    def _hold_for(self, following: Following, why: str, after_ms: float) -> None:
+    def _hold_for(self, following: Following, why: str, after_ms: float) -> int:
         held = self._session.hold(following, why)
         self._loop.call_later(after_ms / 1_000, self._due, following, held)
+        return held
 
     def _due(self, following: Following, held: int) -> None:
         if following.hold == held and following.held and not self._closed:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.follower")
 
 BATCHES_AT_ONCE: Final = 256
-"""What is appended before the clock is looked at again: two milliseconds of the smallest batches."""
+BYTES_AT_ONCE: Final = 1 << 20
+"""What is appended before the clock is looked at again: two milliseconds of the smallest batches, or of large ones."""
 
 
 class Piece:
@@ -51,6 +52,17 @@ class Piece:
     @property
     def more(self) -> bool:
         return self.next < len(self.batches)
+
+    def some(self) -> memoryview:
+        """The next batches, as many as may go at once and at least one."""
+        batches, first = self.batches, self.next
+        start = batches[first][0]
+        last = min(first + BATCHES_AT_ONCE, len(batches)) - 1
+        while last > first and batches[last][0] - start >= BYTES_AT_ONCE:
+            last -= 1
+        self.next = last + 1
+        position, header = batches[last]
+        return self.view[start : position + header.size]
 
     @property
     def stale(self) -> bool:
@@ -126,15 +138,11 @@ class FollowerIntake:
     def append(self, piece: Piece) -> None:
         """Appends some of the batches; with the last one the ends follow the leader's."""
         hosted: Hosted = piece.following.hosted
-        first, last = piece.next, min(piece.next + BATCHES_AT_ONCE, len(piece.batches))
-        if first < last:
-            batches = piece.batches[first:last]
-            start, (position, header) = batches[0][0], batches[-1]
-            end = position + header.size
-            now = self._clock.now_ms()
-            piece.target.append_exact(piece.view[start:end], now=now, verify=True)
-            piece.next, piece.end = last, piece.target.next
-            self._count_bytes(piece.following, end - start)
+        if piece.more:
+            data, now = piece.some(), self._clock.now_ms()
+            piece.target.append_exact(data, now=now, verify=True)
+            piece.end = piece.target.next
+            self._count_bytes(piece.following, len(data))
             hosted.grew(now)
         if not piece.more:
             self._follow_ends(piece)

@@ -179,6 +179,10 @@ class Hosted:
         # A sync of the old log that runs just now answers nobody: those who wait for one need one of this.
         self.let_sync()
 
+    def want_sync(self) -> None:
+        """Asks for everything that changed in the log to be synced soon."""
+        self._house.unsynced(self)
+
     def hold_syncs(self) -> None:
         self.syncs_held = True
 
