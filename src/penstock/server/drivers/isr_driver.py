@@ -101,7 +101,9 @@ class IsrDriver:
         until = self._clock.monotonic_ms() + SLICE_MS
         for hosted in list(self._partitions.replicated.values()):
             now = self._clock.now_ms()
-            if hosted.state.proposal is None and hosted.state.late(now):
+            state = hosted.state
+            # One that was fenced when it had caught up fetches nothing new, so nobody else would think of it again.
+            if state.proposal is None and (state.late(now) or any(map(state.may_join, state.followers))):
                 self.want(hosted)
             hosted.time_passed(now)
             if self._clock.monotonic_ms() >= until:
@@ -213,7 +215,6 @@ class IsrDriver:
             partition_epoch=proposal.partition_epoch,
             # Whoever leads has done what recovery there is: an unclean election is over with its leader's first change.
             leader_recovery_state=RECOVERED,
-            new_isr=[member.node for member in proposal.members],
             new_isr_with_epochs=[
                 AlterPartitionRequest.BrokerState(
                     broker_id=member.node,
