@@ -117,8 +117,10 @@ class Member:
         effects = self._hear_of(event.now, event.epoch, event.leader, firsthand=True)
         if self.role is not Role.FOLLOWER or event.epoch != self.epoch or event.leader != self.leader:
             return effects
-        self._ever_fetched = True
-        self.deadline = event.now + self._settings.fetch_timeout_ms if self.is_voter else None
+        if not self._leader_left:
+            # After its goodbye a last answer may still be on its way; that is no reason to believe in it again.
+            self._ever_fetched = True
+            self.deadline = event.now + self._settings.fetch_timeout_ms if self.is_voter else None
         if event.high_watermark is not None and event.high_watermark >= 0:
             reached = min(event.high_watermark, self.end)
             if self.high_watermark is None or reached > self.high_watermark:

@@ -40,6 +40,9 @@ class Standing(Member, ABC):
         self._wait_for_election(now)
         if self._ballot.won(self.voters):
             return self._stand(now)
+        if self._leader_left and self.deadline is not None:
+            # It will not answer any more, and the others may not have heard its goodbye yet: ask them again soon.
+            self.deadline = now + (self.deadline - now) / 8
         return self._ask_for_votes(pre_vote=True)
 
     def _give_up_prospects(self, now: float) -> list[Effect]:

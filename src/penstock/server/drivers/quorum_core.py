@@ -58,7 +58,7 @@ class QuorumCore:
         self._events: deque[tuple[events.Event, asyncio.Future[Any] | None]] = deque()
         self._effects: deque[events.Effect] = deque()
         self._asker: asyncio.Future[Any] | None = None
-        self._busy = self._starting = self._failed = self._closing = False
+        self._busy = self._starting = self._failed = self._closing = self._closed = False
         self._begun: Epoch | None = None
         self._timer: Deadline | None = None
         self._timer_ms: float | None = None

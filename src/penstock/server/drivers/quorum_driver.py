@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.snapshot import image_of
 from penstock.model.errors import (
+    BROKER_NOT_AVAILABLE,
     CLUSTER_AUTHORIZATION_FAILED,
     NONE,
-    NOT_CONTROLLER,
     Corrupt,
     ErrorCode,
     Refused,
@@ -174,11 +174,13 @@ class QuorumDriver(QuorumCore):
         self._set_timer(None)
         if self._sender is not None:
             await self._sender.drain(_GOODBYE_MS)
+        await self.idle()
+        self._closed = True
         await self._log.close()
 
     def crash(self) -> None:
         """As if the process had been killed: nothing more is sent, written, synced or told."""
-        self._failed = self._closing = True
+        self._failed = self._closing = self._closed = True
         self._set_timer(None)
         self._serving.crash()
         self._log.crash()
@@ -249,7 +251,7 @@ class QuorumDriver(QuorumCore):
         return self._serving.fetch_snapshot(request)
 
     async def vote(self, request: VoteRequest) -> VoteResponse:
-        problem = wire.problem_of(self._metadata.cluster_id, request)
+        problem = self._problem_of(request)
         if problem is not NONE:
             return VoteResponse(error_code=problem.code)
         answer = await self.asked(wire.read_vote(request, self._me.key.id))
@@ -257,7 +259,7 @@ class QuorumDriver(QuorumCore):
         return wire.vote_response(answer, self.leader_now)
 
     async def begin_epoch(self, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
-        problem = wire.problem_of(self._metadata.cluster_id, request)
+        problem = self._problem_of(request)
         if problem is not NONE:
             return BeginQuorumEpochResponse(error_code=problem.code)
         ask = wire.read_begin(request, self._me.key.id)
@@ -268,12 +270,17 @@ class QuorumDriver(QuorumCore):
         return wire.begin_response(answer, self.leader_now)
 
     async def end_epoch(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
-        problem = wire.problem_of(self._metadata.cluster_id, request)
+        problem = self._problem_of(request)
         if problem is not NONE:
             return EndQuorumEpochResponse(error_code=problem.code)
         answer = await self.asked(wire.read_end(request))
         assert isinstance(answer, events.EpochAnswer), "an epoch is announced, an epoch is answered"
         return wire.end_response(answer, self.leader_now)
+
+    def _problem_of(self, request: Any) -> ErrorCode:
+        if self._failed or self._closed:
+            return BROKER_NOT_AVAILABLE
+        return wire.problem_of(self._metadata.cluster_id, request)
 
     async def add_voter(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
         return await self._membership.add(request)
@@ -291,8 +298,8 @@ class QuorumDriver(QuorumCore):
     def asked(self, message: events.Ask) -> asyncio.Future[events.Reply]:
         """A node sent a request; the future holds the answer."""
         answer: asyncio.Future[events.Reply] = asyncio.get_running_loop().create_future()
-        if self._failed or self._closing:
-            answer.set_exception(Refused(NOT_CONTROLLER, "this node takes no part in the quorum any more"))
+        if self._failed or self._closed:
+            answer.set_exception(Refused(BROKER_NOT_AVAILABLE, "this node takes no part in the quorum any more"))
         else:
             self._step(events.Asked(self._clock.monotonic_ms(), message), answer)
         return answer

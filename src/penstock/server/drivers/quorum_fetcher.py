@@ -98,6 +98,7 @@ class QuorumFetcher:
         self._task: asyncio.Task[None] | None = None
         self._turn = 0
         self._leader_silent = False
+        self._followed: tuple[Epoch, NodeId] | None = None
         self._complained_ms: float | None = None
 
     def start(self) -> None:
@@ -123,8 +124,9 @@ class QuorumFetcher:
             wish = self._follower.wish()
             if wish is None:
                 await self._woken.wait()
-                self._leader_silent = False
                 continue
+            if (wish.epoch, wish.leader) != self._followed:
+                self._followed, self._leader_silent = (wish.epoch, wish.leader), False
             try:
                 progressed = await self._once(wish)
             except (LinkError, PenstockError, ValueError) as failure:
@@ -233,10 +235,7 @@ class QuorumFetcher:
     def _knows_more(self, wish: Wish) -> bool:
         """Whether a refusal told of a leader or an epoch that we did not know."""
         now = self._follower.wish()
-        if now is not None and (now.epoch, now.leader) != (wish.epoch, wish.leader) and now.leader != NO_NODE:
-            self._leader_silent = False
-            return True
-        return False
+        return now is not None and now.leader != NO_NODE and (now.epoch, now.leader) != (wish.epoch, wish.leader)
 
     async def _pause(self, wait_ms: float) -> None:
         try:

@@ -60,12 +60,12 @@ class QuorumJoining:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._every_ms / 1_000)
-            request, leader = self._wanted(), self._quorum.leader_address
+            (request, version), leader = self._wanted(), self._quorum.leader_address
             if request is None or leader is None or self._quorum.leading or self._quorum.high_watermark is None:
                 continue
             try:
                 reply = await self._peers.ask(
-                    leader, request, 1, purpose=PURPOSE, timeout_ms=self._request_timeout_ms + self._every_ms
+                    leader, request, version, purpose=PURPOSE, timeout_ms=self._request_timeout_ms + self._every_ms
                 )
             except LinkError as failure:
                 log.info("the leader did not add this node to the voters: %s", failure)
@@ -74,17 +74,18 @@ class QuorumJoining:
             if error is not NONE:
                 log.info("the leader did not add this node to the voters: %s %s", error.name, reply.error_message)
 
-    def _wanted(self) -> Any:
-        """The next request on the way into the voter set; None when there is nothing to ask for."""
+    def _wanted(self) -> tuple[Any, int]:
+        """The next request on the way into the voter set, and its version; None when there is nothing to ask for."""
         key, voters = self._me.key, self._quorum.voters
         if voters.has(key) or self._quorum.kraft_version < 1:
-            return None
+            return None, 0
         lost = voters.get(key.id)
         if lost is not None:
-            return RemoveRaftVoterRequest(
+            removal = RemoveRaftVoterRequest(
                 cluster_id=self._cluster_id, voter_id=key.id, voter_directory_id=lost.key.directory
             )
-        return AddRaftVoterRequest(
+            return removal, 0
+        addition = AddRaftVoterRequest(
             cluster_id=self._cluster_id,
             timeout_ms=self._every_ms,
             voter_id=key.id,
@@ -94,3 +95,4 @@ class QuorumJoining:
             ],
             ack_when_committed=False,
         )
+        return addition, 1
