@@ -12,6 +12,7 @@ from tests.walks.data_plane import batch_of
 
 TOPIC_RESOURCE = 2
 SET = 0
+VOTER = Uuid(b"a voter nobody's")
 
 
 def served() -> list[Api]:
@@ -150,6 +151,15 @@ def _unregister_broker(made: Any, target: Target) -> Any:
     return made(broker_id=7)
 
 
+def _add_raft_voter(made: Any, target: Target) -> Any:
+    listener = made.Listener(name="CONTROLLER", host="127.0.0.1", port=9)
+    return made(cluster_id=None, timeout_ms=1_000, voter_id=7, voter_directory_id=VOTER, listeners=[listener])
+
+
+def _remove_raft_voter(made: Any, target: Target) -> Any:
+    return made(cluster_id=None, voter_id=7, voter_directory_id=VOTER)
+
+
 def _update_features(made: Any, target: Target) -> Any:
     lowered = {"allow_downgrade": True} if target.version < 1 else {"upgrade_type": 2}
     return made(feature_updates=[made.FeatureUpdateKey(feature="group.version", max_version_level=0, **lowered)])
@@ -247,4 +257,6 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "AlterPartitionReassignments": _alter_partition_reassignments,
     "ListPartitionReassignments": _list_partition_reassignments,
     "UnregisterBroker": _unregister_broker,
+    "AddRaftVoter": _add_raft_voter,
+    "RemoveRaftVoter": _remove_raft_voter,
 }

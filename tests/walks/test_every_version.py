@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.kernels import Record
-from penstock.model.errors import BROKER_ID_NOT_REGISTERED
+from penstock.model.errors import BROKER_ID_NOT_REGISTERED, INCONSISTENT_CLUSTER_ID
 from penstock.model.ids import ZERO_UUID
 from penstock.protocol.batch import build_batch
 from penstock.protocol.registry import APIS, Api
@@ -229,8 +229,12 @@ def codes(reply: Any) -> set[int]:
     return found
 
 
-EXPECTED = {"UnregisterBroker": BROKER_ID_NOT_REGISTERED.code}
-"""A node that unregistered itself would serve nobody else."""
+EXPECTED = {
+    "UnregisterBroker": BROKER_ID_NOT_REGISTERED.code,
+    "AddRaftVoter": INCONSISTENT_CLUSTER_ID.code,
+    "RemoveRaftVoter": INCONSISTENT_CLUSTER_ID.code,
+}
+"""A cluster that these succeeded on would serve nobody else."""
 
 
 @pytest.mark.parametrize(("api", "version"), CASES, ids=[f"{api.name}-{version}" for api, version in CASES])

@@ -56,6 +56,8 @@ SERVED: Final = (
     "AlterPartitionReassignments",
     "ListPartitionReassignments",
     "UnregisterBroker",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
 )
 """What brokers' listeners serve."""
 

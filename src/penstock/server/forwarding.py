@@ -18,7 +18,7 @@ from penstock.server.envelopes import opened, sealed
 if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
     from penstock.protocol.messages.envelope import EnvelopeResponse
-    from penstock.server.context import Context
+    from penstock.server.context import Context, QuorumDoor
     from penstock.server.controller_channel import ControllerChannel
     from penstock.server.drivers.controller_driver import ControllerDriver
     from penstock.server.drivers.metadata_driver import MetadataDriver
@@ -37,11 +37,18 @@ class Forwarding:
     def __init__(
         self,
         channel: ControllerChannel,
+        quorum: QuorumDoor,
         controller: ControllerDriver | None,
         peers: Peers,
         metadata: MetadataDriver,
     ) -> None:
         self._channel, self._controller, self._peers, self._metadata = channel, controller, peers, metadata
+        # What the leader of the quorum answers itself, without the controller.
+        self._quorums: dict[str, Callable[[Any], Any]] = {
+            "DescribeQuorumRequest": lambda _request: quorum.describe(),
+            "AddRaftVoterRequest": quorum.add_voter,
+            "RemoveRaftVoterRequest": quorum.remove_voter,
+        }
         self._busy = [0] * LANES
         self._waiting: list[tuple[Shown, asyncio.Future[None]]] = []
         metadata.on_advance(self._advanced)
@@ -67,12 +74,16 @@ class Forwarding:
         Refused with REQUEST_TIMED_OUT when none answers in time, and with the code that the envelope came back with.
         """
         left_ms = ctx.deadline - ctx.node.clock.monotonic_ms()
-        controller = self._controller
 
         async def here() -> Any:
-            if controller is None:
+            # The lead came to this node while a way to another one was looked for.
+            answer = self._quorums.get(request.__class__.__name__)
+            if answer is not None:
+                outcome = answer(request)
+                return await outcome if isinstance(outcome, Awaitable) else outcome
+            if self._controller is None:
                 raise Refused(NOT_CONTROLLER, "this node is no controller")
-            return await controller.submit(request, ctx)
+            return await self._controller.submit(request, ctx)
 
         async def there(to: Address, timeout_ms: float) -> Any:
             return await self._carried(to, request, ctx, timeout_ms)

@@ -80,7 +80,7 @@ class Broker:
         self.wire = Wire(plane)
         self.metadata = MetadataDriver(plane.metadata.node_id, plane.cluster_id)
         self.channel = ControllerChannel(ElsewhereQuorum(), None, self.wire, SystemClock(), request_timeout_ms=300)
-        self.forwarding = Forwarding(self.channel, None, self.wire, self.metadata)
+        self.forwarding = Forwarding(self.channel, plane.quorum, None, self.wire, self.metadata)
         self.context = Context(
             plane.services(), 19, CREATE_VERSION, "billing", principal=ALICE, client_host="10.1.2.3"
         )  # fmt: skip

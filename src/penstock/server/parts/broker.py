@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.entities import CONFIG_TOPIC
 from penstock.replication.fetch_session import FetchSessions
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.model.config import Endpoint, TopicSettings
     from penstock.model.ids import TopicPartition
     from penstock.model.ports import Ports
-    from penstock.server.context import Authorizer, QuorumDoor
+    from penstock.server.context import Authorizer
     from penstock.server.live_settings import LiveSettings
     from penstock.server.metrics import Metrics
     from penstock.server.parts.control import ControlPart
@@ -131,7 +131,7 @@ class BrokerPart:
             controller=control.forwarding,
             partitions=self.partitions, produces=self.produces, fetches=self.fetches, logs=self.store,
             producer_ids=ProducerIds(node_id, self._broker_epoch, ask),
-            quorum=cast("QuorumDoor", control.quorum), apis=self.dispatch, features=control.features,
+            quorum=control.quorum, apis=self.dispatch, features=control.features,
             groups=self.groups, relocations=self.relocations,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.model.errors import Refused
 from penstock.quorum.state import ReplicaKey
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.metadata.records import Record
     from penstock.model.config import BrokerSettings
     from penstock.model.ports import Files, Ports
-    from penstock.server.context import Authorizer, QuorumDoor
+    from penstock.server.context import Authorizer
     from penstock.server.drivers.controller_driver import ControllerDriver
     from penstock.server.drivers.controller_enrolment import ControllerEnrolment
     from penstock.server.live_settings import LiveSettings
@@ -90,7 +90,7 @@ class ControlPart:
             ports.clock,
             request_timeout_ms=settings.number("request.timeout.ms"),
         )
-        self.forwarding = Forwarding(self.channel, self.controller, self.peers, self.metadata)
+        self.forwarding = Forwarding(self.channel, self.quorum, self.controller, self.peers, self.metadata)
         if self.controller is not None:
             self.enrolment = self._enrolment(bound, random, own_host)
             self.metadata.on_publish(self.enrolment.follow)
@@ -122,7 +122,7 @@ class ControlPart:
         return Services(
             settings=self._settings, clock=self._clock, authorizer=authorizer, metadata=self.metadata,
             controller=controller, partitions=absent, produces=absent, fetches=absent, logs=absent,
-            producer_ids=absent, quorum=cast("QuorumDoor", self.quorum), apis=dispatch, features=self.features,
+            producer_ids=absent, quorum=self.quorum, apis=dispatch, features=self.features,
             groups=absent, relocations=absent,
         )  # fmt: skip
 
@@ -187,12 +187,8 @@ class ControlPart:
         if self.enrolment is not None:
             cancel_now(self.enrolment.close())
         cancel_now(self.snapshots.close())
-        getattr(self.quorum, "crash", _nothing)()
+        self.quorum.crash()
         self.peers.close()
-
-
-def _nothing() -> None:
-    pass
 
 
 class _Absent:
