@@ -47,8 +47,8 @@ demo: $(STAMP)
 	@$(BIN)/python -m demo --records $(RECORDS)
 
 test: $(STAMP)
-	@echo "== tests of modules, walks and simulations, four at a time: half of their time is waiting"
-	@$(BIN)/python -m pytest -q --durations=15 -n 4 --dist worksteal $(TESTS_ASIDE); aside=$$?; \
+	@echo "== tests of modules, walks and simulations, two at a time"
+	@$(BIN)/python -m pytest -q --durations=15 -n 2 --dist worksteal $(TESTS_ASIDE); aside=$$?; \
 	echo "== tests with nodes, clients, pages and Spark"; \
 	$(BIN)/python -m pytest -q --durations=30 -m "not compat" $(TESTS_ASIDE:%=--ignore=%) tests && exit $$aside
 

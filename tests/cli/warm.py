@@ -61,7 +61,7 @@ def run(
         given.write(stdin)
         given.seek(0)
         streams = (given.fileno(), out.fileno(), err.fileno())
-        address = _template(lakes=arguments[0] == "lake")
+        address = _template(lakes=list(arguments[:1]) == ["lake"])
         code = ask(address, list(arguments), streams, cwd=cwd, environment=environment, timeout_s=timeout_s)
         out.seek(0)
         err.seek(0)
