@@ -29,6 +29,7 @@ QUIET_S = 90.0
 
 STOP_S = 30.0
 LOOK_EVERY_S = 0.1
+STEPS_PER_S_MAX = 50_000
 
 
 def run(seed: int, *, nodes: int = 3, seconds: float = 15.0, plan: Plan | None = None) -> Story:
@@ -88,7 +89,11 @@ class Simulation:
         assert callable(condition)
         violations = self.story.violations
         scheduler = self.world.scheduler
-        held = scheduler.run(lambda: bool(violations) or condition(), deadline=scheduler.now + for_s)
+        steps_max = scheduler.steps + STEPS_PER_S_MAX * for_s
+        deadline = scheduler.now + for_s
+        held = scheduler.run(lambda: bool(violations) or condition() or scheduler.steps > steps_max, deadline=deadline)
+        if scheduler.steps > steps_max:
+            self._complain("somebody is busy for ever", [])
         return held and not violations
 
     def _complain(self, what: str, why: list[str]) -> None:
