@@ -1,0 +1,190 @@
+"""Three nodes are one cluster: any broker takes any request, and any one of them may go and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from penstock import Admin, Consumer, Producer
+from penstock.model.errors import Refused
+from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from penstock.server.node import StoppedEarly
+from tests.walks.three_nodes import Cluster, until, walk
+
+
+async def make_topic(cluster: Cluster, name: str, *, through: int, partitions: int = 3) -> None:
+    async with Admin(bootstrap_servers=f"127.0.0.1:{cluster.ports[through]}") as admin:
+        await admin.create_topic(name, partitions=partitions, replication=3)
+
+
+class Load:
+    """A producer that never rests, and what it was told."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._cluster, self._topic = cluster, topic
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self._stopping = False
+        self._running = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        async with Producer(bootstrap_servers=self._cluster.bootstrap, acks="all") as producer:
+            number = 0
+            while not self._stopping:
+                values = [b"%d" % (number + each) for each in range(10)]
+                reports = await asyncio.gather(*(producer.send(self._topic, each, key=each) for each in values))
+                for value, report in zip(values, reports, strict=True):
+                    self.acknowledged[report.partition, report.offset] = value
+                number += 10
+
+    async def moves_on(self) -> None:
+        """Returns when something sent from now on has been acknowledged."""
+        count = len(self.acknowledged)
+        await until(lambda: self._running.done() or len(self.acknowledged) > count + 10, "nothing is acknowledged")
+        if self._running.done():
+            self._running.result()
+
+    async def end(self) -> dict[tuple[int, int], bytes]:
+        """What was acknowledged; raises what a send raised."""
+        self._stopping = True
+        await self._running
+        return self.acknowledged
+
+
+async def stored(cluster: Cluster, topic: str, count: int) -> dict[tuple[int, int], bytes]:
+    """At least `count` records of a topic, as a member of a group reads them."""
+    found: dict[tuple[int, int], bytes] = {}
+    options: dict[str, Any] = {"group_id": "readers", "offset_reset": "earliest"}
+    async with asyncio.timeout(20), Consumer(topic, bootstrap_servers=cluster.bootstrap, **options) as consumer:
+        async for record in consumer:
+            found[record.partition, record.offset] = record.value or b""
+            if len(found) >= count:
+                return found
+    return found
+
+
+def test_a_cluster_forms_and_every_broker_tells_and_takes_the_same() -> None:
+    async def steps(cluster: Cluster) -> None:
+        leader = cluster.controller
+        assert leader
+        assert sum(node.quorum.leading for node in cluster.nodes.values()) == 1
+        for node in cluster.nodes.values():
+            image = node.control.metadata.image
+            await until(lambda image=image: len(image.controllers) == 3)  # type: ignore[misc]
+            assert sorted(broker.id for broker in image.brokers.values() if broker.active) == [1, 2, 3]
+        other = next(each for each in cluster.nodes if each != leader)
+        await make_topic(cluster, "orders", through=other)
+        assert cluster.nodes[other].control.metadata.image.topic("orders") is not None, "the next request finds it"
+        await until(lambda: cluster.in_sync("orders", 3))
+        load = Load(cluster, "orders")
+        await load.moves_on()
+        acknowledged = await load.end()
+        read = await stored(cluster, "orders", len(acknowledged))
+        assert acknowledged.items() <= read.items()
+        async with Admin(bootstrap_servers=f"127.0.0.1:{cluster.ports[other]}") as admin:
+            await admin.delete_topic("orders")
+        assert cluster.nodes[other].control.metadata.image.topic("orders") is None
+
+    walk(steps)
+
+
+def test_the_controller_is_killed_and_comes_back() -> None:
+    async def steps(cluster: Cluster) -> None:
+        first = cluster.controller
+        await make_topic(cluster, "orders", through=first)
+        load = Load(cluster, "orders")
+        await load.moves_on()
+        cluster.crash(first)
+        await until(lambda: cluster.controller not in (0, first), "nobody takes over")
+        survivor = next(iter(cluster.nodes.values()))
+        await until(lambda: survivor.control.metadata.image.brokers[first].fenced, "the dead broker is not fenced")
+        await load.moves_on()
+        await cluster.start(first)
+        await until(lambda: cluster.in_sync("orders", 3), "the in-sync sets do not grow again")
+        await load.moves_on()
+        acknowledged = await load.end()
+        read = await stored(cluster, "orders", len(acknowledged))
+        assert acknowledged.items() <= read.items()
+
+    walk(steps)
+
+
+def test_a_rolling_restart_fails_no_produce() -> None:
+    async def steps(cluster: Cluster) -> None:
+        await make_topic(cluster, "orders", through=1)
+        load = Load(cluster, "orders")
+        for node_id in (2, 3, 1):
+            await load.moves_on()
+            await cluster.stop(node_id)
+            await load.moves_on()
+            await cluster.start(node_id)
+            await until(lambda: cluster.in_sync("orders", 3), "the in-sync sets do not grow again")
+        acknowledged = await load.end()
+        read = await stored(cluster, "orders", len(acknowledged))
+        assert acknowledged.items() <= read.items()
+
+    walk(steps)
+
+
+def test_all_may_stop_at_once_and_start_again() -> None:
+    async def steps(cluster: Cluster) -> None:
+        await make_topic(cluster, "orders", through=1)
+        load = Load(cluster, "orders")
+        await load.moves_on()
+        acknowledged = await load.end()
+        async with asyncio.timeout(10):
+            await cluster.stop()
+        await cluster.start()
+        await until(lambda: cluster.in_sync("orders", 3), "the in-sync sets do not grow again")
+        assert acknowledged.items() <= (await stored(cluster, "orders", len(acknowledged))).items()
+
+    walk(steps)
+
+
+def test_a_node_alone_waits_says_so_and_can_be_stopped() -> None:
+    async def main() -> None:
+        cluster = Cluster()
+        node = cluster.make(1)
+        starting = asyncio.ensure_future(node.start())
+        await until(lambda: any("waiting for the metadata quorum" in each for each in node._obstacles()))
+        assert not starting.done()
+        async with asyncio.timeout(5):
+            await node.stop()
+        with pytest.raises(StoppedEarly):
+            await starting
+        await cluster.start()
+        await cluster.stop()
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_was_removed_ends_and_says_why() -> None:
+    async def steps(cluster: Cluster) -> None:
+        node = cluster.nodes[3]
+        reply = await cluster.nodes[1].control.channel.ask(UnregisterBrokerRequest(broker_id=3), 0)
+        assert reply.error_code == 0
+        async with asyncio.timeout(10):
+            assert await node.failed() == "an operator has removed broker 3"
+        assert not node.ready
+
+    walk(steps)
+
+
+def test_brokers_and_controllers_may_be_apart() -> None:
+    async def steps(cluster: Cluster) -> None:
+        assert cluster.controller == 1
+        assert cluster.nodes[1].ready
+        await make_topic(cluster, "orders", through=3)
+        load = Load(cluster, "orders")
+        await load.moves_on()
+        cluster.crash(1)
+        await load.moves_on()
+        with pytest.raises(Refused):
+            await cluster.nodes[2].control.channel.ask(UnregisterBrokerRequest(broker_id=9), 0, timeout_ms=300)
+        await cluster.start(1)
+        reply = await cluster.nodes[2].control.channel.ask(UnregisterBrokerRequest(broker_id=9), 0)
+        assert reply.error_message == "broker 9 is not registered"
+        await load.end()
+
+    walk(steps, roles={1: "controller", 2: "broker", 3: "broker", 4: "broker"})
