@@ -57,7 +57,8 @@ def reasons(
                 leaderless.append(name)
             if len(partition.isr) < len(partition.replicas):
                 behind.append(name)
-            if len(partition.isr) < min_isr.get(topic.name, 1):
+            # No more than there are replicas can be in sync, so brokers do not ask for more either.
+            if len(partition.isr) < min(min_isr.get(topic.name, 1), len(partition.replicas)):
                 too_few.append(name)
     offline = [
         f"{found.path} of broker {node}" for node, dirs in sorted(log_dirs.items()) for found in dirs if found.error

@@ -57,7 +57,8 @@ def _check_own(ctx: Context, kind: int, name: str) -> None:
         return
     if not (name.isascii() and name.isdigit()):
         raise Refused(INVALID_REQUEST, f"A broker is named by its id, but the name is {name!r}")
-    if int(name) != ctx.node.metadata.node_id:
+    # What a broker passes on to the controller it has checked itself.
+    if int(name) != ctx.node.metadata.node_id and not (ctx.listener.for_controllers and kind == ResourceKind.BROKER):
         raise Refused(
             INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node.metadata.node_id}, but received {name}"
         )

@@ -66,6 +66,10 @@ def test_a_leader_is_not_behind_itself() -> None:
     assert reasons(cluster(), [], {}, {}, quorum(-1)) == []
 
 
+def test_nobody_asks_for_more_in_sync_replicas_than_there_are() -> None:
+    assert reasons(cluster(), [topic(partition(0, 1, [1], [1]))], {"t": 2}, {}) == []
+
+
 def test_a_sentence_names_a_few() -> None:
     many = Reason("leaderless", "no leader", [f"t-{number}" for number in range(8)])
     assert sentence(many) == "no leader: t-0, t-1, t-2, t-3, t-4 and 3 more"

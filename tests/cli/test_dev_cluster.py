@@ -1,0 +1,148 @@
+"""`penstock dev --nodes 3`: three processes, one of them killed and brought back, a fourth added, all stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.dev_processes import NodeProcess, command_line, kill
+from tests.cli.command import Running, penstock
+from tests.compat.processes import wait_for
+
+BOOTSTRAP = r"bootstrap\s+(\S+)"
+DEADLINE_S = 60.0
+QUICK = (
+    "-c", "broker.heartbeat.interval.ms=250", "-c", "broker.session.timeout.ms=2000",
+    "-c", "controller.quorum.election.timeout.ms=500", "-c", "controller.quorum.fetch.timeout.ms=1000",
+)  # fmt: skip
+
+
+def dev(folder: Path, *more: str) -> Running:
+    return Running(
+        "dev", "--nodes", "3", "--port", "0", "--data-dir", folder, *QUICK, *more, log=folder.parent / "dev.log"
+    )
+
+
+def pid_of(folder: Path, node_id: int) -> int:
+    return int((folder / f"node-{node_id}.pid").read_text())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """No process outlives a test that failed."""
+    folder = tmp_path / "data"
+    yield folder
+    for node_id in range(1, 5):
+        kill(NodeProcess(folder, node_id))
+
+
+def values(bootstrap: str, count: int) -> list[str]:
+    return sorted(penstock("consume", "t", "-o", "start", "-n", str(count), "-f", "text", "-b", bootstrap).out.split())
+
+
+def test_a_node_is_killed_and_comes_back_another_is_added_and_all_stop(folder: Path) -> None:
+    with dev(folder) as running:
+        bootstrap = running.wait_to_say(BOOTSTRAP)[1]
+        running.wait_to_say("try")
+        assert len(bootstrap.split(",")) == 3
+        assert penstock("topic", "create", "t", "-p", "3", "-b", bootstrap).code == 0
+        (topic,) = penstock("topic", "describe", "t", "--format", "json", "-b", bootstrap).data
+        assert [len(partition["replicas"]) for partition in topic["partitions"]] == [3, 3, 3]
+        assert penstock("produce", "t", "-b", bootstrap, stdin="one\n").code == 0
+
+        was = pid_of(folder, 2)
+        killed = penstock("dev", "kill", "2", "--data-dir", folder)
+        assert (killed.code, killed.err) == (0, f"killed node 2 (process {was})\n")
+        running.wait_to_say(r"node 2 is gone; bring it back with: penstock dev start 2 --data-dir \S+")
+        assert penstock("dev", "kill", "2", "--data-dir", folder).err == "node 2 was not running\n"
+        assert penstock("produce", "t", "-b", bootstrap, stdin="two\n").code == 0
+
+        back = penstock("dev", "start", "2", "--data-dir", folder)
+        assert (back.code, back.err) == (0, f"node 2 is ready on {bootstrap.split(',')[1]}\n")
+        running.wait_to_say("node 2 is back")
+        assert "runs already" in penstock("dev", "start", "2", "--data-dir", folder).err
+        watched = penstock("cluster", "health", "--watch", "--exit-when-healthy", "--interval", "0.1", "-b", bootstrap)
+        assert watched.code == 0, watched.out + watched.err
+        assert values(bootstrap, 2) == ["one", "two"]
+
+        added = penstock("dev", "start", "4", "--data-dir", folder)
+        assert added.code == 0, added.err
+        assert "penstock cluster partitions balance" in added.err
+        brokers = penstock("cluster", "brokers", "--format", "json", "-b", bootstrap).data
+        assert [broker["id"] for broker in brokers] == [1, 2, 3, 4]
+        quorum = penstock("cluster", "quorum", "--format", "json", "-b", bootstrap).data
+        assert sorted(voter["id"] for voter in quorum["voters"]) == [1, 2, 3]
+
+        pids = [pid_of(folder, node_id) for node_id in (1, 2, 3, 4)]
+        assert running.stop(signal.SIGINT) == 0
+        assert "Traceback" not in running.words
+    assert [command_line(pid) for pid in pids] == [""] * 4, "no node is left"
+    assert not list(folder.glob("*.pid"))
+    assert all((folder / f"node-{node_id}" / ".kafka_cleanshutdown").exists() for node_id in (1, 2, 3, 4))
+
+
+def test_data_outlives_the_cluster_and_stop_reaches_it_from_elsewhere(folder: Path) -> None:
+    ports = []
+    for expected in (["one"], ["one"]):
+        with dev(folder) as running:
+            bootstrap = running.wait_to_say(BOOTSTRAP)[1]
+            running.wait_to_say("try")
+            ports.append(bootstrap)
+            if len(ports) == 1:
+                penstock("topic", "create", "t", "-b", bootstrap)
+                penstock("produce", "t", "-b", bootstrap, stdin="one\n")
+            assert values(bootstrap, 1) == expected
+            second = penstock("dev", "--nodes", "3", "--data-dir", folder)
+            assert second.code == 1
+            assert "runs already" in second.err
+            stopped = penstock("dev", "stop", "--data-dir", folder)
+            assert (stopped.code, stopped.err) == (0, "stopped node 1, 2, 3\n")
+            assert running._child.wait(DEADLINE_S) == 0
+        running._child.log.unlink()
+    assert ports[0] == ports[1]
+    assert penstock("dev", "stop", "--data-dir", folder).err == "no node was running\n"
+
+
+def test_what_speaks_against_the_folder_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for command in (("kill", "1"), ("start", "1"), ("stop",)):
+        said = penstock("dev", *command, "--data-dir", folder)
+        assert said.code == 1
+        assert "penstock dev --nodes 3" in said.err
+    (folder / "node-1").mkdir()
+    assert "holds a single node" in penstock("dev", "--nodes", "3", "--data-dir", folder).err
+    (folder / "cluster.json").write_text(
+        json.dumps({"cluster_id": "x", "port": 9092, "voters": 3, "nodes": [1, 2, 3], "overrides": {}})
+    )
+    assert penstock("dev", "kill", "9", "--data-dir", folder).code == 3
+    assert "has 3 nodes, not 5" in penstock("dev", "--nodes", "5", "--data-dir", folder).err
+    assert "listen on 9092" in penstock("dev", "--port", "9999", "--data-dir", folder).err
+    assert "run it without --nodes" in penstock("dev", "--nodes", "1", "--data-dir", folder).err
+    (folder / "cluster.json").write_text("{}")
+    assert "not as `penstock dev` writes it" in penstock("dev", "stop", "--data-dir", folder).err
+
+
+def test_a_process_that_is_no_node_is_left_alone(tmp_path: Path) -> None:
+    """The number in a pid file may belong to anybody by now."""
+    stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        node = NodeProcess(tmp_path, 1)
+        (tmp_path / "node-1.pid").write_text(f"{stranger.pid}\n")
+        assert node.pid is None
+        assert kill(node) is None
+        assert stranger.poll() is None
+        (tmp_path / "node-1.pid").write_text("not a number")
+        assert node.pid is None
+    finally:
+        stranger.kill()
+        stranger.communicate()
+    assert command_line(os.getpid())
+    wait_for("the stranger to be gone", lambda: not command_line(stranger.pid), timeout_s=DEADLINE_S)
