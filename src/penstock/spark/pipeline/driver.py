@@ -64,7 +64,7 @@ def drive(place: Home, job: Job) -> Outcome:
         return Outcome(UNREACHABLE, str(silent), final=job.restarts == 0, state=home.FAILED)
     except OSError as failure:
         return Outcome(FAILED, f"{failure.filename or job.file}: {failure.strerror}", state=home.FAILED)
-    stop = _stop_on_signals()
+    asked = _Asked()
     place.write_progress(Progress(_now_ms(), home.STARTING))
     try:
         from penstock.spark.pipeline.session import open_session
@@ -77,7 +77,7 @@ def drive(place: Home, job: Job) -> Outcome:
         if job.backfill is not None:
             place.write_progress(Progress(_now_ms(), home.RUNNING))
             return _backfill(spark, flow, job)
-        return _run(spark, flow, job, place, stop)
+        return _run(spark, flow, job, place, asked)
     finally:
         _end_session(spark)
 
@@ -98,18 +98,21 @@ def check_everything(flow: Flow) -> None:
     check_topics(flow)
 
 
-def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, stop: threading.Event) -> Outcome:
+def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) -> Outcome:
     from penstock.spark.pipeline.retrying import ONCE, SINKS
     from penstock.spark.pipeline.running import Runner
     from penstock.spark.pipeline.telling import Telling
 
     parent = os.getppid()
+    stop = threading.Event()
     written_s = 0.0
 
     def heed(runner: Runner) -> None:
         nonlocal written_s
         if os.getppid() != parent:
             _log.warning("the supervisor is gone: stopping")
+            stop.set()
+        if asked.to_stop:
             stop.set()
         if time.monotonic() - written_s >= WRITE_EVERY_S or runner.done:
             written_s = time.monotonic()
@@ -140,11 +143,20 @@ def _backfill(spark: SparkSession, flow: Flow, job: Job) -> Outcome:
     return Outcome(OK, "; ".join(rows), state=home.FINISHED)
 
 
-def _stop_on_signals() -> threading.Event:
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
+class _Asked:
+    """Whether a signal asked the driver to stop.
+
+    A plain flag that the loop looks at: an event that was set in a signal handler would wait for ever for its own lock
+    when the signal comes while the same thread is about to wait for that event.
+    """
+
+    def __init__(self) -> None:
+        self.to_stop = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self.to_stop = True
 
 
 def _end_session(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ Spark takes no Python driver into the cluster, so a machine of the user's superv
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -32,6 +33,8 @@ GRACE_S: Final = 20.0
 """Beyond the time a driver has to finish its batches: for Spark to go."""
 LOG_BYTES_MAX: Final = 16 << 20
 LOG_TAIL_LINES: Final = 20
+
+_log = logging.getLogger("penstock.spark.pipeline")
 
 Watch = Callable[[State, Progress | None], None]
 
@@ -140,6 +143,7 @@ class Supervisor:
             self._become(home.STOPPING)
             driver.terminate()
         elif time.monotonic() - self._asked_s > self._job.stop_within_s + GRACE_S:
+            _log.warning("the driver did not stop within %g s and is killed", self._job.stop_within_s + GRACE_S)
             driver.kill()
 
     def _silent_end(self, driver: subprocess.Popen[bytes]) -> Outcome:
