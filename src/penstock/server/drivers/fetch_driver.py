@@ -214,7 +214,9 @@ class FetchDriver:
         waited = ask.future is not None
         hurries = ask.replica >= 0 and self._partitions.hurries_followers
         for interest in list(dirty):
-            data = self._reading.visit(ask, interest, max(0, budget - size), first=size == 0, fresh=not waited)
+            # A partition that was not known when the fetch came is seen for the first time now.
+            fresh = not waited or interest.unknown
+            data = self._reading.visit(ask, interest, max(0, budget - size), first=size == 0, fresh=fresh)
             got = data.records.size if isinstance(data.records, Spans) else 0
             size += got
             error = data.error_code
