@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.world import World
 
-HALF_OPEN_RATE = 0.02
 RESTART_PATIENCE_S = 15.0
+LOOK_EVERY_S = 0.1
 
 
 def controller_image(world: World) -> ClusterImage | None:
@@ -73,8 +73,15 @@ class Trouble:
             machine.resume()
             if machine.troubled and machine.up:
                 machine.kill()  # a directory that failed comes back with the next life
-            if not machine.up:
-                self._start(machine)
+        self._begin(self._keep_up())
+
+    async def _keep_up(self) -> None:
+        """Whoever has ended is started, and whoever was about to stop as soon as it has."""
+        while True:
+            for machine in self._world.machines:
+                if not machine.up:
+                    self._start(machine)
+            await asyncio.sleep(LOOK_EVERY_S)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._world.loop.create_task(work)
