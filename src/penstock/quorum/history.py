@@ -58,6 +58,10 @@ class VoterHistory:
         """What holds for a reader of everything before `end`."""
         return next((each for each in reversed(self._versions) if each.offset <= end), self._versions[0])
 
+    def since(self, end: Offset) -> list[QuorumVersion]:
+        """What holds at `end`, and everything that the log says after it."""
+        return [self.at(end), *(each for each in self._versions if each.offset > end)]
+
     def add(self, version: QuorumVersion) -> None:
         assert version.offset >= self.newest.offset, "the log is read in order"
         if version.offset == self.newest.offset:

@@ -36,9 +36,10 @@ class Leader(Standing):
         self.role, self.leader, self._failed_elections = Role.LEADER, self.me.key.id, 0
         self.leadership = Leadership(self.me.key, self.epoch, self.end, self._ballot.granted, now)
         entries = [leader_change(self.leader, self.voters, self._ballot.granted)]
-        if self.kraft_version > 0 and (not self.history.in_log or self.voters.get(self.me.key.id) != self.me):
+        current = self.voters.with_voter(self.me) if self.is_voter else self.voters
+        if self.kraft_version > 0 and (not self.history.in_log or self.voters != current):
             # The voters are only in the snapshot of a formatted directory, or say of us what is no longer true.
-            entries += quorum_records(self.kraft_version, self.voters.with_voter(self.me))
+            entries += quorum_records(self.kraft_version, current)
         return [
             PersistState(self.state),
             BecameLeader(self.epoch, self.end),
@@ -97,7 +98,7 @@ class Leader(Standing):
         assert self.leadership is not None
         successors = self.leadership.successors(self.voters)
         self.role, self.leadership, self.leader = Role.RESIGNED, None, NO_NODE
-        if not self.is_voter:
+        if not self.may_stand:
             self.role = Role.UNATTACHED
         self._wait_for_election(now)
         ask = EndAsk(self.epoch, self.me.key.id, successors)

@@ -62,6 +62,17 @@ class Member:
         self.is_voter = self.voters.has(self.me.key)
 
     @property
+    def may_stand(self) -> bool:
+        """Whether it may still be needed as a leader: its removal is only certain when it is committed.
+
+        A leader that has removed itself and fails before the others have that record has the longest log of all.
+        Nobody but itself can lead then; votes are counted without its own.
+        """
+        return self.is_voter or any(
+            version.voters.has(self.me.key) for version in self.history.since(self.high_watermark or Offset(0))
+        )
+
+    @property
     def state(self) -> QuorumState:
         """What has to be remembered. Who knows the leader need not remember its vote: it gives none in that epoch."""
         if self.leader != NO_NODE:
@@ -72,22 +83,21 @@ class Member:
         # Jitter keeps two voters from standing for election for ever in lockstep.
         election_timeout_ms = self._settings.election_timeout_ms
         wait_ms = election_timeout_ms + self._random.randrange(max(election_timeout_ms, 1))
-        self.deadline = now + wait_ms if self.is_voter else None
+        self.deadline = now + wait_ms if self.may_stand else None
 
     # The log
 
     def _voters_changed(self, now: float) -> None:
         """The log says something else of the quorum than before."""
-        was_voter = self.is_voter
         self._read_history()
-        if self.leadership is not None or was_voter == self.is_voter:
+        if self.leadership is not None:
             return
         if self.role is Role.FOLLOWER:
-            self.deadline = now + self._settings.fetch_timeout_ms if self.is_voter else None
-            return
-        # Who may no longer vote stands for nothing.
-        self.role = Role.UNATTACHED
-        self._wait_for_election(now)
+            self.deadline = now + self._settings.fetch_timeout_ms
+        elif not self.may_stand:
+            self.role, self.deadline = Role.UNATTACHED, None
+        elif self.deadline is None:
+            self._wait_for_election(now)
 
     def _on_truncated(self, event: Truncated) -> list[Effect]:
         assert self.leadership is None, "a leader only appends"
@@ -104,7 +114,7 @@ class Member:
         self.last_epoch = event.epoch
         self.history.start_over(event.version)
         self._voters_changed(event.now)
-        if self.role is Role.FOLLOWER and self.deadline is not None:
+        if self.role is Role.FOLLOWER:
             self.deadline = event.now + self._settings.fetch_timeout_ms
         if self.high_watermark is None or event.end > self.high_watermark:
             self.high_watermark = event.end
@@ -113,6 +123,14 @@ class Member:
 
     # Following
 
+    def _miss_leader(self) -> list[Effect]:
+        """An observer hears nothing from its leader. It stands for nothing, but no longer speaks against others.
+
+        It may vote without knowing it: the record that made it a voter need not have reached it.
+        """
+        self._ever_fetched, self.deadline = False, None
+        return []
+
     def _on_fetched(self, event: FetchedFromLeader) -> list[Effect]:
         effects = self._hear_of(event.now, event.epoch, event.leader, firsthand=True)
         if self.role is not Role.FOLLOWER or event.epoch != self.epoch or event.leader != self.leader:
@@ -120,7 +138,7 @@ class Member:
         if not self._leader_left:
             # After its goodbye a last answer may still be on its way; that is no reason to believe in it again.
             self._ever_fetched = True
-            self.deadline = event.now + self._settings.fetch_timeout_ms if self.is_voter else None
+            self.deadline = event.now + self._settings.fetch_timeout_ms
         if event.high_watermark is not None and event.high_watermark >= 0:
             reached = min(event.high_watermark, self.end)
             if self.high_watermark is None or reached > self.high_watermark:
@@ -162,7 +180,7 @@ class Member:
             self._leader_left = False
             self._told_ms = None
         self.role, self.epoch, self.leader, self._ever_fetched = Role.FOLLOWER, epoch, leader, False
-        self.deadline = now + self._settings.fetch_timeout_ms if self.is_voter else None
+        self.deadline = now + self._settings.fetch_timeout_ms
         persist: list[Effect] = [PersistState(self.state)] if remembered != (epoch, leader) else []
         return [*persist, *lost, BecameFollower(leader, epoch)]
 

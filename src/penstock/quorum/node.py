@@ -84,7 +84,7 @@ class QuorumNode(Leader):
             self.role, self.leader, self.voted = Role.RESIGNED, NO_NODE, self.me.key
         if self.leader != NO_NODE:
             self.role = Role.FOLLOWER
-            self.deadline = event.now + self._settings.fetch_timeout_ms if self.is_voter else None
+            self.deadline = event.now + self._settings.fetch_timeout_ms
             return [BecameFollower(self.leader, self.epoch)]
         if self.is_voter and len(self.voters) == 1:
             return self._stand(event.now)
@@ -97,8 +97,10 @@ class QuorumNode(Leader):
     def _on_tick(self, now: float) -> list[Effect]:
         if self.role is Role.LEADER:
             return self._lead_on(now)
-        if self.deadline is None or now < self.deadline or not self.is_voter:
+        if self.deadline is None or now < self.deadline:
             return []
+        if not self.may_stand:
+            return self._miss_leader()
         if self.role is Role.PROSPECTIVE:
             return self._give_up_prospects(now)
         return self._canvass(now)
@@ -154,7 +156,7 @@ class QuorumNode(Leader):
         if refusal is not NONE:
             return [Answer(EpochAnswer(self.epoch, self.leader, refusal))]
         effects = self._hear_of(now, ask.epoch, ask.leader)
-        if self.role is Role.FOLLOWER and self.is_voter and self.leader == ask.leader:
+        if self.role is Role.FOLLOWER and self.may_stand and self.leader == ask.leader:
             # The first successor stands at once, each other a little later, so that they do not split the vote.
             place = next((at for at, key in enumerate(ask.successors) if key.matches(self.me.key)), len(ask.successors))
             self.deadline = now + (0 if place == 0 else BACKOFF_FIRST_MS << min(place, 10))
