@@ -7,8 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from penstock.controller.decision import Decision, World
+from penstock.controller.index import Key
 from penstock.controller.names import check_topic_name
-from penstock.metadata.entities import CONFIG_BROKER, CONFIG_CLIENT_METRICS, CONFIG_GROUP, CONFIG_TOPIC
+from penstock.metadata.entities import (
+    CONFIG_BROKER,
+    CONFIG_CLIENT_METRICS,
+    CONFIG_GROUP,
+    CONFIG_TOPIC,
+    PartitionImage,
+)
 from penstock.metadata.records import VersionedRecord
 from penstock.model.config import (
     AlterOp,
@@ -27,7 +34,7 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.protocol.disk.metadata_configs import ConfigRecord
-from penstock.protocol.disk.metadata_topics import ClearElrRecord
+from penstock.protocol.disk.metadata_topics import ClearElrRecord, PartitionChangeRecord
 from penstock.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from penstock.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -124,6 +131,32 @@ def _records(
             record = ConfigRecord(resource_type=type, resource_name=name, name=key, value=new.get(key))
             records.append((record, 0))
     if world.image.elr_enabled and current.get(_MIN_ISR) != new.get(_MIN_ISR):
-        # Who is eligible was decided under the old minimum.
-        records.append((ClearElrRecord(topic_name=name if type == CONFIG_TOPIC else ""), 0))
+        records += _forget_eligible(world, name if type == CONFIG_TOPIC else "")
     return records
+
+
+def _forget_eligible(world: World, topic_name: str) -> list[VersionedRecord]:
+    """Who is eligible was decided under the old minimum: under a lower one a leader may go on without them.
+
+    Where nobody leads, nothing goes on: those who are eligible there still have everything, and without them the
+    partition would have lost its records. Then the others are named one by one.
+    """
+    topic_id = world.image.ids[topic_name] if topic_name else None
+
+    def is_meant(key: Key) -> bool:
+        return topic_id in (None, key[0])
+
+    leaderless = filter(is_meant, world.index.leaderless())
+    if not any(_knows_somebody(world.image.topics[of].partitions[index]) for of, index in leaderless):
+        return [(ClearElrRecord(topic_name=topic_name), 0)]
+    return [
+        world.versioned(
+            PartitionChangeRecord(topic_id=of, partition_id=index, eligible_leader_replicas=[], last_known_elr=[])
+        )
+        for of, index in filter(is_meant, world.index.with_eligible())
+        if world.image.topics[of].partitions[index].has_leader
+    ]
+
+
+def _knows_somebody(partition: PartitionImage) -> bool:
+    return bool(partition.elr or partition.last_known_elr)

@@ -58,6 +58,13 @@ class PartitionIndex:
         yield from self._isr.get(broker, ())
         yield from self._elr.get(broker, ())
 
+    def with_eligible(self) -> Iterator[Key]:
+        """The partitions that have anybody in their ELR."""
+        found: dict[Key, None] = {}
+        for keys in self._elr.values():
+            found.update(keys)
+        return iter(found)
+
     def moved(self) -> Iterator[Key]:
         """The partitions that somebody else than their preferred leader leads, or nobody."""
         return iter(self._moved)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from penstock.metadata.entities import RECOVERING, PartitionImage
+from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC, RECOVERING, PartitionImage
 from penstock.metadata.image import ClusterImage
 from penstock.protocol.messages.alter_partition import AlterPartitionRequest
 from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -65,6 +65,8 @@ class World:
         self.mail: list[tuple[str, Any, Callable[[Any], None]]] = []
         self.whole: dict[Key, set[int]] = {}
         """Who really has every committed record, by partition."""
+        self.given_up: dict[Key, int] = {}
+        """The leader epoch of a partition's last election that could lose records."""
         self.unsettled: dict[tuple[Key, int], int] = {}
         """By partition and its leader: the partition epoch at which it asked for another ISR and knows no answer."""
         self.history: dict[Key, list[tuple[int, PartitionImage]]] = {}
@@ -72,6 +74,7 @@ class World:
         self.story: list[str] = []
         self.names = 0
         self.checked = (0, 0)
+        self.minimums = [(NOTHING, self.log.settings.min_insync_replicas)]
         weights = {name: weight * rng.choice([0.3, 1.0, 1.0, 3.0]) for name, weight in ACTIONS.items()}
         self.actions, self.weights = list(weights), list(weights.values())
 
@@ -269,9 +272,15 @@ class World:
         broker, key, led = found
         if self.unsettled.get((key, broker.number), NOTHING) >= led.partition_epoch:
             return
-        held_back = len(led.isr) < min(self.log.settings.min_insync_replicas, len(led.replicas))
+        if led.leader_epoch < self.given_up.get(key, 0):
+            return  # what a leader of before still takes is lost, as whoever allows unclean elections has accepted
+        held_back = len(led.isr) < min(self.minimum(broker), len(led.replicas))
         if not held_back and all(self.following(each, key, led) for each in led.isr):
             self.whole[key].intersection_update(led.isr)
+
+    def minimum(self, broker: Broker) -> int:
+        """min.insync.replicas as far as the broker has applied the log."""
+        return next(value for offset, value in reversed(self.minimums) if offset <= broker.applied)
 
     def catch_up(self) -> None:
         found = self.some_leader()
@@ -342,17 +351,17 @@ class World:
             grown = len(self.image.topics[self.image.ids[name]].partitions) + 1
             wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=grown, assignments=None)
             self.ask(f"grow {name}", CreatePartitionsRequest(topics=[wanted] if grown < 6 else []))
-        elif names:
-            self.set_config(self.rng.choice(names))
+        elif names and chance < 0.85:
+            value = self.rng.choice(["true", "false", "false"])
+            self.set_config(CONFIG_TOPIC, self.rng.choice(names), "unclean.leader.election.enable", value)
+        else:
+            self.set_config(CONFIG_BROKER, "", "min.insync.replicas", self.rng.choice(["1", "2", "3"]))
 
-    def set_config(self, name: str) -> None:
+    def set_config(self, kind: int, whose: str, name: str, value: str) -> None:
         made = IncrementalAlterConfigsRequest
-        value = self.rng.choice(["true", "false", "false"])
-        change = made.AlterableConfig(name="unclean.leader.election.enable", config_operation=0, value=value)
-        self.ask(
-            f"unclean elections in {name}: {value}",
-            made(resources=[made.AlterConfigsResource(resource_type=2, resource_name=name, configs=[change])]),
-        )
+        change = made.AlterableConfig(name=name, config_operation=0, value=value)
+        resource = made.AlterConfigsResource(resource_type=kind, resource_name=whose, configs=[change])
+        self.ask(f"{name} of {whose or 'all'} is {value}", made(resources=[resource]))
 
     def elect(self) -> None:
         kind = self.rng.choice([0, 0, 0, 1])
@@ -385,6 +394,9 @@ class World:
         for _ in self.log.commit():
             published = self.log.published
             delta = published.take_delta()
+            if delta.configs:
+                value = published.config(CONFIG_BROKER, "").get("min.insync.replicas", "1")
+                self.minimums.append((published.offset, int(value)))
             for topic_id in delta.deleted:
                 for key in [each for each in self.seen if each[0] == topic_id]:
                     del self.seen[key], self.whole[key]
@@ -410,6 +422,7 @@ class World:
             trusted = now.leader in (*old.isr, *old.elr)
             if not self.elr or (now.leader_recovery_state == RECOVERING and not trusted):
                 self.whole[key] = {now.leader}  # what it has is what there is from now on
+                self.given_up[key] = now.leader_epoch
             else:
                 broker = self.brokers[now.leader]
                 assert now.leader in whole or broker.dirty, f"{name}: {now.leader} was elected and lacks records"

@@ -27,7 +27,7 @@ from penstock.protocol.messages.alter_configs import AlterConfigsRequest
 from penstock.protocol.messages.broker_registration import BrokerRegistrationRequest
 from penstock.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest
-from tests.unit.controller.desk import Desk
+from tests.unit.controller.desk import Desk, assigned, creation
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
@@ -238,3 +238,20 @@ def test_producer_ids_are_handed_out_in_blocks_that_never_overlap() -> None:
     assert blocks == [(0, 0, 1000), (0, 1000, 1000), (0, 2000, 1000)]
     stale = desk.decide(AllocateProducerIdsRequest(broker_id=1, broker_epoch=0))
     assert (stale.records, stale.reply.error_code) == ([], STALE_BROKER_EPOCH.code)
+
+
+def test_a_new_minimum_does_not_cost_a_leaderless_partition_its_records() -> None:
+    desk = Desk(min_insync_replicas="2")
+    desk.join(1, 2, 3)
+    desk.ask(creation(assigned("dead", {0: [1]}), assigned("led", {0: [2, 3]})))
+    for broker in (1, 3):
+        desk.heartbeat(broker, want_fence=True)
+    found = [desk.image.partition(desk.image.ids[name], 0) for name in ("dead", "led")]
+    assert [(each.isr, each.elr) for each in found if each is not None] == [((), (1,)), ((2,), (3,))]
+    desk.do(desk.decide(change(BROKER, "", ("min.insync.replicas", AlterOp.SET, "1"))))
+    found = [desk.image.partition(desk.image.ids[name], 0) for name in ("dead", "led")]
+    assert [(each.isr, each.elr) for each in found if each is not None] == [((), (1,)), ((2,), ())]
+    desk.heartbeat(1)
+    back = desk.image.partition(desk.image.ids["dead"], 0)
+    assert back is not None
+    assert (back.leader, back.leader_recovery_state) == (1, 0)
