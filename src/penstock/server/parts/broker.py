@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.entities import CONFIG_TOPIC
 from penstock.replication.fetch_session import FetchSessions
+from penstock.replication.selection import chooses_by_rack
 from penstock.server.context import Services
 from penstock.server.dispatch import Dispatch
 from penstock.server.drivers.compaction_driver import CompactionDriver
@@ -29,7 +30,7 @@ from penstock.server.drivers.relocation_driver import RelocationDriver
 from penstock.server.drivers.upkeep_driver import UpkeepDriver
 from penstock.server.formatting import new_uuid
 from penstock.server.group_metrics import group_samples
-from penstock.server.node_metrics import partition_samples, traffic_samples, upkeep_samples
+from penstock.server.node_metrics import partition_samples, replication_samples, traffic_samples, upkeep_samples
 from penstock.server.parts.ending import cancel_now
 from penstock.storage.store import LogStore
 
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.node")
 
 RELOCATION_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
-BY_RACK: Final = "RackAwareReplicaSelector"
-"""The end of the Java class name that sends consumers to replicas in their racks."""
 HEARTBEAT_PURPOSE: Final = "heartbeat"
 
 
@@ -69,7 +68,7 @@ class BrokerPart:
         self._opened = False
         node_id, clock, ask = settings.node_id, ports.clock, control.channel.ask
         metadata = control.metadata
-        by_rack = settings.text("replica.selector.class").endswith(BY_RACK)
+        by_rack = chooses_by_rack(settings.text("replica.selector.class"))
         self.store = LogStore(
             ports.files, settings.log_dirs, settings_for=self._log_settings, new_uuid=lambda: new_uuid(random),
             producer_expiration_ms=settings.number("producer.id.expiration.ms"),
@@ -225,6 +224,7 @@ class BrokerPart:
         """Answers those who wait: nothing more will come."""
         self.fetches.close()
         self.groups.close()
+        self.directories.close()
 
     async def close(self) -> None:
         """Ends the housekeeping, flushes, and leaves the marks that spare the next start a scan."""
@@ -256,6 +256,7 @@ class BrokerPart:
 
     def measure(self, metrics: Metrics) -> None:
         metrics.register("partitions", lambda: partition_samples(self.partitions))
+        metrics.register("replication", lambda: replication_samples(self.partitions, self.isr))
         metrics.register("traffic", lambda: traffic_samples(self.produces, self.fetches))
         metrics.register("upkeep", lambda: upkeep_samples(self.flushes, self.upkeep, self.compaction))
         metrics.register("groups", lambda: group_samples(self.groups))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.config.definition import LONG_MAX, ConfigDef
-from penstock.model.config.tables.words import ACTED, CLUSTER_WIDE, LATER, LONG, MEDIUM
+from penstock.model.config.tables.words import ACTED, CLUSTER_WIDE, LONG, MEDIUM
 from penstock.model.config.validators import at_least
 
 # A property reads best as one short paragraph, not as a column of arguments.
@@ -11,10 +11,10 @@ from penstock.model.config.validators import at_least
 DYNAMIC_ONLY: tuple[ConfigDef, ...] = (
     ConfigDef(
         "leader.replication.throttled.rate", LONG, LONG_MAX, at_least(0), MEDIUM,
-        "How many bytes a second leaders on this broker send to throttled followers.", LATER, update_mode=CLUSTER_WIDE),
+        "How many bytes a second leaders on this broker send to throttled followers.", ACTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "follower.replication.throttled.rate", LONG, LONG_MAX, at_least(0), MEDIUM,
-        "How many bytes a second throttled followers on this broker fetch.", LATER, update_mode=CLUSTER_WIDE),
+        "How many bytes a second throttled followers on this broker fetch.", ACTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, at_least(0), MEDIUM,
         "How many bytes a second moves between data directories may copy.", ACTED, update_mode=CLUSTER_WIDE),

@@ -61,10 +61,10 @@ TOPICS: tuple[ConfigDef, ...] = (
         ACTED, synonyms=(Synonym("log.flush.interval.ms"), Synonym("log.flush.scheduler.interval.ms"))),
     ConfigDef(
         "follower.replication.throttled.replicas", LIST, (), THROTTLED, MEDIUM,
-        "The follower replicas, as partition:broker entries, that obey the follower throttle; * means all.", LATER),
+        "The follower replicas, as partition:broker entries, that obey the follower throttle; * means all.", ACTED),
     ConfigDef(
         "leader.replication.throttled.replicas", LIST, (), THROTTLED, MEDIUM,
-        "The leader replicas, as partition:broker entries, that obey the leader throttle; * means all.", LATER),
+        "The leader replicas, as partition:broker entries, that obey the leader throttle; * means all.", ACTED),
     ConfigDef(
         "index.interval.bytes", INT, 4096, at_least(0), MEDIUM,
         "About how many bytes of log lie between two entries of the offset index.",
