@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.controller.batches import plan_batches
 from penstock.controller.controller import Controller
+from penstock.controller.leaders import ELECTIONS_MAX
 from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,
     NOT_CONTROLLER,
@@ -136,13 +137,14 @@ class ControllerDriver:
         def may_describe(name: str) -> bool:
             return ctx.allow(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
 
-        timeout_ms = getattr(request, "timeout_ms", None)
-        return self._settle(*self._decide(request, ctx.api_version, may_describe), timeout_ms)
+        decided = self._decide(request, ctx.api_version, may_describe)
+        self._set_timer()  # a heartbeat moves the time at which its silence would count
+        return self._settle(*decided, getattr(request, "timeout_ms", None))
 
     def submit_own(self, request: Any, api_version: int) -> Awaitable[Any]:
         """The same for requests that this node itself makes as a broker."""
         decided = self._decide(request, api_version, lambda _name: True)
-        self._set_timer()  # a heartbeat moves the time at which its silence would count
+        self._set_timer()
         return self._settle(*decided, None)
 
     async def forward(self, request: Any, ctx: Context) -> Any:
@@ -253,14 +255,21 @@ class ControllerDriver:
         self._set_timer()
 
     def _due(self, controller: Controller, now: float) -> Iterable[Decision]:
-        """Decisions one after the other: each is applied before the next is asked for."""
-        while (decision := controller.decide_tick(now)).records:
-            yield decision
+        """Decisions one after the other: each is applied before the next is asked for.
+
+        What takes several of them is due again at once: whoever waits for something else is heard in between.
+        """
+        if (fencing := controller.decide_tick(now)).records:
+            yield fencing
         if 0 < self._times.preferred_leaders_ms <= now - self._preferred_at:
-            self._preferred_at = now
-            yield controller.decide_preferred_leaders()
+            moved = controller.decide_preferred_leaders()
+            if len(moved.records) < ELECTIONS_MAX:
+                self._preferred_at = now
+            yield moved
         if 0 < self._times.unclean_leaders_ms <= now - self._unclean_at:
-            self._unclean_at = now
-            yield controller.decide_unclean_leaders()
+            elected = controller.decide_unclean_leaders()
+            if len(elected.records) < ELECTIONS_MAX:
+                self._unclean_at = now
+            yield elected
         if 0 < self._times.idle_interval_ms <= now - self._appended_at:
             yield controller.decide_no_op()
