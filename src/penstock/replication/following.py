@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.model.ids import PartitionKey, TopicPartition
 
 RETRY_FIRST_MS: Final = 20.0
+NO_SYNC: Final = Offset(-1)
 _NEVER_SENT: Final = -1
 
 
@@ -35,11 +36,12 @@ class Following:
 
     `sent` is what the leader's session holds of it, None when it holds nothing; `sent_in` is the request that said so.
     `held` says why it is left out of fetches for now, empty when it is not. `hold` counts holds, so that a wake-up
-    that was meant for an earlier one is known.
+    that was meant for an earlier one is known. `awaited_sync` is the end whose sync somebody will tell it about.
     """
 
     __slots__ = (
-        "epoch", "held", "hold", "hosted", "key", "leader_high_watermark", "name", "retries", "sent", "sent_in",
+        "awaited_sync", "epoch", "held", "hold", "hosted", "key", "leader_high_watermark", "name", "retries", "sent",
+        "sent_in",
     )  # fmt: skip
 
     def __init__(self, key: PartitionKey, name: TopicPartition, epoch: Epoch, hosted: Any) -> None:
@@ -49,6 +51,7 @@ class Following:
         self.held = ""
         self.hold = self.retries = 0
         self.leader_high_watermark = Offset(-1)
+        self.awaited_sync = NO_SYNC
 
     def answers(self, request_number: int, position: Position) -> bool:
         """Whether the reply to a request speaks of where this replica is now."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from penstock.model.errors import Refused, StorageFailed, error_of
 from penstock.model.ids import PartitionKey
 from penstock.replication.fetching_session import FULL, FetchingSession, Question
-from penstock.replication.following import Course, Following, Position, course_of, pause_ms, range_mended
+from penstock.replication.following import NO_SYNC, Course, Following, Position, course_of, pause_ms, range_mended
 from penstock.replication.throttle import lists
 from penstock.server.drivers.follower_intake import FollowerIntake
 from penstock.server.drivers.follower_questions import ask_ends, fetch_request
@@ -43,6 +43,7 @@ SLICE_S: Final = 0.005
 OVERTAKING_S: Final = 0.005
 """How long after a fetch the next may go out over the other link; sooner it could arrive first."""
 THROTTLED_S: Final = 0.1
+SYNCING: Final = "it is being synced"
 _LANES: Final = 2
 
 
@@ -287,7 +288,7 @@ class FollowerFetcher:
         if _position_of(following) == before:
             self._retry(following, f"the leader's epoch {diverging.epoch} ends at {diverging.end_offset}, as ours does")
         else:
-            self._synced_first(following)
+            self._hold_for_sync(following)  # a power cut may not leave new batches behind old ones
 
     def _refused(self, following: Following, data: FetchResponse.PartitionData) -> bool:
         """An error for one partition. True when the leader must be asked where its log begins and ends."""
@@ -323,20 +324,24 @@ class FollowerFetcher:
             except StorageFailed as failure:
                 self._storage_failed(failure)
             else:
-                self._synced_first(following)
+                self._hold_for_sync(following)
 
     # -- waiting
-
-    def _synced_first(self, following: Following) -> None:
-        """A log that was cut is synced before it grows: a power cut may not leave new batches behind old ones."""
-        following.hosted.want_sync()
-        self._hold_for_sync(following)
 
     def _hold_for_sync(self, following: Following) -> None:
         """Until it is synced; and after a while it is looked whether it is, should nobody have told."""
         hosted: Hosted = following.hosted
-        held = self._hold_for(following, "it is being synced", self._settings.number("replica.fetch.backoff.ms"))
-        hosted.when_flushed(hosted.require_log().written, lambda: self._due(following, held))
+        end = hosted.require_log().written
+        self._hold_for(following, SYNCING, self._settings.number("replica.fetch.backoff.ms"))
+        if following.awaited_sync != end:
+            following.awaited_sync = end
+            hosted.when_flushed(end, lambda: self._synced(following))
+        hosted.want_sync()
+
+    def _synced(self, following: Following) -> None:
+        following.awaited_sync = NO_SYNC
+        if following.held == SYNCING:
+            self._due(following, following.hold)
 
     def _retry(self, following: Following, why: str, after_ms: float | None = None) -> None:
         if after_ms is None:

@@ -104,13 +104,23 @@ class Broker:
         await self.partitions.close()
         await self.flushes.drain()
 
-    async def restart(self, *, crash: bool) -> None:
-        """A clean stop and a new life, or one after a crash that takes what was not synced."""
+    async def restart(self, *, crash: Random | None = None) -> None:
+        """A clean stop and a new life; or one after a power cut, where chance decides what survives unsynced."""
         await self.stop()
-        if crash:
-            self.files.crash()
+        if crash is not None:
+            lucky = crash.random() < 0.5
+            self.files.crash(
+                lambda _path, size: crash.randint(0, size) if lucky else 0, keep_names=crash.random() < 0.5
+            )
         else:
             self.store.close(1)
+        self._start()
+        await self.publish(self.world.image)
+
+    async def killed(self) -> None:
+        """A new life after kill -9: what was written is there, synced or not."""
+        await self.stop()
+        self.files.kill()
         self._start()
         await self.publish(self.world.image)
 
@@ -205,7 +215,7 @@ class World:
             await self.brokers[node].publish(self.image)
 
     async def level(self, *, among: Sequence[int] = (), partition: int = 0) -> None:
-        """Waits until all have what the leader has, and know what is committed."""
+        """Waits until all have what the leader has, and know that all of it is committed."""
         nodes = list(among or self.nodes)
 
         def same() -> bool:
@@ -213,7 +223,7 @@ class World:
             leader = next(self.brokers[node].log(partition) for node in nodes if self._leads(node, partition))
             if any(each.log_start < leader.log_start for each in logs):
                 return False
-            return len({(each.next, each.committed) for each in logs}) == 1
+            return {(each.next, each.committed) for each in logs} == {(leader.next, leader.next)}
 
         await until(same, lambda: str([self.brokers[node].log(partition).describe() for node in nodes]))
 

@@ -292,6 +292,44 @@ def test_a_follower_claims_only_what_is_synced_when_the_topic_syncs_before_it_an
     walk(steps)
 
 
+def test_what_a_crash_left_unsynced_is_synced_before_a_follower_claims_it() -> None:
+    async def steps() -> None:
+        world = World(properties=LONG_WAIT)
+        await world.lead(1)
+        leader, follower = world.brokers[1], world.brokers[2]
+        leader.produce(4)
+        await until(lambda: follower.log().next == 4)
+        world.configs = {"flush.messages": "1"}
+        await follower.killed()
+        await until(lambda: leader.log().next == 4 and follower.log().flushed == 4)
+        leader.produce(1)
+        await until(lambda: follower.log().flushed == 5)
+        await world.stop()
+
+    walk(steps)
+
+
+def test_offsets_that_compaction_left_out_stay_left_out_also_after_a_crash() -> None:
+    """A gap between two segments of a follower is not taken for the loss of the first one's end."""
+
+    async def steps() -> None:
+        world = World(segment_bytes=1_000)
+        await world.lead(1)
+        leader, follower = world.brokers[1], world.brokers[2]
+        for base in range(0, 400, 10):
+            leader.log().append_exact(bytes(batch(3, base=base, epoch=1, value=b"x" * 100)), now=world.clock.now_ms())
+            leader.hosted().grew(world.clock.now_ms())
+        await until(lambda: follower.log().next == leader.log().next == 393)
+        whole = contents(leader)
+        assert contents(follower) == whole
+        assert len(follower.log().segments) > 3
+        await follower.killed()
+        assert contents(follower) == whole, "nothing was cut when the log was read again"
+        await world.stop()
+
+    walk(steps)
+
+
 def test_a_disk_that_fails_takes_its_partitions_out_and_leaves_the_loop_running() -> None:
     async def steps() -> None:
         world = World(partitions=2)
@@ -374,9 +412,10 @@ def test_whatever_leaders_did_replicas_end_up_the_same(seed: int) -> None:
 
     async def steps() -> None:
         random = Random(seed)
-        world = World(3, segment_bytes=random.choice((0, 1_500, 6_000)))
+        syncs = {"flush.messages": "1"} if random.random() < 0.3 else {}
+        world = World(3, segment_bytes=random.choice((0, 1_500, 6_000)), topic=syncs)
         await world.lead(1)
-        for _ in range(random.randrange(5, 25)):
+        for _ in range(random.randrange(5, 40)):
             await disturb(world, random)
         for broker in world.brokers.values():
             broker.unreachable = False
@@ -416,7 +455,7 @@ async def disturb(world: World, random: Random) -> None:
             if leader is world.brokers[node]:
                 # Its session ends before it comes back: it never goes on in the same epoch with less than it had.
                 await world.lead(random.choice([other for other in world.nodes if other != node]))
-            await world.brokers[node].restart(crash=random.random() < 0.5)
+            await world.brokers[node].restart(crash=random if random.random() < 0.5 else None)
         case 6 if leader is not None and random.random() < 0.3:
             log = leader.log()
             leader.trim(random.randint(log.log_start, log.committed))
