@@ -27,6 +27,7 @@ async def add_voter(session: Session, node_id: int, directory_id: str, endpoints
     if not listeners:
         raise BadSetting("a voter needs an endpoint where the other controllers reach it")
     request = AddRaftVoterRequest(
+        cluster_id=None,
         timeout_ms=session.request_timeout_ms,
         voter_id=node_id,
         voter_directory_id=_directory(directory_id),
@@ -42,7 +43,7 @@ async def add_voter(session: Session, node_id: int, directory_id: str, endpoints
 
 async def remove_voter(session: Session, node_id: int, directory_id: str) -> None:
     """Takes a voter out of the quorum; returns when the quorum has agreed."""
-    request = RemoveRaftVoterRequest(voter_id=node_id, voter_directory_id=_directory(directory_id))
+    request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=_directory(directory_id))
 
     async def call() -> None:
         reply = await session.any(request)

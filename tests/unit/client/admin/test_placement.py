@@ -142,7 +142,7 @@ def test_a_voter_is_added_with_where_it_listens() -> None:
     view = Scripted(AddRaftVoterResponse(), AddRaftVoterResponse(error_code=DUPLICATE_VOTER.code))
     run(view, lambda session: add_voter(session, 4, DIRECTORY, ["CONTROLLER://[::1]:9093"]))
     (request,) = view.asked
-    assert (request.voter_id, request.voter_directory_id) == (4, uuid_parse(DIRECTORY))
+    assert (request.cluster_id, request.voter_id, request.voter_directory_id) == (None, 4, uuid_parse(DIRECTORY))
     assert [(at.name, at.host, at.port) for at in request.listeners] == [("CONTROLLER", "::1", 9093)]
     with pytest.raises(BrokerRefused, match="DUPLICATE_VOTER"):
         run(view, lambda session: add_voter(session, 4, DIRECTORY, ["CONTROLLER://h:9093"]))
