@@ -59,10 +59,11 @@ class ControllerChannel:
         clock: Clock,
         *,
         request_timeout_ms: float,
+        answer_timeout_ms: float = float("inf"),
     ) -> None:
-        """`controller` is None on a node without that role."""
+        """`controller` is None on a node without that role. `answer_timeout_ms` bounds a single attempt."""
         self._quorum, self._controller, self._peers, self._clock = quorum, controller, peers, clock
-        self._request_timeout_ms = request_timeout_ms
+        self._request_timeout_ms, self._answer_timeout_ms = request_timeout_ms, answer_timeout_ms
         self._waiting: dict[asyncio.Future[None], None] = {}
         self._closed = False
         quorum.when_leader_changes(self._leader_changed)
@@ -93,7 +94,7 @@ class ControllerChannel:
                     async with asyncio.timeout(left_ms / 1_000):
                         reply = await here()
                 elif leader is not None:
-                    reply = await self._unless_replaced(there(leader, left_ms), leader)
+                    reply = await self._unless_replaced(there(leader, min(left_ms, self._answer_timeout_ms)), leader)
                 else:
                     reply = None
                 if reply is not None:

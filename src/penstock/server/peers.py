@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 BACKOFF_FIRST_MS = 20.0
 BACKOFF_MAX_MS = 1_000.0
-DIAL_TIMEOUT_MS = 5_000
+DIAL_FIRST_MS = 10_000.0
+DIAL_MAX_MS = 30_000.0
 
 
 class Address(NamedTuple):
@@ -54,8 +55,18 @@ class _Line:
 class NetPeers:
     """Peers over the Net port. A peer that cannot be reached is not dialled again before a growing pause has passed."""
 
-    def __init__(self, net: Net, clock: Clock, *, client_id: str) -> None:
+    def __init__(
+        self,
+        net: Net,
+        clock: Clock,
+        *,
+        client_id: str,
+        dial_first_ms: float = DIAL_FIRST_MS,
+        dial_max_ms: float = DIAL_MAX_MS,
+    ) -> None:
+        """Dialling may take `dial_first_ms`, and twice as long after each failure, up to `dial_max_ms`."""
         self._net, self._clock, self._client_id = net, clock, client_id
+        self._dial_first_ms, self._dial_max_ms = dial_first_ms, dial_max_ms
         self._lines: dict[tuple[Address, str], _Line] = {}
         self._closed = False
 
@@ -94,7 +105,8 @@ class NetPeers:
             if now < line.not_before_ms:
                 await asyncio.sleep((line.not_before_ms - now) / 1_000)
             try:
-                line.link = link = await self._met(to, min(timeout_ms, DIAL_TIMEOUT_MS))
+                patience_ms = min(self._dial_max_ms, self._dial_first_ms * 2 ** min(line.failures, 10))
+                line.link = link = await self._met(to, min(timeout_ms, patience_ms))
             except LinkError:
                 line.failures += 1
                 pause = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** min(line.failures - 1, 10))

@@ -77,6 +77,7 @@ class BrokerLifecycle:
         self.fenced = True
         self._wants_to_serve = False
         self._offline: dict[Uuid, None] = {}
+        self._known_offline: frozenset[Uuid] = frozenset()
         self._cordoned: list[Uuid] | None = None
         self._heartbeats: asyncio.Task[None] | None = None
 
@@ -195,6 +196,7 @@ class BrokerLifecycle:
         reply: BrokerHeartbeatResponse = await self._ask(request, HEARTBEAT_VERSION)
         if reply.error_code == NONE.code:
             self.fenced = reply.is_fenced
+            self._known_offline = frozenset(request.offline_log_dirs)
         elif reply.error_code in (STALE_BROKER_EPOCH.code, BROKER_ID_NOT_REGISTERED.code):
             known = self._metadata.image.brokers.get(self._node_id)
             why = "another process has registered as" if known is not None else "an operator has removed"
@@ -207,6 +209,10 @@ class BrokerLifecycle:
         """Reports a log directory that is offline; its replicas leave their ISRs."""
         self._offline[directory_id] = None
         await self._beat()
+
+    def has_reported(self, directory_id: Uuid) -> bool:
+        """Whether the controller knows that a log directory is offline."""
+        return directory_id in self._known_offline
 
     async def cordon(self, directories: Iterable[Uuid]) -> None:
         """Reports which log directories take no new replicas, now and with every heartbeat."""

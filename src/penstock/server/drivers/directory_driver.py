@@ -1,6 +1,8 @@
 """Tells the controller how this node's log directories are: which are offline, which take no new replicas.
 
-What changes is reported at once; the heartbeats repeat it, so a report that is refused is not lost.
+What changes is reported at once; the heartbeats repeat it, so a report that is refused is not lost. A broker that
+cannot report a failed directory for `log.dir.failure.timeout.ms` stops itself, because the controller counts on
+replicas that are gone.
 """
 
 from __future__ import annotations
@@ -23,17 +25,18 @@ log = logging.getLogger("penstock.directories")
 
 
 class DirectoryDriver:
-    """`on_last_lost` is told why when no directory is left: a broker without one has nothing to serve."""
+    """`give_up` is told why when no directory is left, or the loss of one cannot be reported."""
 
     def __init__(
         self,
         settings: BrokerSettings,
         store: LogStore,
         lifecycle: BrokerLifecycle,
-        on_last_lost: Callable[[str], None],
+        give_up: Callable[[str], None],
     ) -> None:
-        self._settings, self._store, self._lifecycle, self._on_last_lost = settings, store, lifecycle, on_last_lost
+        self._settings, self._store, self._lifecycle, self._give_up = settings, store, lifecycle, give_up
         self._reports: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     def online(self) -> list[Uuid]:
         return [each.id for each in self._store.directories if each.online and each.id is not None]
@@ -43,9 +46,19 @@ class DirectoryDriver:
         directories = self._store.directories
         if not any(directory.online for directory in directories):
             reasons = "; ".join(f"{directory.path}: {directory.why_offline}" for directory in directories)
-            self._on_last_lost(f"every log directory is offline: {reasons}")
+            self._give_up(f"every log directory is offline: {reasons}")
         else:
             self._report(self._lifecycle.directory_failed, directory_id)
+            timeout_ms = self._settings.number("log.dir.failure.timeout.ms")
+            asyncio.get_running_loop().call_later(timeout_ms / 1_000, self._overdue, directory_id, timeout_ms)
+
+    def _overdue(self, directory_id: Uuid, timeout_ms: int) -> None:
+        if not self._closed and not self._lifecycle.has_reported(directory_id):
+            lost = next(each.path for each in self._store.directories if each.id == directory_id)
+            self._give_up(f"the controller could not be told within {timeout_ms} ms that {lost} is offline")
+
+    def close(self) -> None:
+        self._closed = True
 
     def cordoned(self) -> list[Uuid]:
         """Looks which directories the operator wants no new replicas in; the ids of those."""

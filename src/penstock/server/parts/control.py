@@ -62,7 +62,12 @@ class ControlPart:
         own_host = ports.net.host_name()
         self.metadata = MetadataDriver(settings.node_id, identity.cluster_id)
         self.metadata.on_publish(settings.follow)
-        self.peers = NetPeers(ports.net, ports.clock, client_id=f"penstock-{settings.node_id}")
+        self.peers = NetPeers(
+            ports.net, ports.clock,
+            client_id=f"penstock-{settings.node_id}",
+            dial_first_ms=settings.number("socket.connection.setup.timeout.ms"),
+            dial_max_ms=settings.number("socket.connection.setup.timeout.max.ms"),
+        )  # fmt: skip
         endpoints = bound.advertised_controller_listeners if settings.is_controller else ()
         me = Voter(
             ReplicaKey(settings.node_id, identity.directory_id),
@@ -89,6 +94,7 @@ class ControlPart:
             self.peers,
             ports.clock,
             request_timeout_ms=settings.number("request.timeout.ms"),
+            answer_timeout_ms=settings.number("controller.socket.timeout.ms"),
         )
         self.forwarding = Forwarding(self.channel, self.quorum, self.controller, self.peers, self.metadata)
         if self.controller is not None:

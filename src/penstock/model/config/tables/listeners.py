@@ -38,17 +38,17 @@ LISTENERS: tuple[ConfigDef, ...] = (
         ACTED, update_mode=PER_BROKER),
     ConfigDef(
         "inter.broker.listener.name", STRING, None, None, MEDIUM,
-        "The listener over which brokers talk to each other.", LATER),
+        "The listener over which brokers talk to each other.", ACTED),
     ConfigDef(
         "security.inter.broker.protocol", STRING, "PLAINTEXT", OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT",
         "SASL_SSL")), MEDIUM,
-        "The security protocol between brokers, when no inter.broker.listener.name is given.", LATER),
+        "The security protocol between brokers, when no inter.broker.listener.name is given.", ACTED),
     ConfigDef(
         "controller.listener.names", LIST, REQUIRED, FILLED_LIST, HIGH,
         "The listener names that belong to controllers. A broker dials the first of them.", ACTED),
     ConfigDef(
         "early.start.listeners", LIST, None, ANY_LIST, HIGH,
-        "Listeners that open before the authorizer is ready. All listeners open together here.", ACCEPTED),
+        "Listeners that open before the authorizer is ready. Here those for controllers always open first.", ACCEPTED),
     ConfigDef(
         "socket.request.max.bytes", INT, 104_857_600, at_least(1), HIGH,
         "The largest request frame. A bigger one closes its connection.", ACTED),
@@ -63,10 +63,10 @@ LISTENERS: tuple[ConfigDef, ...] = (
         "How many connections may wait to be accepted on a listener.", ACTED),
     ConfigDef(
         "socket.connection.setup.timeout.ms", LONG, 10_000, None, MEDIUM,
-        "How long dialling another node may take at first. The time doubles with each failure.", LATER),
+        "How long dialling another node may take at first. The time doubles with each failure.", ACTED),
     ConfigDef(
         "socket.connection.setup.timeout.max.ms", LONG, 30_000, None, MEDIUM,
-        "The longest that dialling another node may take after repeated failures.", LATER),
+        "The longest that dialling another node may take after repeated failures.", ACTED),
     ConfigDef(
         "connections.max.idle.ms", LONG, 600_000, None, MEDIUM,
         "How long a silent connection stays open; negative means for ever.", ACTED),

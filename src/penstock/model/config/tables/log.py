@@ -14,7 +14,6 @@ from penstock.model.config.tables.words import (
     FILLED_LIST,
     HIGH,
     INT,
-    LATER,
     LIST,
     LONG,
     LOW,
@@ -42,7 +41,7 @@ LOG: tuple[ConfigDef, ...] = (
         "The directory of the metadata log. Without it the first data directory is taken.", ACTED),
     ConfigDef(
         "log.dir.failure.timeout.ms", LONG, 30_000, at_least(1), LOW,
-        "How long a broker may fail to report an offline directory before it stops itself.", LATER),
+        "How long a broker may fail to report an offline directory before it stops itself.", ACTED),
     ConfigDef(
         "log.segment.bytes", INT, 1_073_741_824, at_least(1_048_576), HIGH,
         "The size at which a segment file is full and the next one begins.", ACTED, update_mode=CLUSTER_WIDE),

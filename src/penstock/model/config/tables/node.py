@@ -14,7 +14,6 @@ from penstock.model.config.tables.words import (
     GZIP_LEVEL,
     HIGH,
     INT,
-    LATER,
     LIST,
     LONG,
     LOW,
@@ -93,7 +92,7 @@ NODE: tuple[ConfigDef, ...] = (
         ACCEPTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM,
-        "Whether a stopping broker first moves its leaderships elsewhere.", LATER),
+        "Whether a stopping broker first moves its leaderships elsewhere.", ACTED),
     ConfigDef(
         "server.max.startup.time.ms", LONG, LONG_MAX, at_least(0), MEDIUM,
         "The most time Kafka grants a node to start before it gives up.", ACCEPTED, internal=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.config.definition import ConfigDef
-from penstock.model.config.tables.words import ACCEPTED, ACTED, BOOLEAN, HIGH, INT, LATER, LIST, LONG, LOW, MEDIUM
+from penstock.model.config.tables.words import ACCEPTED, ACTED, BOOLEAN, HIGH, INT, LIST, LONG, LOW, MEDIUM
 from penstock.model.config.validators import HostPorts, Voters, at_least
 
 # A property reads best as one short paragraph, not as a column of arguments.
@@ -17,7 +17,7 @@ QUORUM: tuple[ConfigDef, ...] = (
         "Controllers to dial first, as host:port entries. The current voters are learned from them.", ACTED),
     ConfigDef(
         "controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW,
-        "Whether a controller adds itself to the voters when it starts.", LATER),
+        "Whether a controller adds itself to the voters when it starts.", ACTED),
     ConfigDef(
         "controller.quorum.election.timeout.ms", INT, 1000, at_least(0), HIGH,
         "How long a candidate waits for votes before it tries again.", ACTED),
@@ -33,19 +33,19 @@ QUORUM: tuple[ConfigDef, ...] = (
         "How long the leader gathers metadata records before it flushes them.", ACCEPTED),
     ConfigDef(
         "controller.quorum.request.timeout.ms", INT, 2000, at_least(0), MEDIUM,
-        "How long a quorum request may take before it counts as failed.", LATER),
+        "How long a quorum request may take before it counts as failed.", ACTED),
     ConfigDef(
         "controller.quorum.retry.backoff.ms", INT, 20, at_least(0), LOW,
-        "How long a quorum request that failed waits before it is sent again.", LATER),
+        "How long a quorum request that failed waits before it is sent again.", ACTED),
     ConfigDef(
         "controller.quorum.fetch.max.bytes", INT, 1_048_576, at_least(1), LOW,
-        "The most bytes of metadata records in one fetch of the quorum.", LATER),
+        "The most bytes of metadata records in one fetch of the quorum.", ACTED),
     ConfigDef(
         "controller.quorum.fetch.snapshot.max.bytes", INT, 1_048_576, at_least(1), LOW,
-        "The most bytes of one piece of a metadata snapshot.", LATER),
+        "The most bytes of one piece of a metadata snapshot.", ACTED),
     ConfigDef(
         "controller.socket.timeout.ms", INT, 30_000, None, MEDIUM,
-        "How long a broker waits on its channel to the controller.", LATER),
+        "How long a node waits for one answer of the controller before it looks for it again.", ACTED),
     ConfigDef(
         "controller.performance.sample.period.ms", LONG, 60_000, at_least(100), MEDIUM,
         "How often Kafka logs statistics of its controller events.", ACCEPTED, internal=True),
@@ -60,7 +60,8 @@ QUORUM: tuple[ConfigDef, ...] = (
         "How long a broker may be silent before the controller fences it.", ACTED),
     ConfigDef(
         "initial.broker.registration.timeout.ms", INT, 60_000, None, MEDIUM,
-        "How long a starting broker tries to register before it gives up.", LATER),
+        "How long a starting broker asks for an id that another process seems to hold before it gives up. It waits for "
+        "a controller without end.", ACTED),
     ConfigDef(
         "metadata.log.max.record.bytes.between.snapshots", LONG, 20_971_520, at_least(1), HIGH,
         "After how many bytes of new metadata records a snapshot is written.", ACTED),
