@@ -246,7 +246,7 @@ class BrokerPart:
         self.stop_serving()
         for closing in (
             self.lifecycle.fall_silent(), self.isr.stop(), self.followers.close(), self.assignments.close(),
-            self.upkeep.stop(), self.compaction.stop(), self.relocations.stop(),
+            self.partitions.close(), self.upkeep.stop(), self.compaction.stop(), self.relocations.stop(),
         ):  # fmt: skip
             cancel_now(closing)
         for directory in self.store.directories:
