@@ -23,7 +23,10 @@ from penstock.model.errors import (
     StorageFailed,
 )
 from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
+from penstock.protocol.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from penstock.protocol.messages.end_quorum_epoch import EndQuorumEpochResponse
 from penstock.protocol.messages.fetch import FetchResponse
+from penstock.protocol.messages.vote import VoteResponse
 from penstock.quorum import events
 from penstock.quorum.fetching import truncation_point
 from penstock.quorum.node import QuorumNode
@@ -50,14 +53,14 @@ if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
     from penstock.model.ports import Clock, Files, Offload
     from penstock.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-    from penstock.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+    from penstock.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
     from penstock.protocol.messages.describe_quorum import DescribeQuorumResponse
-    from penstock.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+    from penstock.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
     from penstock.protocol.messages.fetch import FetchRequest
     from penstock.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
     from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
     from penstock.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-    from penstock.protocol.messages.vote import VoteRequest, VoteResponse
+    from penstock.protocol.messages.vote import VoteRequest
     from penstock.quorum.fetching import LogPoint
     from penstock.server.context import Context
     from penstock.server.drivers.metadata_driver import MetadataDriver
