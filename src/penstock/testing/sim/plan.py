@@ -44,6 +44,7 @@ class Plan:
     consumers: int = 2
     group_protocol: str = "classic"
     partitions: int = 3
+    in_flight: int = 1
     record_every_s: float = 0.05
 
     @property

@@ -109,7 +109,7 @@ class Workload:
             "acks": "all" if promised else 1,
             "idempotence": promised,
             "linger_ms": random.choice((0, 5, 50)),
-            "max_in_flight": random.choice((1, 5)),
+            "max_in_flight": plan.in_flight,
             "request_timeout_ms": random.choice((1_000, 3_000)),
             "delivery_timeout_ms": PATIENCE_MS,
             "max_block_ms": PATIENCE_MS,
@@ -159,6 +159,8 @@ class Workload:
             "retry_backoff_ms": 50,
             "retry_backoff_max_ms": 500,
             "metadata_max_age_ms": 5_000,
+            # A machine that lost power says nothing, so whoever waits for the others of a group waits for so long.
+            "max_poll_interval_ms": 8_000,
         }
         if self._plan.group_protocol == "classic":
             settings |= {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000}
