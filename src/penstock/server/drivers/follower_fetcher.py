@@ -53,6 +53,24 @@ class Lines(Peers, Protocol):
     def hang_up(self, to: Address, purpose: str) -> None: ...
 
 
+class _Pace:
+    """Slices of a long piece of work."""
+
+    __slots__ = ("_loop", "_until")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._until = loop, loop.time() + SLICE_S
+
+    @property
+    def over(self) -> bool:
+        return self._loop.time() >= self._until
+
+    async def breathe(self) -> None:
+        """Lets others have the loop."""
+        await asyncio.sleep(0)
+        self._until = self._loop.time() + SLICE_S
+
+
 class FollowerFetcher:
     """All partitions of one (leader, index). Runs while it has any."""
 
@@ -100,7 +118,8 @@ class FollowerFetcher:
             self._session.add(Following(hosted.key, hosted.name, hosted.state.epoch, hosted))
         else:
             known.epoch, known.hosted, known.retries = hosted.state.epoch, hosted, 0
-            self._session.resume(known)
+            if known.held != SYNCING:  # that ends by itself, and is needed in any epoch
+                self._session.resume(known)
             self._session.touch(known)
         self._wake()
 
@@ -152,7 +171,7 @@ class FollowerFetcher:
             except LinkError as error:
                 self._lost(question, str(error))
             except Exception:
-                # One answer that we cannot cope with must not end the replication of everything else.
+                # Replication that ends without a word is worse than one that tries again.
                 log.exception("a fetch from broker %s failed; trying again", self.leader)
                 self._lost(question, "an error of our own")
 
@@ -197,7 +216,7 @@ class FollowerFetcher:
                 self._opening = False
         self.fetches += 1
         if not self._session.answered(question, reply.error_code, reply.session_id):
-            self._pause(f"its fetch session is over: {error_of(reply.error_code).name}")
+            self._pause(f"its fetch session is over: {error_of(reply.error_code).name}", logging.INFO)
             return
         if self._failures:
             log.info("fetching from broker %s again", self.leader)
@@ -213,11 +232,10 @@ class FollowerFetcher:
         self._session.failed(question)
         self._pause(why)
 
-    def _pause(self, why: str) -> None:
-        """The next try comes after a pause, the longer the more have failed."""
+    def _pause(self, why: str, level: int = logging.WARNING) -> None:
+        """The next try comes after a pause, the longer the more have failed. Only the first failure is news."""
         pause = pause_ms(self._failures, self._settings.number("replica.fetch.backoff.ms"))
-        level = logging.DEBUG if self._failures else logging.WARNING
-        log.log(level, "fetching from broker %s failed: %s", self.leader, why)
+        log.log(logging.DEBUG if self._failures else level, "fetching from broker %s failed: %s", self.leader, why)
         self._failures += 1
         self._not_before = self._loop.time() + pause / 1_000
 
@@ -244,7 +262,7 @@ class FollowerFetcher:
     async def _take_in(self, question: Question, reply: FetchResponse) -> list[Following]:
         """Everything of an answer, in slices. Returns the partitions whose end lies outside of the leader's log."""
         lost: list[Following] = []
-        until = self._loop.time() + SLICE_S
+        pace = _Pace(self._loop)
         for topic in reply.responses:
             for data in topic.partitions:
                 following = self._session.get(PartitionKey(topic.topic_id, data.partition_index))
@@ -257,30 +275,34 @@ class FollowerFetcher:
                         lost.append(following)
                     continue
                 try:
-                    if data.diverging_epoch.end_offset >= 0:
-                        self._part(following, data.diverging_epoch)
-                        continue
-                    piece = self._intake.open(following, data)
-                    self._intake.append(piece)
-                    while piece.more:
-                        if self._loop.time() >= until:
-                            await asyncio.sleep(0)
-                            until = self._loop.time() + SLICE_S
-                            if piece.stale:
-                                break
-                        self._intake.append(piece)
+                    await self._take(following, data, pace)
                 except Refused as refusal:
                     self._retry(following, f"{refusal.error.name}: {refusal.why}")
                 except StorageFailed as failure:
                     self._session.hold(following, "its disk failed")
                     self._storage_failed(failure)
-                else:
-                    following.retries = 0
-                    self._session.touch(following)
-                if self._loop.time() >= until:
-                    await asyncio.sleep(0)
-                    until = self._loop.time() + SLICE_S
+                except Exception:
+                    # An answer that we cannot cope with must not end the replication of everything else.
+                    log.exception("%s: what broker %s sent cannot be taken in", following.name, self.leader)
+                    self._retry(following, "an error of our own")
+                if pace.over:
+                    await pace.breathe()
         return lost
+
+    async def _take(self, following: Following, data: FetchResponse.PartitionData, pace: _Pace) -> None:
+        if data.diverging_epoch.end_offset >= 0:
+            self._part(following, data.diverging_epoch)
+            return
+        piece = self._intake.open(following, data)
+        self._intake.append(piece)
+        while piece.more:
+            if pace.over:
+                await pace.breathe()
+                if piece.stale:
+                    break
+            self._intake.append(piece)
+        following.retries = 0
+        self._session.touch(following)
 
     def _part(self, following: Following, diverging: FetchResponse.EpochEndOffset) -> None:
         before = _position_of(following)
