@@ -12,6 +12,7 @@ from penstock.metadata.records import VersionedRecord
 from penstock.model.errors import INVALID_REQUEST, INVALID_UPDATE_VERSION, Refused
 from penstock.protocol.disk.metadata_configs import ConfigRecord
 from penstock.protocol.disk.metadata_features import FeatureLevelRecord
+from penstock.protocol.disk.metadata_topics import ClearElrRecord
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 UPGRADE: Final = 1
@@ -67,8 +68,8 @@ def _update(world: World, name: str, level: int, kind: int, kraft_version: int) 
             f"{features.metadata_version_text(current)} may have written; this downgrade is not possible",
         )
     records: list[VersionedRecord] = [(FeatureLevelRecord(name=name, feature_level=level), 0)]
-    if name == features.ELR_VERSION and level > 0:
-        records += _elr_records(world)
+    if name == features.ELR_VERSION:
+        records += _elr_records(world) if level > 0 else _no_elr_records(world)
     return records
 
 
@@ -85,6 +86,19 @@ def _check_support(world: World, name: str, level: int) -> None:
         if allowed.max == 0:
             raise Refused(INVALID_UPDATE_VERSION, f"{who} does not support feature {name}")
         raise Refused(INVALID_UPDATE_VERSION, f"{who} supports {name} from {allowed.min} to {allowed.max}, not {level}")
+
+
+def _no_elr_records(world: World) -> list[VersionedRecord]:
+    """Nobody is eligible any more. Refused while a partition has nobody else who could lead it."""
+    for topic_id, index in world.index.leaderless():
+        topic = world.image.topics[topic_id]
+        if topic.partitions[index].elr:
+            raise Refused(
+                INVALID_UPDATE_VERSION,
+                f"{topic.name}-{index} has no leader, and only eligible replicas have its records: bring one of "
+                f"brokers {list(topic.partitions[index].elr)} back first",
+            )
+    return [(ClearElrRecord(topic_name=""), 0)] if any(True for _ in world.index.with_eligible()) else []
 
 
 def _elr_records(world: World) -> list[VersionedRecord]:

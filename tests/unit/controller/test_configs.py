@@ -255,3 +255,18 @@ def test_a_new_minimum_does_not_cost_a_leaderless_partition_its_records() -> Non
     back = desk.image.partition(desk.image.ids["dead"], 0)
     assert back is not None
     assert (back.leader, back.leader_recovery_state) == (1, 0)
+
+
+def test_eligible_replicas_are_given_up_only_where_somebody_else_leads() -> None:
+    desk = Desk(min_insync_replicas="2")
+    desk.join(1, 2)
+    desk.ask(creation(assigned("dead", {0: [1]}), assigned("led", {0: [2, 1]})))
+    desk.heartbeat(1, want_fence=True)
+    off = update("eligible.leader.replicas.version", 0, SAFE_DOWNGRADE)
+    refused = desk.ask(off)
+    assert (refused.error_code, "dead-0" in refused.error_message) == (INVALID_UPDATE_VERSION.code, True)
+    desk.heartbeat(1)
+    assert desk.ask(off).error_code == 0
+    led = desk.image.partition(desk.image.ids["led"], 0)
+    assert led is not None
+    assert (led.leader, led.elr) == (2, ())
