@@ -1,7 +1,8 @@
 """InitProducerId (22), versions 0-5. Hands an idempotent producer an id that nobody had before.
 
 Behaviour: a producer that lost its way (v3: names its id and epoch) simply gets a new id at epoch 0. Transactional
-ids need a transaction coordinator, which this broker does not have yet: COORDINATOR_NOT_AVAILABLE.
+ids need a transaction coordinator, which this broker does not have yet: COORDINATOR_NOT_AVAILABLE. While no controller
+can be asked for the next block of ids it is COORDINATOR_LOAD_IN_PROGRESS, after which producers try again.
 Notes: v6 (two-phase commit) exists but is not advertised.
 """
 
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
+    COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     INVALID_REQUEST,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Refused,
 )
 from penstock.protocol.messages.init_producer_id import InitProducerIdResponse
 from penstock.server.context import Operation, ResourceType
@@ -33,9 +36,12 @@ async def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerId
         return _refused(CLUSTER_AUTHORIZATION_FAILED.code)
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return _refused(INVALID_REQUEST.code)  # an id without an epoch, or the other way round
-    producer_id = ctx.node.producer_ids.take()
-    if not isinstance(producer_id, int):
-        producer_id = await producer_id
+    try:
+        producer_id = ctx.node.producer_ids.take()
+        if not isinstance(producer_id, int):
+            producer_id = await producer_id
+    except Refused:
+        return _refused(COORDINATOR_LOAD_IN_PROGRESS.code)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
