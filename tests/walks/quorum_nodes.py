@@ -1,4 +1,4 @@
-"""Quorum drivers in one process: files in memory, messages encoded and handed over, time that jumps to the next timer."""
+"""Quorum drivers in one process: files in memory, messages handed over as bytes, time that jumps to the next timer."""
 
 from __future__ import annotations
 

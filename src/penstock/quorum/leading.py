@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.model.ids import Epoch, NodeId, Offset
+from penstock.model.ids import ZERO_UUID, Epoch, NodeId, Offset
 from penstock.quorum.state import ReplicaKey
-from penstock.quorum.voters import VoterSet
+from penstock.quorum.voters import Voter, VoterSet
 
 OBSERVER_SESSION_MS = 300_000
 REPLICAS_MAX = 10_000
@@ -67,13 +67,13 @@ class Leadership:
                 del self.replicas[key]
         return [each for key, each in self.replicas.items() if not voters.has(key)]
 
-    def voter_end(self, voters: VoterSet, node: NodeId, own_flushed: Offset) -> Offset:
+    def voter_end(self, voter: Voter, own_flushed: Offset) -> Offset:
         """What a voter is known to have on its platter; -1 for nothing."""
-        voter = voters.get(node)
-        if voter is None:
-            return Offset(-1)
-        if node == self.me.id:
+        if voter.key.id == self.me.id:
             return own_flushed
+        exact = self.replicas.get(voter.key)
+        if exact is not None and voter.key.directory != ZERO_UUID:
+            return exact.end
         return max((each.end for key, each in self.replicas.items() if voter.key.matches(key)), default=Offset(-1))
 
     def advance(self, voters: VoterSet, own_flushed: Offset) -> Offset | None:
@@ -81,7 +81,7 @@ class Leadership:
 
         A record of an earlier epoch may be on a majority and still be overwritten; one of our own cannot.
         """
-        ends = sorted((self.voter_end(voters, node, own_flushed) for node in voters.ids), reverse=True)
+        ends = sorted([self.voter_end(voter, own_flushed) for voter in voters], reverse=True)
         reached = ends[voters.majority - 1]
         if reached <= self.start or (self.high_watermark is not None and reached <= self.high_watermark):
             return None

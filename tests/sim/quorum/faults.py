@@ -28,7 +28,7 @@ class Faults:
             lost=choice((0.0, 0.0, 0.02, 0.1, 0.3)),
             doubled=choice((0.0, 0.0, 0.1)),
             delay_max_ms=choice((2, 20, 60, 150)),
-            sync_max_ms=choice((1, 10, 60)),
+            sync_max_ms=choice((1, 20, 100, 300)),
             crash_every_ms=choice((0, 300, 800, 2_000)),
             pause_every_ms=choice((0, 0, 600, 1_500)),
             cut_every_ms=choice((0, 0, 500, 1_500)),

@@ -16,7 +16,7 @@ from penstock.storage.checkpoints import EpochStart
 from penstock.storage.epochs import Epochs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 SETTINGS = QuorumSettings(election_timeout_ms=200, fetch_timeout_ms=400, election_backoff_max_ms=200)
 DATA = -1
@@ -62,7 +62,7 @@ class Machine:
         self.disk_state: QuorumState | None = None
         self.life = 0
         self.up = False
-        self.held: list[tuple[str, tuple[object, ...]]] | None = None
+        self.held: list[tuple[Callable[..., None], tuple[object, ...]]] | None = None
         self.node: QuorumNode
         self.epochs: Epochs
 
@@ -78,7 +78,9 @@ class Machine:
         """Begins a life with what is on the disk."""
         self.life += 1
         self.up, self.held = True, None
-        self.fetch_number = 0
+        self.fetch_number = self.fetching = 0
+        self.fetched_at = 0.0
+        self.patience = False
         self.flushing = False
         self.flush_again = False
         self.after_flush: list[int] = []

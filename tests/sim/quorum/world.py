@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -40,7 +41,7 @@ class World:
         self.faults, self.planted = Faults.drawn(self.rng), planted
         self.now = 0.0
         self.story: list[str] | None = [] if telling else None
-        self._queue: list[tuple[float, int, int, int, str, tuple[Any, ...]]] = []
+        self._queue: list[tuple[float, int, int, int, Any, tuple[Any, ...]]] = []
         self._order = 0
         self.cuts: set[tuple[int, int]] = set()
         size, spare = self.rng.choice(((3, 0), (3, 0), (3, 1), (1, 2), (2, 1), (4, 0), (5, 0)))
@@ -60,7 +61,7 @@ class World:
 
     # Time
 
-    def _later(self, machine: Machine, what: str, delay: float, *args: Any) -> None:
+    def _later(self, machine: Machine, what: Callable[..., None], delay: float, *args: Any) -> None:
         self._order += 1
         heapq.heappush(self._queue, (self.now + delay, self._order, machine.number, machine.life, what, args))
 
@@ -77,7 +78,7 @@ class World:
                 if machine.held is not None:
                     machine.held.append((what, args))
                 else:
-                    getattr(self, what)(machine, *args)
+                    what(machine, *args)
         self.now = until
 
     def tell(self, machine: Machine, what: str, detail: Any = "") -> None:
@@ -91,14 +92,15 @@ class World:
     # Stepping
 
     def step(self, machine: Machine, event: e.Event, asker: tuple[int, int] | None = None) -> None:
-        node = machine.node
-        effects: deque[e.Effect] = deque(node.step(event))
-        self.tell(machine, type(event).__name__, event) if self.story is not None else None
+        first = machine.node.step(event)
+        if self.story is not None:
+            self.tell(machine, type(event).__name__, event)
+        effects: deque[e.Effect] | tuple[()] = deque(first) if first else ()
         while effects:
             effect = effects.popleft()
             kind = effect.__class__
             if kind is e.Send:
-                self._post(machine, effect.to, "asked", machine.number, machine.life, effect.message)  # type: ignore[union-attr]
+                self._post(machine, effect.to, self.asked, machine.number, machine.life, effect.message)  # type: ignore[union-attr]
                 self.checks.asks(machine, effect.message)  # type: ignore[union-attr]
             elif kind is e.PersistState:
                 self.checks.persists(machine, effect.state)  # type: ignore[union-attr]
@@ -120,10 +122,11 @@ class World:
         at = len(machine.log)
         machine.append(entries)
         self.checks.appends(machine, at)
+        controls = machine.controls(at)
         effects = machine.node.step(
-            e.Appended(self.now, machine.end, Epoch(entries[-1].epoch), tuple(machine.controls(at)))
+            e.Appended(self.now, machine.end, Epoch(entries[-1].epoch), tuple(controls) if controls else ())
         )
-        if any(entry.kind == KRAFT_VOTERS for entry in entries):
+        if controls and any(entry.kind == KRAFT_VOTERS for entry in entries):
             self.checks.voters(machine)
         return effects
 
@@ -133,7 +136,7 @@ class World:
         deadline = node.deadline
         if deadline is not None and (machine.timer_at is None or deadline < machine.timer_at):
             machine.timer_at = deadline
-            self._later(machine, "tick", max(deadline - self.now, 0.0))
+            self._later(machine, self.tick, max(deadline - self.now, 0.0))
         if machine.parked:
             told = (len(machine.log), node.high_watermark, node.epoch, node.role)
             if told != machine.told:
@@ -155,7 +158,7 @@ class World:
 
     # Messages
 
-    def _post(self, sender: Machine, to: int, what: str, *args: Any) -> None:
+    def _post(self, sender: Machine, to: int, what: Callable[..., None], *args: Any) -> None:
         faults = self.faults
         if to == sender.number or to not in self.machines or (sender.number, to) in self.cuts:
             return
@@ -171,7 +174,7 @@ class World:
     def _answer(self, machine: Machine, message: e.Reply, asker: tuple[int, int] | None) -> None:
         self.checks.answers(machine, message)
         if asker is not None and self.machines[asker[0]].life == asker[1]:
-            self._post(machine, asker[0], "answered", machine.number, message)
+            self._post(machine, asker[0], self.answered, machine.number, message)
 
     def answered(self, machine: Machine, by: int, message: e.Reply) -> None:
         self.step(machine, e.Answered(self.now, NodeId(by), message))
@@ -185,7 +188,7 @@ class World:
             machine.flush_again = True
             return
         machine.flushing = True
-        self._later(machine, "flushed", self.random() * self.faults.sync_max_ms, len(machine.log))
+        self._later(machine, self.flushed, self.random() * self.faults.sync_max_ms, len(machine.log))
 
     def flushed(self, machine: Machine, target: int) -> None:
         machine.flushing = False
@@ -203,7 +206,7 @@ class World:
     def _fetch_soon(self, machine: Machine, delay: float) -> None:
         machine.fetch_number += 1
         if machine.node.role in FOLLOWS:
-            self._later(machine, "fetch", delay, machine.fetch_number)
+            self._later(machine, self.fetch, delay, machine.fetch_number)
 
     def fetch(self, machine: Machine, number: int) -> None:
         node = machine.node
@@ -219,12 +222,23 @@ class World:
             to = self.rng.choice(self.numbers)
         hw = -1 if node.high_watermark is None else node.high_watermark
         self._post(
-            machine, to, "serve", machine.key, machine.life, number, node.epoch, machine.end, machine.last_epoch, hw
+            machine, to, self.serve, machine.key, machine.life, number, node.epoch, machine.end, machine.last_epoch, hw
         )
-        self._later(machine, "give_up", GIVE_UP_MS, number)
+        machine.fetching, machine.fetched_at = number, self.now
+        if not machine.patience:
+            machine.patience = True
+            self._later(machine, self.give_up, GIVE_UP_MS)
 
-    def give_up(self, machine: Machine, number: int) -> None:
-        if number == machine.fetch_number:
+    def give_up(self, machine: Machine) -> None:
+        """Looks whether a fetch is without an answer for too long; one timer does for all of them."""
+        machine.patience = False
+        if machine.fetching != machine.fetch_number:
+            return
+        left = machine.fetched_at + GIVE_UP_MS - self.now
+        if left > 0:
+            machine.patience = True
+            self._later(machine, self.give_up, left)
+        else:
             machine.silent = True
             self._fetch_soon(machine, 0.0)
 
@@ -251,7 +265,7 @@ class World:
             parked = Parked(replica, number, epoch, end, hw)
             machine.parked[replica] = parked
             if not self._look(machine, parked):
-                self._later(machine, "waited", WAIT_MS, parked)
+                self._later(machine, self.waited, WAIT_MS, parked)
 
     def _look(self, machine: Machine, parked: Parked) -> bool:
         """Answers a fetch that waits, if there is something to say."""
@@ -278,7 +292,7 @@ class World:
     def _served(self, machine: Machine, replica: ReplicaKey, number: int, kind: str, content: Any) -> None:
         node = machine.node
         hw = -1 if node.high_watermark is None else node.high_watermark
-        self._post(machine, replica.id, "take", number, node.epoch, node.leader, kind, content, hw)
+        self._post(machine, replica.id, self.take, number, node.epoch, node.leader, kind, content, hw)
 
     def take(
         self, machine: Machine, number: int, epoch: Epoch, leader: NodeId, kind: str, content: Any, hw: int
@@ -374,11 +388,12 @@ class World:
         self.tell(machine, "starts")
 
     def crash(self, machine: Machine) -> None:
-        if not machine.up:
-            return
-        self.tell(machine, "crashes")
-        machine.power_off(keeps_unsynced=self.random() < 0.5, forgets_state=self.planted.votes_forgotten)
-        self._trouble_later("restart", 60 if self.random() < 0.6 else 600)
+        """The power is cut for one node, or for all of them."""
+        for each in self.machines.values() if self.random() < 0.2 else (machine,):
+            if each.up:
+                self.tell(each, "crashes")
+                each.power_off(keeps_unsynced=self.random() < 0.3, forgets_state=self.planted.votes_forgotten)
+                self._trouble_later("restart", 60 if self.random() < 0.6 else 600)
 
     def restart(self) -> None:
         down = [machine for machine in self.machines.values() if not machine.up]
@@ -397,7 +412,7 @@ class World:
                 held, machine.held = machine.held, None
                 self.tell(machine, "goes on")
                 for what, args in held:
-                    getattr(self, what)(machine, *args)
+                    what(machine, *args)
 
     def cut(self, machine: Machine) -> None:
         others = [number for number in self.numbers if number != machine.number]
@@ -463,9 +478,7 @@ class World:
         )
 
 
-def simulate(
-    seed: int, *, planted: Planted = SOUND, telling: bool = False, trouble_ms: float = 3_000
-) -> World:
+def simulate(seed: int, *, planted: Planted = SOUND, telling: bool = False, trouble_ms: float = 2_000) -> World:
     """A world that had its trouble and came to rest; AssertionError where it broke a promise."""
     world = World(seed, planted=planted, telling=telling)
     try:

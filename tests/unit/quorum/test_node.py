@@ -298,3 +298,46 @@ def test_fetches_are_served_in_the_leaders_epoch_only() -> None:
     assert node.check_fetch(Epoch(1)).code == 0
     assert node.check_fetch(Epoch(0)) is FENCED_LEADER_EPOCH
     assert node.check_fetch(Epoch(2)) is UNKNOWN_LEADER_EPOCH
+
+
+def test_a_leader_that_restarts_remembers_that_its_vote_was_its_own() -> None:
+    node = QuorumNode(voter(1), logged(THREE), Random(7))
+    node.step(Started(0, QuorumState(Epoch(4), NodeId(1)), Offset(9), Epoch(4)))
+    node.step(Tick(5_000))
+    assert node.role is Role.PROSPECTIVE
+    assert node.step(ask(2, 4, last=9, end=99)) == [Answer(VoteAnswer(Epoch(4)))]
+
+
+def test_a_last_answer_after_the_goodbye_does_not_renew_the_belief_in_a_leader() -> None:
+    node = fresh(3)
+    node.step(Asked(1, BeginAsk(Epoch(1), NodeId(1), key(3))))
+    node.step(FetchedFromLeader(2, NodeId(1), Epoch(1), Offset(0)))
+    node.step(Asked(3, EndAsk(Epoch(1), NodeId(1), (key(2), key(3)))))
+    due = node.deadline
+    node.step(FetchedFromLeader(4, NodeId(1), Epoch(1), Offset(0)))
+    assert node.deadline == due
+    assert node.step(ask(2, 1, to=3, pre=True))[-1] == Answer(
+        VoteAnswer(Epoch(1), NodeId(1), granted=True, pre_vote=True)
+    )
+
+
+def test_prospects_are_not_given_up_for_what_others_remember_of_a_silent_leader() -> None:
+    node = fresh()
+    node.step(Asked(1, BeginAsk(Epoch(1), NodeId(2), key(1))))
+    node.step(Tick(2_001))
+    node.step(Answered(2_002, NodeId(3), EpochAnswer(Epoch(1), NodeId(2))))
+    assert node.role is Role.PROSPECTIVE
+    node.step(Asked(2_003, BeginAsk(Epoch(1), NodeId(2), key(1))))
+    assert node.role is Role.FOLLOWER
+
+
+def test_an_observer_that_hears_nothing_from_its_leader_no_longer_speaks_against_others() -> None:
+    node = QuorumNode(voter(9), logged(THREE), Random(7))
+    node.step(Started(0, QuorumState(Epoch(1), NodeId(1)), Offset(0), Epoch(0)))
+    node.step(FetchedFromLeader(1, NodeId(1), Epoch(1), Offset(0)))
+    wanted = ask(2, 1, to=9, pre=True)
+    assert node.step(wanted)[-1] == Answer(VoteAnswer(Epoch(1), NodeId(1), pre_vote=True))
+    assert node.deadline == 2_001
+    assert node.step(Tick(2_001)) == []
+    assert node.step(wanted)[-1] == Answer(VoteAnswer(Epoch(1), NodeId(1), granted=True, pre_vote=True))
+    assert (node.role, node.deadline) == (Role.FOLLOWER, None)
