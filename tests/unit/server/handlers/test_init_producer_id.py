@@ -18,6 +18,6 @@ def test_a_producer_tries_again_while_no_controller_can_be_asked() -> None:
     ctx: Any = SimpleNamespace(
         allow=lambda *_: True, node=SimpleNamespace(producer_ids=SimpleNamespace(take=nobody_answers))
     )
-    request = InitProducerIdRequest(producer_id=-1, producer_epoch=-1)
+    request = InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1)
     reply = asyncio.run(init_producer_id.handle(ctx, request))
     assert (reply.error_code, reply.producer_id) == (COORDINATOR_LOAD_IN_PROGRESS.code, -1)
