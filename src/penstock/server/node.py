@@ -190,6 +190,7 @@ class Node:
         if self._stopping or self._crashed:
             return
         self._stopping, self.ready = True, False
+        log.info("stopping")
         if self._coming_up is not None and not self._coming_up.done():
             self._coming_up.cancel()
             await asyncio.wait((self._coming_up,))
@@ -197,17 +198,20 @@ class Node:
             await self._take_down(self._control)
         self._listeners.stop_accepting()
         self._ports.offload.close()
+        log.info("stopped")
 
     async def _take_down(self, control: ControlPart) -> None:
         self._watch.stop()
         broker = self._broker
         if broker is not None:
             await broker.hand_over()
+            log.info("clients are sent elsewhere; answering what still runs")
             self._listeners.stop_accepting(for_controllers=False)
             broker.stop_serving()
             if self._reception is not None:
                 await self._reception.close(DRAIN_MS)
             await broker.close()
+            log.info("the logs are closed")
         await control.close()
         self._listeners.stop_accepting()
         if self._controllers is not None:
