@@ -58,9 +58,15 @@ def _tells_dialled(ctx: Context, image: ClusterImage) -> bool:
     return len(image.brokers) == 1 and ctx.listener.host in _WILDCARDS and not ctx.node.settings["advertised.listeners"]
 
 
-def any_controller(found: list[Address]) -> int:
-    """Whom a client takes for the controller. Every broker passes requests on, so any of them will do."""
-    return found[0].broker.id if found else NO_LEADER
+def any_controller(ctx: Context, found: list[Address]) -> int:
+    """Whom a client takes for the controller. Every broker passes requests on, so any of them will do: this one.
+
+    Clients are spread over brokers, and so are their changes; and there is a connection to this broker already.
+    """
+    brokers = [address.broker.id for address in found]
+    if ctx.node.metadata.node_id in brokers:
+        return ctx.node.metadata.node_id
+    return brokers[0] if brokers else NO_LEADER
 
 
 def topic_name_problem(name: str) -> str | None:

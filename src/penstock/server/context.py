@@ -236,6 +236,10 @@ class QuorumDoor(Protocol):
     def leading(self) -> bool:
         """Whether this node is the active controller."""
 
+    @property
+    def leader(self) -> NodeId:
+        """Who is, as far as this node knows; -1 for nobody."""
+
     def describe(self) -> Any: ...
     def fetch(self, ctx: Context, request: Any) -> Any:
         """Serves followers and observers of the metadata log."""

@@ -1,7 +1,8 @@
-"""DescribeCluster (60), versions 0-2. The brokers of the cluster and whom to take for its controller.
+"""DescribeCluster (60), versions 0-2. The brokers of the cluster, or its controllers, and whom to take for the leader.
 
-Behaviour: brokers are told with their address on the request's listener. This is a broker's listener, so a client that
-wants controllers is told that it asked the wrong endpoint.
+Behaviour: a broker's listener tells brokers, a controller's tells the controllers that have registered, each with its
+address on a listener of the same name; whoever wants the others is told that it asked the wrong endpoint. Brokers pass
+changes on, so each names itself as the controller; a controller names the active one.
 Notes: v1 endpoint type (1 brokers, 2 controllers); v2 fenced brokers on request.
 """
 
@@ -18,38 +19,58 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.describe_cluster import DescribeClusterRequest
     from penstock.server.context import Context
 
+Described = DescribeClusterResponse.DescribeClusterBroker
+
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
+_KINDS: Final = {_BROKERS: "broker", _CONTROLLERS: "controller"}
 
 
 def handle(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    if request.endpoint_type == _CONTROLLERS:
-        return DescribeClusterResponse(
-            error_code=MISMATCHED_ENDPOINT_TYPE.code,
-            error_message="This endpoint is a broker; ask a controller's endpoint for controllers.",
-        )
-    if request.endpoint_type != _BROKERS:
+    # Everybody who is connected may see the nodes; only what may be done to the cluster is a secret.
+    may_describe = ctx.allow(Operation.DESCRIBE, ResourceType.CLUSTER)
+    own_kind = _CONTROLLERS if ctx.listener.for_controllers else _BROKERS
+    if request.endpoint_type not in _KINDS:
         return DescribeClusterResponse(
             error_code=UNSUPPORTED_ENDPOINT_TYPE.code,
             error_message=f"Unsupported endpoint type {request.endpoint_type}",
         )
+    if request.endpoint_type != own_kind:
+        return DescribeClusterResponse(
+            error_code=MISMATCHED_ENDPOINT_TYPE.code,
+            error_message=f"This endpoint is a {_KINDS[own_kind]}; ask a {_KINDS[request.endpoint_type]}'s endpoint "
+            f"for {_KINDS[request.endpoint_type]}s.",
+        )
     operations = OPERATIONS_NOT_ASKED
-    # Everybody who is connected may see the brokers; only what may be done to the cluster is a secret.
-    may_describe = ctx.allow(Operation.DESCRIBE, ResourceType.CLUSTER)
     if request.include_cluster_authorized_operations:
         operations = ctx.authorized_operations(ResourceType.CLUSTER) if may_describe else 0
+    controllers = own_kind == _CONTROLLERS
     return DescribeClusterResponse(
+        endpoint_type=own_kind,
         cluster_id=ctx.node.metadata.cluster_id,
-        controller_id=any_controller(addresses(ctx)),
-        brokers=[
-            DescribeClusterResponse.DescribeClusterBroker(
-                broker_id=address.broker.id,
-                host=address.host,
-                port=address.port,
-                rack=address.broker.rack,
-                is_fenced=address.broker.fenced,
-            )
-            for address in addresses(ctx, fenced_too=request.include_fenced_brokers)
-        ],
+        controller_id=ctx.node.quorum.leader if controllers else any_controller(ctx, addresses(ctx)),
+        brokers=_controllers(ctx) if controllers else _brokers(ctx, fenced_too=request.include_fenced_brokers),
         cluster_authorized_operations=operations,
     )
+
+
+def _brokers(ctx: Context, *, fenced_too: bool) -> list[Described]:
+    return [
+        Described(
+            broker_id=address.broker.id,
+            host=address.host,
+            port=address.port,
+            rack=address.broker.rack,
+            is_fenced=address.broker.fenced,
+        )
+        for address in addresses(ctx, fenced_too=fenced_too)
+    ]
+
+
+def _controllers(ctx: Context) -> list[Described]:
+    return [
+        Described(broker_id=controller.id, host=endpoint.host, port=endpoint.port, rack=None)
+        for _, controller in sorted(ctx.node.metadata.image.controllers.items())
+        for endpoint in controller.endpoints
+        if endpoint.name == ctx.listener.name
+    ]

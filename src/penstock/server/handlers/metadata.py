@@ -86,7 +86,7 @@ def _reply(ctx: Context, request: MetadataRequest, topics: list[Topic]) -> Metad
             for address in found
         ],
         cluster_id=ctx.node.metadata.cluster_id,
-        controller_id=any_controller(found),
+        controller_id=any_controller(ctx, found),
         topics=topics,
     )
     if ctx.api_version in _CLUSTER_OPERATIONS and request.include_cluster_authorized_operations:

@@ -5,7 +5,7 @@ import pytest
 from penstock.model.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
 from penstock.protocol.messages.describe_cluster import DescribeClusterRequest
 from penstock.server.authorize import Asked, Recording
-from penstock.server.context import OPERATIONS_NOT_ASKED, Operation, ResourceType
+from penstock.server.context import OPERATIONS_NOT_ASKED, ListenerInfo, Operation, ResourceType
 from penstock.server.handlers import describe_cluster
 from tests.walks.control_plane import WILDCARD, ControlPlane, walk
 
@@ -35,6 +35,22 @@ def test_controllers_are_asked_for_elsewhere() -> None:
     async def steps(plane: ControlPlane) -> None:
         for kind, error in ((2, MISMATCHED_ENDPOINT_TYPE), (7, UNSUPPORTED_ENDPOINT_TYPE)):
             reply = await plane.ask(describe_cluster, DescribeClusterRequest(endpoint_type=kind), 1)
+            assert (reply.error_code, reply.brokers) == (error.code, [])
+
+    walk(steps)
+
+
+CONTROLLERS = ListenerInfo("CONTROLLER", "127.0.0.1", 9093, for_controllers=True)
+
+
+def test_a_controllers_listener_tells_the_controllers() -> None:
+    async def steps(plane: ControlPlane) -> None:
+        reply = await plane.ask(describe_cluster, DescribeClusterRequest(endpoint_type=2), 1, listener=CONTROLLERS)
+        assert (reply.error_code, reply.endpoint_type, reply.controller_id) == (0, 2, 1)
+        assert [(each.broker_id, each.host, each.port) for each in reply.brokers] == [(1, "127.0.0.1", 9093)]
+        for kind, error in ((1, MISMATCHED_ENDPOINT_TYPE), (7, UNSUPPORTED_ENDPOINT_TYPE)):
+            request = DescribeClusterRequest(endpoint_type=kind)
+            reply = await plane.ask(describe_cluster, request, 1, listener=CONTROLLERS)
             assert (reply.error_code, reply.brokers) == (error.code, [])
 
     walk(steps)
