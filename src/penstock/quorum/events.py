@@ -6,6 +6,7 @@ Messages carry what the protocol's nested messages say about the one partition t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.model.errors import NONE, ErrorCode
 from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
@@ -104,11 +105,10 @@ ChangeAsk = AddAsk | RemoveAsk | UpdateAsk
 Ask = VoteAsk | BeginAsk | EndAsk | ChangeAsk
 Reply = VoteAnswer | EpochAnswer | ChangeAnswer
 
-# Events
+# Events. There are many of them and nobody compares them, so they are tuples.
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """The node has read its disk. `state` is None when it never took part; the log ends at `end`, all of it flushed."""
 
     now: float
@@ -117,15 +117,13 @@ class Started:
     last_epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """Time has passed; due at `QuorumNode.deadline`, harmless at any other time."""
 
     now: float
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """The local log ends at `end` with a record of `last_epoch`: appended as leader or follower.
 
     `entries` are the control records among what was appended.
@@ -137,8 +135,7 @@ class Appended:
     entries: tuple[LoggedEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Truncated:
+class Truncated(NamedTuple):
     """The local log was cut: it ends at `end` with a record of `last_epoch`."""
 
     now: float
@@ -146,8 +143,7 @@ class Truncated:
     last_epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotInstalled:
+class SnapshotInstalled(NamedTuple):
     """A snapshot from the leader took the place of the log; it is synced, and everything in it is committed."""
 
     now: float
@@ -156,24 +152,21 @@ class SnapshotInstalled:
     version: QuorumVersion
 
 
-@dataclass(frozen=True, slots=True)
-class Flushed:
+class Flushed(NamedTuple):
     """Everything before `end` is on the platter."""
 
     now: float
     end: Offset
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A node sent a request. The step's effects hold exactly one `Answer`."""
 
     now: float
     message: Ask
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """`by` answered what it was sent."""
 
     now: float
@@ -181,8 +174,7 @@ class Answered:
     message: Reply
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaFetched:
+class ReplicaFetched(NamedTuple):
     """A replica fetched from us at `end`: everything before it is on its platter. None: it fetches a snapshot."""
 
     now: float
@@ -190,8 +182,7 @@ class ReplicaFetched:
     end: Offset | None
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedFromLeader:
+class FetchedFromLeader(NamedTuple):
     """The leader served us; `high_watermark` is its own, None when it sent something else than records."""
 
     now: float
@@ -200,8 +191,7 @@ class FetchedFromLeader:
     high_watermark: Offset | None
 
 
-@dataclass(frozen=True, slots=True)
-class ShutDown:
+class ShutDown(NamedTuple):
     """The node is about to stop and would rather hand over than let the others find out."""
 
     now: float
