@@ -5,5 +5,6 @@ Invariants: leader epochs never fall; the high watermark never falls within a le
 fewer than `min.insync.replicas` replicas are in sync; nothing above it is shown to consumers.
 
 Read `partition.py` first (roles and the high watermark), then `isr.py` (who is in sync), `admission.py` (which batches
-may enter), `fetch_session.py` and `selection.py` (who reads where).
+may enter), `fetch_session.py` and `selection.py` (who reads where); for the other side of a fetch `following.py` (what
+a follower asks, and what an answer means), `fetching_session.py` and `throttle.py`.
 """

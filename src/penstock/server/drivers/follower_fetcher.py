@@ -293,6 +293,11 @@ class FollowerFetcher:
         if data.diverging_epoch.end_offset >= 0:
             self._part(following, data.diverging_epoch)
             return
+        if not data.records:
+            following.retries = 0
+            if self._intake.follow_ends(following, data):
+                self._session.touch(following)
+            return
         piece = self._intake.open(following, data)
         self._intake.append(piece)
         while piece.more:

@@ -145,14 +145,14 @@ class FollowerIntake:
             self._count_bytes(piece.following, len(data))
             hosted.grew(now)
         if not piece.more:
-            self._follow_ends(piece)
+            self.follow_ends(piece.following, piece.data)
 
-    def _follow_ends(self, piece: Piece) -> None:
-        hosted: Hosted = piece.following.hosted
-        target, data = piece.target, piece.data
-        piece.following.leader_high_watermark = Offset(data.high_watermark)
+    def follow_ends(self, following: Following, data: FetchResponse.PartitionData) -> bool:
+        """High watermark and log start become the leader's, as far as our log goes. True when the start moved."""
+        hosted: Hosted = following.hosted
+        target = hosted.require_log()
+        following.leader_high_watermark = Offset(data.high_watermark)
         if hosted.state.followed(Offset(max(0, data.high_watermark)), target.written):
             hosted.committed()
         start = Offset(min(data.log_start_offset, target.committed))
-        if start > target.log_start:
-            target.advance_start(start)
+        return start > target.log_start and target.advance_start(start)
