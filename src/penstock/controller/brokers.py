@@ -37,7 +37,7 @@ FENCED: Final = 1
 UNFENCED: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
 
-LEAVE_MAX: Final = 1_000
+LEAVE_MAX: Final = 500
 """How many partitions a broker leaves in one decision where there may be several: the first get their new leaders
 while the others are still being decided on, and nothing else has to wait for all of them."""
 
