@@ -80,6 +80,8 @@ class Partition:
         self.partition_epoch, self.epoch = image.partition_epoch, Epoch(image.leader_epoch)
         self.leader, self.end = NodeId(image.leader), end
         self.replicas = tuple(NodeId(node) for node in image.replicas)
+        if log_end is not None and log_end < self.high_watermark:
+            self.high_watermark = log_end  # the log was cut while somebody else led
         if starts_leading:
             self.epoch_start = end if log_end is None else log_end
             # What followers told somebody else, or told us in another epoch, proves nothing in this one.

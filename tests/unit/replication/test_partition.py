@@ -230,3 +230,11 @@ def test_records_are_gone_when_every_live_replica_has_deleted_them() -> None:
     fetch(partition, C, 9, log_start=6)
     fetch(partition, B, 9, log_start=6)
     assert partition.low_watermark(Offset(6)) == 6
+
+
+def test_a_log_that_was_cut_takes_the_high_watermark_with_it() -> None:
+    partition = leading(end=9)
+    assert partition.high_watermark == 9
+    partition.become(image(leader=2, isr=(2,), replicas=(1, 2), epoch=1, version=1), end=Offset(9), now=T0)
+    partition.become(image(epoch=2, version=2), end=Offset(4), log_end=Offset(4), now=T0)
+    assert partition.high_watermark == 4
