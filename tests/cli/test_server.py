@@ -55,6 +55,66 @@ def test_a_formatted_node_starts_serves_and_stops(config: ConfigFile, tmp_path: 
         assert "Traceback" not in node.words
 
 
+def test_the_controllers_of_a_new_cluster_are_named_once_and_all_together(config: ConfigFile) -> None:
+    one, two = "3Db5QLSqSZieL3rJBUUegA", "L3rJBUUegA3Db5QLSqSZiQ"
+    several = {"controller.quorum.bootstrap.servers": "127.0.0.1:9093,127.0.0.1:9094"}
+    listed = f"1@127.0.0.1:9093:{one},2@127.0.0.1:9094:{two}"
+    for given, changes, words in (
+        ((), several, "names several controllers; say which vote at first"),
+        (("--standalone", "--no-initial-controllers"), {}, "exclude each other"),
+        (("--initial-controllers", "1@127.0.0.1:9093"), {}, "is not ID@HOST:PORT:DIRECTORY_ID"),
+        (("--initial-controllers", listed), {"node.id": "7"}, "has no entry for this node, 7"),
+        (
+            ("--initial-controllers", listed),
+            {"process.roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:9092"},
+            "this node is no controller",
+        ),
+    ):
+        said = penstock("server", "format", "--config", config(**changes), *given)
+        assert said.code == 2, said
+        assert words in said.err.replace("\n", " ")
+    said = penstock("server", "format", "--config", config(**several), "--initial-controllers", listed)
+    assert said.code == 0, said.err
+
+
+def test_a_broker_and_a_controller_may_be_two_processes(config: ConfigFile, tmp_path: Path) -> None:
+    port, controller_port = free_ports(2)
+    apart = {
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+        "offsets.topic.replication.factor": "1",
+        "penstock.admin.listener": "",
+    }
+    controller = config(
+        "controller.properties",
+        **apart,
+        **{
+            "process.roles": "controller",
+            "listeners": f"CONTROLLER://127.0.0.1:{controller_port}",
+            "log.dirs": str(tmp_path / "controller"),
+        },
+    )
+    broker = config(
+        "broker.properties",
+        **apart,
+        **{
+            "node.id": "2",
+            "process.roles": "broker",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "log.dirs": str(tmp_path / "broker"),
+        },
+    )
+    cluster_id = penstock("server", "format", "--config", controller).out.strip()
+    assert penstock("server", "format", "--config", broker, "--cluster-id", cluster_id).code == 0
+    with Running("server", "start", "--config", broker, log=tmp_path / "broker.log") as serving:
+        with Running("server", "start", "--config", controller, log=tmp_path / "controller.log") as deciding:
+            deciding.wait_to_say(r"node 1 is ready on 127\.0\.0\.1:\d+")
+            address = serving.wait_to_say(r"node 2 is ready on (127\.0\.0\.1:\d+)")[1]
+            assert penstock("topic", "create", "t", "-b", address).code == 0
+            assert serving.stop() == 0
+            assert deciding.stop() == 0
+        assert "Traceback" not in serving.words + deciding.words
+
+
 def test_a_directory_that_was_not_formatted_says_what_to_run(config: ConfigFile) -> None:
     said = penstock("server", "start", "--config", config())
     assert said.code == 1

@@ -6,14 +6,16 @@ import pytest
 
 from penstock.kernels import scan_batches
 from penstock.model.config import BrokerSettings
-from penstock.model.ids import Millis, NodeId, Offset, uuid_parse, uuid_text
+from penstock.model.ids import Millis, NodeId, Offset, Uuid, uuid_parse, uuid_text
 from penstock.server.drivers.snapshot_file import CheckpointWriter, read_checkpoint
 from penstock.server.formatting import AlreadyFormatted, Formatted, format_directories, new_uuid
+from penstock.server.initial_controllers import InitialController, voters_of
 from penstock.storage.meta_properties import read_meta_properties
 from penstock.testing.memory_files import MemoryFiles
 from tests.walks.control_plane import PROPERTIES
 
 NOW = Millis(1_700_000_000_000)
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 VOTERS = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 
 # What kafka-storage 4.3.1 format --standalone wrote, with its times and ids.
@@ -82,6 +84,35 @@ def test_voters_in_the_configuration_are_not_written() -> None:
     settings = BrokerSettings.load({**fixed, "log.dirs": "/a", "controller.quorum.voters": "1@127.0.0.1:9093"})
     format_directories(files, ["/a"], "/a", None, NodeId(1), settings, Random(1), now=NOW)
     assert not files.exists(f"/a/{VOTERS}")
+
+
+def test_the_controllers_of_a_new_cluster_know_each_other_by_directory() -> None:
+    controllers = [
+        InitialController(NodeId(at), "127.0.0.1", 9_092 + at, Uuid(bytes(15 * [7] + [at]))) for at in (1, 2, 3)
+    ]
+    voters = voters_of(controllers, "CONTROLLER")
+    for node_id in (1, 2, 3):
+        files = MemoryFiles()
+        settings = BrokerSettings.load({**PROPERTIES, "node.id": str(node_id), "log.dirs": "/a,/b"})
+        done = format_directories(
+            files, ["/a", "/b"], "/a", CLUSTER, NodeId(node_id), settings, Random(1), now=NOW, voters=voters
+        )
+        assert done.directory_ids["/a"] == controllers[node_id - 1].directory_id
+        assert done.directory_ids["/b"] != done.directory_ids["/a"]
+        written = read_checkpoint("/a", files.read(f"/a/{VOTERS}"))
+        assert written.voters == voters
+        assert written.kraft_version == 1
+
+
+def test_one_that_joins_later_or_is_only_a_broker_names_nobody() -> None:
+    joining, broker = MemoryFiles(), MemoryFiles()
+    format_(joining, "/a", standalone=False)
+    roles = {"process.roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/a"}
+    settings = BrokerSettings.load({**PROPERTIES, **roles})
+    format_directories(broker, ["/a"], "/a", None, NodeId(1), settings, Random(1), now=NOW)
+    for files in (joining, broker):
+        assert read_meta_properties(files, "/a") is not None
+        assert not files.exists(f"/a/{VOTERS}")
 
 
 def test_formatting_again_changes_nothing_and_formats_new_directories() -> None:

@@ -31,3 +31,31 @@ def test_what_is_given_comes_before_the_defaults() -> None:
     given = {"penstock.admin.listener": "", "log.dirs": "/elsewhere"}
     properties = dev_properties("/data", port=9092, overrides=given)
     assert given.items() <= properties.items()
+
+
+def test_three_nodes_find_each_other_and_keep_three_copies() -> None:
+    nodes = [
+        BrokerSettings.load(dev_properties("/data", port=9092, overrides={}, node_id=i, nodes=3)) for i in (1, 2, 3)
+    ]
+    assert [(each.node_id, each.listeners[0].port, each.listeners[1].port) for each in nodes] == [
+        (1, 9092, 19_092),
+        (2, 9093, 19_093),
+        (3, 9094, 19_094),
+    ]
+    for each in nodes:
+        assert each.quorum_bootstrap_servers == tuple(("127.0.0.1", port) for port in (19_092, 19_093, 19_094))
+        assert (each.number("default.replication.factor"), each.number("min.insync.replicas")) == (3, 2)
+        assert each.number("offsets.topic.replication.factor") == 3
+    assert len({each.log_dirs for each in nodes}) == 3
+
+
+def test_two_nodes_can_lose_neither_but_write_with_one() -> None:
+    settings = BrokerSettings.load(dev_properties("/data", port=9092, overrides={}, node_id=2, nodes=2))
+    assert (settings.number("default.replication.factor"), settings.number("min.insync.replicas")) == (2, 1)
+
+
+def test_a_node_that_comes_later_is_only_a_broker() -> None:
+    settings = BrokerSettings.load(dev_properties("/data", port=9092, overrides={}, node_id=4, nodes=3))
+    assert (settings.is_broker, settings.is_controller) == (True, False)
+    assert [each.port for each in settings.listeners] == [9095]
+    assert len(settings.quorum_bootstrap_servers) == 3
