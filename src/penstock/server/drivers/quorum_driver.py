@@ -98,6 +98,7 @@ class QuorumDriver(QuorumCore):
         self._install_listeners: list[Callable[[SnapshotId], None]] = []
         self._told: tuple[NodeId, Address | None] = (NO_NODE, None)
         self._stance: tuple[Role, Epoch, NodeId] | None = None
+        self._looking = False
         self._connect(peers)
 
     def _connect(self, peers: Peers | None) -> None:
@@ -193,10 +194,17 @@ class QuorumDriver(QuorumCore):
 
     # Who leads
 
+    def _look(self) -> None:
+        self._looking = False
+        if not self._failed and not self._closed:
+            self._serving.look()
+
     def _news(self, node: QuorumNode) -> None:
         """Tells those whom it concerns what has changed."""
-        if len(self._serving):
-            self._serving.look()
+        if len(self._serving) and not self._looking:
+            # Soon: what is appended in one go is sent in one go.
+            self._looking = True
+            asyncio.get_running_loop().call_soon(self._look)
         stance = (node.role, node.epoch, node.leader)
         if stance != self._stance:
             self._stance = stance

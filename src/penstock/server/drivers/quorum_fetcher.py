@@ -31,6 +31,8 @@ PURPOSE: Final = "quorum-fetch"
 FETCH_VERSION: Final = 18
 _WAIT_MAX_MS: Final = 500
 _COMPLAIN_EVERY_MS: Final = 10_000.0
+_AT_ONCE_BYTES: Final = 256 << 10
+"""What can be decoded without holding the loop for long; a larger batch comes all the same."""
 
 
 class Wish(NamedTuple):
@@ -51,6 +53,10 @@ class FetcherSettings:
     request_timeout_ms: int
     retry_backoff_ms: int
     max_bytes: int
+
+    @property
+    def bytes_at_once(self) -> int:
+        return min(self.max_bytes, _AT_ONCE_BYTES)
 
     @property
     def wait_ms(self) -> int:
@@ -186,7 +192,7 @@ class QuorumFetcher:
             fetch_offset=wish.offset,
             last_fetched_epoch=wish.last_epoch,
             log_start_offset=-1,
-            partition_max_bytes=self._settings.max_bytes,
+            partition_max_bytes=self._settings.bytes_at_once,
             replica_directory_id=self._me.directory,
             high_watermark=-1 if wish.high_watermark is None else wish.high_watermark,
         )
@@ -195,7 +201,7 @@ class QuorumFetcher:
             cluster_id=self._cluster_id,
             replica_state=FetchRequest.ReplicaState(replica_id=self._me.id),
             max_wait_ms=self._settings.wait_ms,
-            max_bytes=self._settings.max_bytes,
+            max_bytes=self._settings.bytes_at_once,
             topics=[topic],
         )
 
