@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.controller.batches import plan_batches
 from penstock.controller.controller import Controller
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from penstock.server.drivers.metadata_driver import LogBatch, MetadataDriver
 
 log = logging.getLogger("penstock.controller")
+
+REFUSED_PAUSE_MS: Final = 50.0
 
 
 class ControllerLog(Protocol):
@@ -249,6 +251,10 @@ class ControllerDriver:
                 self._run(controller, decision)
         except Refused as refusal:
             log.warning("the controller's own decision was not taken: %s", refusal)
+            if self._timer is not None and self._controller is controller:
+                # What is due stays due. The quorum may be about to say that somebody else leads.
+                self._timer.set(self._clock.monotonic_ms() + REFUSED_PAUSE_MS)
+            return
         except StorageFailed as failure:
             self._fail(failure)
             return
