@@ -71,6 +71,18 @@ def test_a_leader_that_dies_is_followed_by_another_and_comes_back_as_a_follower(
     run(steps)
 
 
+def test_a_leader_whose_process_dies_is_missed_at_once() -> None:
+    async def steps(world: Quorum) -> None:
+        first = await world.leader()
+        await first.commit("before")
+        began_s = asyncio.get_running_loop().time()
+        first.crash()
+        await world.leader()
+        assert asyncio.get_running_loop().time() - began_s < 1, "well before the fetch timeout of 2 s"
+
+    run(steps)
+
+
 def test_a_leader_that_stops_hands_over_faster_than_others_would_miss_it() -> None:
     async def steps(world: Quorum) -> None:
         world.properties["controller.quorum.fetch.timeout.ms"] = "2000"

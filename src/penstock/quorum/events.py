@@ -191,6 +191,14 @@ class FetchedFromLeader(NamedTuple):
     high_watermark: Offset | None
 
 
+class LeaderGone(NamedTuple):
+    """Nobody listens any more where the leader did: its process has ended, as far as one can tell from here."""
+
+    now: float
+    leader: NodeId
+    epoch: Epoch
+
+
 class ShutDown(NamedTuple):
     """The node is about to stop and would rather hand over than let the others find out."""
 
@@ -208,6 +216,7 @@ Event = (
     | Answered
     | ReplicaFetched
     | FetchedFromLeader
+    | LeaderGone
     | ShutDown
 )
 

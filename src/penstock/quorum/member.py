@@ -13,6 +13,7 @@ from penstock.quorum.events import (
     Effect,
     FetchedFromLeader,
     HighWatermark,
+    LeaderGone,
     PersistState,
     Resigned,
     Send,
@@ -53,6 +54,7 @@ class Member:
         self.end, self.last_epoch, self.flushed = Offset(0), FIRST_EPOCH, Offset(0)
         self._ever_fetched = False
         self._leader_left = False
+        self._gone_heard = False
         self._told_ms: float | None = None
         self._read_history()
 
@@ -131,10 +133,24 @@ class Member:
         self._ever_fetched, self.deadline = False, None
         return []
 
+    def _on_gone(self, event: LeaderGone) -> list[Effect]:
+        """Stands soon instead of waiting for a fetch timeout; once, because it may be our own way that is barred.
+
+        If the leader is well, the others do not give their pre-votes and all is as before.
+        """
+        followed = self.role is Role.FOLLOWER and (event.epoch, event.leader) == (self.epoch, self.leader)
+        if not followed or self._gone_heard:
+            return []
+        self._gone_heard, self._ever_fetched = True, False
+        soon = event.now + self._random.randrange(max(self._settings.election_timeout_ms // 4, 1))
+        self.deadline = soon if self.deadline is None else min(self.deadline, soon)
+        return []
+
     def _on_fetched(self, event: FetchedFromLeader) -> list[Effect]:
         effects = self._hear_of(event.now, event.epoch, event.leader, firsthand=True)
         if self.role is not Role.FOLLOWER or event.epoch != self.epoch or event.leader != self.leader:
             return effects
+        self._gone_heard = False
         if not self._leader_left:
             # After its goodbye a last answer may still be on its way; that is no reason to believe in it again.
             self._ever_fetched = True
@@ -177,7 +193,7 @@ class Member:
         if epoch > self.epoch:
             self.voted = NOBODY
         if remembered != (epoch, leader):
-            self._leader_left = False
+            self._leader_left = self._gone_heard = False
             self._told_ms = None
         self.role, self.epoch, self.leader, self._ever_fetched = Role.FOLLOWER, epoch, leader, False
         self.deadline = now + self._settings.fetch_timeout_ms

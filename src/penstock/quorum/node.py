@@ -19,6 +19,7 @@ from penstock.quorum.events import (
     Event,
     FetchedFromLeader,
     Flushed,
+    LeaderGone,
     PersistState,
     ReplicaFetched,
     Resigned,
@@ -63,6 +64,8 @@ class QuorumNode(Leader):
                 effects = self._on_replica_fetched(event)
             case FetchedFromLeader():
                 effects = self._on_fetched(event)
+            case LeaderGone():
+                effects = self._on_gone(event)
             case ShutDown(now):
                 effects = self._resign(now) if self.role is Role.LEADER else []
         assert self.epoch >= epoch_before, "epochs never fall"

@@ -220,6 +220,12 @@ class World:
         if to == NO_NODE or machine.silent:
             machine.silent = False
             to = self.rng.choice(self.numbers)
+        elif self._refused(machine, to):
+            machine.silent = True
+            self.step(machine, e.LeaderGone(self.now, node.leader, node.epoch))
+            if number == machine.fetch_number:
+                self._fetch_soon(machine, RETRY_MS)
+            return
         hw = -1 if node.high_watermark is None else node.high_watermark
         self._post(
             machine, to, self.serve, machine.key, machine.life, number, node.epoch, machine.end, machine.last_epoch, hw
@@ -228,6 +234,14 @@ class World:
         if not machine.patience:
             machine.patience = True
             self._later(machine, self.give_up, GIVE_UP_MS)
+
+    def _refused(self, machine: Machine, to: int) -> bool:
+        """Whether a link to a node cannot be made: it is down and its host says so, or the way is barred."""
+        if (machine.number, to) in self.cuts or (to, machine.number) in self.cuts:
+            return False
+        if self.machines[to].up:
+            return self.faults.lost > 0 and self.random() < 0.02
+        return self.random() < 0.7
 
     def give_up(self, machine: Machine) -> None:
         """Looks whether a fetch is without an answer for too long; one timer does for all of them."""

@@ -22,6 +22,7 @@ from penstock.quorum.events import (
     Flush,
     Flushed,
     HighWatermark,
+    LeaderGone,
     PersistState,
     ReplicaFetched,
     Resigned,
@@ -341,3 +342,21 @@ def test_an_observer_that_hears_nothing_from_its_leader_no_longer_speaks_against
     assert node.step(Tick(2_001)) == []
     assert node.step(wanted)[-1] == Answer(VoteAnswer(Epoch(1), NodeId(1), granted=True, pre_vote=True))
     assert (node.role, node.deadline) == (Role.FOLLOWER, None)
+
+
+def test_a_follower_whose_leader_is_gone_stands_soon_but_only_once() -> None:
+    node = fresh()
+    node.step(Asked(1, BeginAsk(Epoch(1), NodeId(2), key(1))))
+    node.step(FetchedFromLeader(2, NodeId(2), Epoch(1), Offset(0)))
+    assert node.step(LeaderGone(10, NodeId(2), Epoch(0))) == []
+    assert node.deadline == 2_002
+    node.step(LeaderGone(10, NodeId(2), Epoch(1)))
+    assert node.deadline is not None
+    assert 10 <= node.deadline < 260
+    node.step(Tick(260))
+    assert node.role is Role.PROSPECTIVE
+    for by in (2, 3):
+        node.step(Answered(270, NodeId(by), VoteAnswer(Epoch(1), NodeId(2), pre_vote=True)))
+    assert (node.role, node.deadline) == (Role.FOLLOWER, 2_270)
+    node.step(LeaderGone(280, NodeId(2), Epoch(1)))
+    assert node.deadline == 2_270

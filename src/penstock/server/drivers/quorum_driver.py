@@ -338,6 +338,10 @@ class QuorumDriver(QuorumCore):
         """A node said who leads."""
         self.answered(leader, events.EpochAnswer(epoch, leader))
 
+    def leader_gone(self, leader: NodeId, epoch: Epoch) -> None:
+        """Nobody listens where the leader did."""
+        self._step(events.LeaderGone(self._clock.monotonic_ms(), leader, epoch))
+
     def address_of(self, node: NodeId) -> Address | None:
         opened = self._opened
         return self._contacts.address_of(node, opened.epoch, opened.voters)

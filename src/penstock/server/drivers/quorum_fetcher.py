@@ -15,7 +15,7 @@ from penstock.model.errors import INCONSISTENT_CLUSTER_ID, Corrupt, PenstockErro
 from penstock.model.ids import METADATA_TOPIC_ID, NO_NODE, Epoch, NodeId, Offset
 from penstock.protocol.messages.fetch import FetchRequest
 from penstock.quorum.fetching import LogPoint
-from penstock.transport.dial import LinkError
+from penstock.transport.dial import LinkError, Unreachable
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock
@@ -73,6 +73,9 @@ class Follower(Protocol):
     def address_of(self, node: NodeId) -> Address | None: ...
     def to_ask(self) -> list[Address]: ...
     def heard(self, epoch: Epoch, leader: NodeId) -> None: ...
+    def leader_gone(self, leader: NodeId, epoch: Epoch) -> None:
+        """Nobody listens where the leader did."""
+
     async def idle(self) -> None:
         """Returns when everything heard has been acted on."""
 
@@ -182,6 +185,8 @@ class QuorumFetcher:
         except LinkError as failure:
             log.debug("no metadata from %s: %s", to, failure)
             self._leader_silent = True
+            if isinstance(failure, Unreachable) and to == self._follower.address_of(wish.leader):
+                self._follower.leader_gone(wish.leader, wish.epoch)
             return None
         finally:
             asking.cancel()
