@@ -185,3 +185,19 @@ def test_health_names_what_is_lost_and_what_to_try(four: EmbeddedCluster) -> Non
         "cluster", "health", "--watch", "--exit-when-healthy", "--interval", "0.1", environment=environment
     )
     assert healthy.code == 0
+
+
+def test_a_lost_majority_is_told(four: EmbeddedCluster) -> None:
+    """Brokers that are left answer what they know, but nobody leads them."""
+    four.wait_until_in_sync()
+    for node_id in (1, 2):
+        four.kill(node_id)
+    environment = {"PENSTOCK_BOOTSTRAP": four.bootstrap_servers}
+    patience = ("-X", "default_api_timeout_ms=1000", "-X", "request_timeout_ms=1000")
+    lost = penstock("cluster", "health", "--format", "json", *patience, environment=environment)
+    assert lost.code == 10, lost.err
+    kinds = {reason["kind"]: reason for reason in lost.data["reasons"]}
+    assert kinds["brokers_down"]["items"] == ["broker 1", "broker 2"]
+    assert "a majority of them runs" in kinds["no_controller"]["attempt"]
+    four.start(1, 2)
+    four.wait_until_in_sync()

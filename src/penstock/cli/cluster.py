@@ -32,6 +32,7 @@ def cluster() -> None:
 def info(style: str, connection: Connection) -> None:
     """Show the cluster's id, brokers, controller and its epoch, features and how much it holds."""
     from penstock.cli.connection import administer
+    from penstock.cli.health import TIMEOUT_MS
 
     async def work(admin: Admin) -> dict[str, Any]:
         found = await admin.describe_cluster()
@@ -44,8 +45,9 @@ def info(style: str, connection: Connection) -> None:
             "features": {each.name: each.finalized for each in features if each.finalized is not None},
         }
 
-    data = administer(connection, work)
-    controller = f"{data['controller']} (epoch {data['controller_epoch']})"
+    data = administer(connection, work, TIMEOUT_MS)
+    led = f"{data['controller']} (epoch {data['controller_epoch']})"
+    controller = led if data["controller"] >= 0 else "nobody; `penstock cluster health` says more"
     lines = [
         f"cluster      {data['cluster_id']}",
         f"controller   {controller}",

@@ -50,6 +50,7 @@ class Connection:
         keywords = self.keywords(AdminSettings)
         if timeout_ms is not None:
             keywords.setdefault("default_api_timeout_ms", timeout_ms)
+            keywords.setdefault("request_timeout_ms", timeout_ms)
         return Admin(**keywords)
 
 

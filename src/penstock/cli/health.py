@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ def reasons(
     min_isr: Mapping[str, int],
     log_dirs: Mapping[int, Sequence[LogDirInfo]],
     quorum: QuorumInfo | None = None,
+    silent: Iterable[int] = (),
 ) -> list[Reason]:
+    """`silent` are brokers that nobody reaches, whatever the cluster thinks of them."""
     alive = {broker.id for broker in cluster.brokers if not broker.fenced}
     placed = {node for topic in topics for partition in topic.partitions for node in partition.replicas}
-    down = sorted(placed - alive | {broker.id for broker in cluster.brokers if broker.fenced})
+    down = sorted(placed - alive | {broker.id for broker in cluster.brokers if broker.fenced} | set(silent))
     leaderless, behind, too_few = [], [], []
     for topic in topics:
         for partition in topic.partitions:
@@ -96,6 +98,7 @@ def sentence(reason: Reason) -> str:
 async def look(admin: Admin) -> tuple[ClusterInfo, list[Reason]]:
     """Asks everything that health depends on."""
     from penstock.client.admin.configs import ConfigResource
+    from penstock.client.errors import NotReachable, TimedOutWaiting
 
     cluster = await admin.describe_cluster()
     topics = await admin.topics(internal=True)
@@ -107,17 +110,25 @@ async def look(admin: Admin) -> tuple[ClusterInfo, list[Reason]]:
     }
     alive = [broker.id for broker in cluster.brokers if not broker.fenced]
     log_dirs = await admin.describe_log_dirs(alive)
-    return cluster, reasons(cluster, topics, min_isr, log_dirs.done, await _quorum(admin))
+    silent = [node for node, why in log_dirs.failed.items() if isinstance(why, (NotReachable, TimedOutWaiting))]
+    # Last, because nobody answers it while there is no leader.
+    cluster, quorum = await _with_quorum(admin, cluster)
+    return cluster, reasons(cluster, topics, min_isr, log_dirs.done, quorum, silent)
 
 
-async def _quorum(admin: Admin) -> QuorumInfo | None:
-    """None where brokers do not tell."""
+async def _with_quorum(admin: Admin, cluster: ClusterInfo) -> tuple[ClusterInfo, QuorumInfo | None]:
+    """None where brokers do not tell, or nobody leads."""
+    from penstock.client.admin.cluster import NO_CONTROLLER, nobody_leads
     from penstock.client.admin.session import unsupported
     from penstock.client.errors import ClientError
 
+    if cluster.controller < 0:
+        return cluster, None
     try:
-        return await admin.describe_quorum()
+        return cluster, await admin.describe_quorum()
     except ClientError as failure:
         if unsupported(failure):
-            return None
+            return cluster, None
+        if nobody_leads(failure):
+            return replace(cluster, controller=NO_CONTROLLER), None
         raise

@@ -34,7 +34,7 @@ from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from penstock.protocol.registry import API_VERSIONS
 from penstock.protocol.wire import schema_of
-from penstock.transport.dial import Link, LinkError
+from penstock.transport.dial import Link, LinkError, TimedOut
 from penstock.transport.net import AsyncioNet
 
 __all__ = ["ClusterView", "PartitionView", "TopicView", "default_client_id", "parse_bootstrap"]
@@ -388,7 +388,12 @@ class ClusterView:
     async def _ask(self, address: tuple[str, int], make: Callable[[Link], object]) -> Any:
         link = await self._shared(address)
         message = make(link)
-        return await link.request(message, _version(link, message), self._timeout_ms)
+        try:
+            return await link.request(message, _version(link, message), self._timeout_ms)
+        except TimedOut:
+            # Brokers answer the requests of a connection in order: whatever comes next would wait behind this one.
+            link.abort()
+            raise
 
     async def _shared(self, address: tuple[str, int]) -> Link:
         """The standing link, or the one that somebody is dialling already: two would leave one behind."""

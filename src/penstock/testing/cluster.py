@@ -110,10 +110,7 @@ class EmbeddedCluster:
     def begin(self) -> None:
         """Formats the nodes and starts them all; returns when every one serves clients."""
         self._format(list(self.nodes))
-        for node in self.nodes.values():
-            node._begin()
-        for node in self.nodes.values():
-            node._wait_ready(READY_TIMEOUT_S)
+        self.start(*self.nodes)
 
     def kill(self, node_id: int) -> None:
         """kill -9 of a node: nothing is flushed, nothing handed over."""
@@ -123,11 +120,12 @@ class EmbeddedCluster:
         """Stops a node cleanly: it hands over what it leads."""
         self._node(node_id).stop()
 
-    def start(self, node_id: int) -> None:
-        """Brings a node back; returns when it serves clients, which takes a majority of the controllers."""
-        node = self._node(node_id)
-        if not node.running:
+    def start(self, *node_ids: int) -> None:
+        """Brings nodes back, all at once; returns when they serve, which takes a majority of the controllers."""
+        away = [node for node in map(self._node, node_ids) if not node.running]
+        for node in away:
             node._begin()
+        for node in away:
             node._wait_ready(READY_TIMEOUT_S)
 
     def restart(self, node_id: int) -> None:

@@ -79,7 +79,7 @@ class EmbeddedBroker:
 
     @property
     def running(self) -> bool:
-        return self._thread is not None
+        return self._thread is not None and self._thread.ready
 
     @property
     def clock(self) -> MovingClock:
@@ -94,7 +94,7 @@ class EmbeddedBroker:
 
     def start(self) -> None:
         """Returns when clients are served; whatever keeps the broker from starting is raised here."""
-        if not self.running:
+        if self._thread is None:
             self._begin()
             self._wait_ready(READY_TIMEOUT_S)
 

@@ -37,6 +37,11 @@ class NodeThread:
         assert self._node is not None, "the node was made"
         return self._node
 
+    @property
+    def ready(self) -> bool:
+        """Whether the node came up and serves."""
+        return self._started.succeeded
+
     def begin(self) -> None:
         """Returns when the thread runs; the node is on its way up then."""
         self._thread.start()
@@ -118,6 +123,10 @@ class _Outcome:
     def __init__(self) -> None:
         self._known = threading.Event()
         self._failure: BaseException | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self._known.is_set() and self._failure is None
 
     def succeed(self) -> None:
         self._known.set()

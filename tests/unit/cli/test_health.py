@@ -62,6 +62,11 @@ def test_a_voter_that_is_silent_for_long_is_named() -> None:
     assert [reason.items for reason in reasons(cluster(), [], {}, {}, quorum(now_ms, -1))] == [["node 2"]]
 
 
+def test_a_broker_that_nobody_reaches_is_down_whatever_the_cluster_thinks() -> None:
+    (found,) = reasons(cluster(), [], {}, {}, None, [2])
+    assert (found.kind, found.items) == ("brokers_down", ["broker 2"])
+
+
 def test_a_leader_is_not_behind_itself() -> None:
     assert reasons(cluster(), [], {}, {}, quorum(-1)) == []
 

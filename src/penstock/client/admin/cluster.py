@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.client.admin.session import Session, check, unsupported
-from penstock.client.errors import ClientError
+from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting
+from penstock.model.errors import REQUEST_TIMED_OUT
 from penstock.model.ids import METADATA_TOPIC, uuid_text
 from penstock.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from penstock.protocol.messages.describe_cluster import DescribeClusterRequest
 from penstock.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest
 
+NO_CONTROLLER = -1
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
@@ -29,7 +31,7 @@ class BrokerInfo:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """`controller` is whom the quorum's leader is, where brokers tell it, else whom a broker named."""
+    """`controller` is whom the quorum's leader is, where brokers tell it, else whom a broker named; -1 for nobody."""
 
     cluster_id: str
     controller: int
@@ -80,10 +82,17 @@ async def describe_cluster(session: Session, *, fenced: bool) -> ClusterInfo:
     try:
         quorum = await describe_quorum(session)
     except ClientError as failure:
-        if not unsupported(failure):
-            raise
-        return info
+        if unsupported(failure):
+            return info
+        if nobody_leads(failure):
+            return ClusterInfo(info.cluster_id, NO_CONTROLLER, -1, info.brokers)
+        raise
     return ClusterInfo(info.cluster_id, quorum.leader, quorum.epoch, info.brokers)
+
+
+def nobody_leads(failure: ClientError) -> bool:
+    """Whether brokers answer, but nobody who leads the quorum: a majority of the controllers may be away."""
+    return isinstance(failure, (NotReachable, TimedOutWaiting)) or failure.error is REQUEST_TIMED_OUT
 
 
 async def describe_quorum(session: Session) -> QuorumInfo:
@@ -119,13 +128,21 @@ async def api_versions(session: Session, node_id: int) -> dict[str, tuple[int, i
 async def describe_features(session: Session, node_id: int | None) -> list[FeatureInfo]:
     """The features of a broker (of any, for None)."""
 
-    async def call() -> list[FeatureInfo]:
-        chosen = node_id
-        if chosen is None:
-            chosen = min(broker.node_id for broker in (await session.metadata([])).brokers)
+    async def ask(chosen: int) -> list[FeatureInfo]:
         reply = await session.broker(chosen, _api_versions_request(), newest=_API_VERSIONS_NEWEST)
         check(reply.error_code, None, f"broker {chosen}")
         return _features(reply)
+
+    async def call() -> list[FeatureInfo]:
+        if node_id is not None:
+            return await ask(node_id)
+        brokers = sorted(broker.node_id for broker in (await session.metadata([])).brokers)
+        for chosen in brokers[:-1]:
+            try:
+                return await ask(chosen)
+            except NotReachable:
+                continue  # one that is down and not yet missed
+        return await ask(brokers[-1])
 
     return await session.patient(call)
 
