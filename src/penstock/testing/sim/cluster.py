@@ -29,7 +29,8 @@ QUIET_S = 90.0
 
 STOP_S = 30.0
 LOOK_EVERY_S = 0.1
-STEPS_PER_S_MAX = 50_000
+BUSY_STEPS, BUSY_S = 40_000, 0.5
+"""So many steps in so short a time are no work any more."""
 
 
 def run(seed: int, *, nodes: int = 3, seconds: float = 15.0, plan: Plan | None = None) -> Story:
@@ -59,6 +60,7 @@ class Simulation:
         for node_id in range(1, plan.nodes + 1):
             world.machines.append(Machine(world, node_id, plan.node_properties(node_id), world.new_random()))
         self._next_look = 0.0
+        self._looked_at = 0, 0.0  # steps and time
 
     def live(self) -> None:
         """The whole of it; stops at the first violation."""
@@ -89,12 +91,18 @@ class Simulation:
         assert callable(condition)
         violations = self.story.violations
         scheduler = self.world.scheduler
-        steps_max = scheduler.steps + STEPS_PER_S_MAX * for_s
         deadline = scheduler.now + for_s
-        held = scheduler.run(lambda: bool(violations) or condition() or scheduler.steps > steps_max, deadline=deadline)
-        if scheduler.steps > steps_max:
-            self._complain("somebody is busy for ever", [])
+        held = scheduler.run(lambda: bool(violations) or self._spinning() or condition(), deadline=deadline)
         return held and not violations
+
+    def _spinning(self) -> bool:
+        """Whether somebody works without end and lets no time pass; that is a violation too."""
+        scheduler = self.world.scheduler
+        if scheduler.steps - self._looked_at[0] > BUSY_STEPS:
+            if scheduler.now - self._looked_at[1] < BUSY_S:
+                self._complain(f"{scheduler.current.name if scheduler.current else ''} is busy for ever", [])
+            self._looked_at = scheduler.steps, scheduler.now
+        return bool(self.story.violations)
 
     def _complain(self, what: str, why: list[str]) -> None:
         if not self.story.violations:

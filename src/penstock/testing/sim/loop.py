@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Ts = TypeVarTuple("Ts")
 
+TICK_S = 1e-6
+
 Report = Callable[["SimLoop", dict[str, Any]], None]
 Connect = Callable[["SimLoop", str, int, Callable[[], Any]], Coroutine[Any, Any, Any]]
 
@@ -68,7 +70,8 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_later(
         self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+        # A timer takes time, however little: who finds at its deadline that rounding left a bit of it sets it again.
+        return self.call_at(self.time() + max(delay, TICK_S), callback, *args, context=context)
 
     def at_world_time(
         self,
