@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.model.errors import NONE, NOT_CONTROLLER, Refused
 from penstock.protocol.wire import schema_of
-from penstock.server.envelopes import opened, sealed
 
 if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
@@ -95,6 +94,8 @@ class Forwarding:
         return reply
 
     async def _carried(self, to: Address, request: Any, ctx: Context, timeout_ms: float) -> Any:
+        from penstock.server.envelopes import opened, sealed  # a node that leads alone never needs them
+
         lane = min(range(LANES), key=self._busy.__getitem__)
         self._busy[lane] += 1
         try:

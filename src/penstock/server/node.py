@@ -68,6 +68,7 @@ class Node:
         self._broker: BrokerPart | None = None
         self._reception: Reception | None = None
         self._controllers: Reception | None = None
+        self._admin: AdminServer | None = None
         self._coming_up: asyncio.Task[None] | None = None
         self._stopping = self._crashed = False
         self._progress = "starting"
@@ -85,7 +86,7 @@ class Node:
     @property
     def admin_port(self) -> int:
         """Where metrics are; 0 when they are not served."""
-        return self._admin.port
+        return self._admin.port if self._admin is not None else 0
 
     @property
     def addresses(self) -> list[str]:
@@ -159,6 +160,7 @@ class Node:
 
     def _build(self) -> None:
         loop, settings, ports = asyncio.get_running_loop(), self.settings, self._ports
+        self._watch = LoopWatch(loop)
         bound = bound_settings(settings, self._listeners)
         if self._formats_itself:
             format_for(bound, files=ports.files, clock=ports.clock, random=self._random, own_host=ports.net.host_name())
@@ -175,12 +177,11 @@ class Node:
                 settings, ports, self._random, control, identity.cluster_id, self._authorizer, self._give_up
             )
             self._reception = Reception(loop, self._broker.services, self._broker.dispatch, beside=self._controllers)
-        self._watch = LoopWatch(loop)
         self._admin = AdminServer(loop, self._metrics(), health=self._ailments, readiness=self._obstacles)
 
     async def _open_admin(self) -> None:
         host, _, port = self.settings.text("penstock.admin.listener").rpartition(":")
-        if port:
+        if port and self._admin is not None:
             await self._admin.open(self._ports.net, host, int(port))
 
     # -- going down
@@ -216,7 +217,8 @@ class Node:
         self._listeners.stop_accepting()
         if self._controllers is not None:
             await self._controllers.close(DRAIN_MS)
-        self._admin.close()
+        if self._admin is not None:
+            self._admin.close()
 
     def crash(self) -> None:
         """Ends the node as if its process had been killed: nothing is flushed, handed over or answered.
@@ -232,8 +234,9 @@ class Node:
                 reception.cut()
         if self._control is not None:
             self._watch.stop()
-            self._admin.close()
             self._control.crash()
+        if self._admin is not None:
+            self._admin.close()
         if self._broker is not None:
             self._broker.crash()
         if self._coming_up is not None and self._coming_up is not asyncio.current_task():

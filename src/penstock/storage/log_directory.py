@@ -30,6 +30,17 @@ class DirectoryInUse(PenstockError):
     """Another process has the directory open."""
 
 
+def locked(files: Files, directory: str) -> File:
+    """Keeps a directory from every other process until what this gives is closed; DirectoryInUse when one has it."""
+    path = f"{directory}/{LOCK}"
+    try:
+        return files.lock(path)
+    except BlockingIOError as taken:
+        raise DirectoryInUse(
+            f"{directory} is in use by another process (it holds {path}); stop it, or choose another log.dirs"
+        ) from taken
+
+
 class LogDirectory:
     """Offline from its first failure until it is opened again; `why_offline` says what happened."""
 
@@ -59,7 +70,7 @@ class LogDirectory:
         DirectoryInUse and WrongDirectory are mistakes of the operator. OSError means that the disk does not work.
         """
         self.files.makedirs(self.path)
-        self._take_lock()
+        self._lock = locked(self.files, self.path)
         found = read_meta_properties(self.files, self.path)
         if found is not None:
             check_meta_properties(self.path, found, cluster_id, node_id)
@@ -101,15 +112,6 @@ class LogDirectory:
         """The log of this name lives here no longer."""
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_offsets):
             offsets.pop(name, None)
-
-    def _take_lock(self) -> None:
-        path = f"{self.path}/{LOCK}"
-        try:
-            self._lock = self.files.lock(path)
-        except BlockingIOError as taken:
-            raise DirectoryInUse(
-                f"{self.path} is in use by another process (it holds {path}); stop it, or choose another log.dirs"
-            ) from taken
 
     def _read(self, name: str) -> dict[TopicPartition, Offset]:
         try:

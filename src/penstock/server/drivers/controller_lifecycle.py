@@ -44,6 +44,7 @@ RETRY_MS: Final = 50
 FENCED_RETRY_MS: Final = 200
 REGISTRATION_RETRY_MS: Final = 250
 HANDOVER_MS: Final = 10_000
+ATTEMPT_S: Final = 1.0
 ALONE_MS: Final = 1_000
 """How long the last broker of a cluster waits for leave: there is nobody to hand anything over to."""
 
@@ -235,7 +236,7 @@ class BrokerLifecycle:
         started, waits_ms, why = loop.time(), 0, "the controller did not let it go"
         while (left_s := self._patience_ms(timeout_ms) / 1_000 - (loop.time() - started)) > 0:
             try:
-                async with asyncio.timeout(left_s):
+                async with asyncio.timeout(min(left_s, ATTEMPT_S)):
                     # The first answer moves our partitions away, a later one sees that everybody knows.
                     if (await self._beat(want_shut_down=True)).should_shut_down:
                         return True

@@ -179,6 +179,8 @@ class BrokerPart:
     async def _open_logs(self) -> None:
         """Opens every log, a few milliseconds at a time: the quorum has to go on meanwhile."""
         self._opened = True
+        if self._settings.metadata_log_dir in self._settings.log_dirs:
+            self._control.unlock()  # the store locks all its directories before it does anything else
         until = self._clock.monotonic_ms() + SLICE_MS
         opening = self.store.opening(
             cluster_id=self._cluster_id, node_id=self._settings.node_id, now=self._clock.now_ms()

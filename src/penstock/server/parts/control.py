@@ -26,13 +26,14 @@ from penstock.server.formatting import METADATA_DIRECTORY, new_uuid
 from penstock.server.forwarding import Forwarding
 from penstock.server.parts.ending import cancel_now
 from penstock.server.peers import NetPeers
+from penstock.storage.log_directory import locked
 
 if TYPE_CHECKING:
     from random import Random
 
     from penstock.metadata.records import Record
     from penstock.model.config import BrokerSettings
-    from penstock.model.ports import Files, Ports
+    from penstock.model.ports import File, Files, Ports
     from penstock.server.context import Authorizer
     from penstock.server.drivers.controller_driver import ControllerDriver
     from penstock.server.drivers.controller_enrolment import ControllerEnrolment
@@ -58,7 +59,8 @@ class ControlPart:
         authorizer: Authorizer,
         on_fatal: Callable[[Exception], None],
     ) -> None:
-        self._clock, self._settings = ports.clock, settings
+        self._clock, self._files, self._settings = ports.clock, ports.files, settings
+        self._lock: File | None = None
         own_host = ports.net.host_name()
         self.metadata = MetadataDriver(settings.node_id, identity.cluster_id)
         self.metadata.on_publish(settings.follow)
@@ -136,8 +138,15 @@ class ControlPart:
 
     def start(self) -> None:
         """Reads the metadata log and takes part in the quorum; a quorum of one leads when this returns."""
+        self._lock = locked(self._files, self._settings.metadata_log_dir)
         self.quorum.start()
         self.snapshots.found(self.quorum.snapshots)
+
+    def unlock(self) -> None:
+        """Lets go of the metadata directory: a broker is about to lock it with its other directories."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def obstacle(self) -> str | None:
         """What keeps a starting node from knowing the cluster as it is; None when nothing does."""
@@ -185,6 +194,7 @@ class ControlPart:
         await self.snapshots.close()
         await self.quorum.close()
         self.peers.close()
+        self.unlock()
 
     def crash(self) -> None:
         self.channel.close()
@@ -195,6 +205,7 @@ class ControlPart:
         cancel_now(self.snapshots.close())
         self.quorum.crash()
         self.peers.close()
+        self.unlock()
 
 
 class _Absent:
