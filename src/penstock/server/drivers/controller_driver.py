@@ -260,6 +260,11 @@ class ControllerDriver:
             return
         self._set_timer()
 
+    @staticmethod
+    def _is_due(since: float, interval_ms: float, now: float) -> bool:
+        """By the same sum that the timer was set with: a difference may be rounded to the other side."""
+        return interval_ms > 0 and since + interval_ms <= now
+
     def _due(self, controller: Controller, now: float) -> Iterable[Decision]:
         """Decisions one after the other: each is applied before the next is asked for.
 
@@ -267,15 +272,15 @@ class ControllerDriver:
         """
         if (fencing := controller.decide_tick(now)).records:
             yield fencing
-        if 0 < self._times.preferred_leaders_ms <= now - self._preferred_at:
+        if self._is_due(self._preferred_at, self._times.preferred_leaders_ms, now):
             moved = controller.decide_preferred_leaders()
             if len(moved.records) < ELECTIONS_MAX:
                 self._preferred_at = now
             yield moved
-        if 0 < self._times.unclean_leaders_ms <= now - self._unclean_at:
+        if self._is_due(self._unclean_at, self._times.unclean_leaders_ms, now):
             elected = controller.decide_unclean_leaders()
             if len(elected.records) < ELECTIONS_MAX:
                 self._unclean_at = now
             yield elected
-        if 0 < self._times.idle_interval_ms <= now - self._appended_at:
+        if self._is_due(self._appended_at, self._times.idle_interval_ms, now):
             yield controller.decide_no_op()
