@@ -202,12 +202,16 @@ class Quorum:
         self.machines[number] = machine = Machine(self, number, controller=controller)
         return machine
 
-    def begin(self, count: int = 3) -> None:
-        """A new cluster of so many voters, all of them started."""
+    def begin(self, count: int = 3, *, fixed: bool = False) -> None:
+        """A new cluster of so many voters, all of them started; `fixed` names them in the configuration."""
         machines = [self.add(number) for number in range(1, count + 1)]
         voters = VoterSet(machine.voter for machine in machines)
+        if fixed:
+            self.properties["controller.quorum.bootstrap.servers"] = ""
+            self.properties["controller.quorum.voters"] = ",".join(f"{each.number}@{each.address}" for each in machines)
         for machine in machines:
-            machine.format(voters)
+            if not fixed:
+                machine.format(voters)
             machine.start()
 
     def cut(self, sender: Machine, to: Address) -> bool:
@@ -277,12 +281,12 @@ async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
         await asyncio.sleep(0.005)
 
 
-def run(steps: Callable[[Quorum], Coroutine[Any, Any, None]], count: int = 3) -> Quorum:
+def run(steps: Callable[[Quorum], Coroutine[Any, Any, None]], count: int = 3, *, fixed: bool = False) -> Quorum:
     """Runs the steps against a new cluster, then stops what is left of it."""
     world = Quorum()
 
     async def main() -> None:
-        world.begin(count)
+        world.begin(count, fixed=fixed)
         await steps(world)
         world.isolated.clear()
         await world.stop()

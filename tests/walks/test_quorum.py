@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock.model.errors import DUPLICATE_VOTER, NONE, NOT_CONTROLLER, Refused
+from penstock.model.errors import DUPLICATE_VOTER, NONE, NOT_CONTROLLER, UNSUPPORTED_VERSION, Refused
 from penstock.model.ids import ZERO_UUID
 from penstock.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
@@ -280,6 +280,24 @@ def test_a_voter_that_listens_elsewhere_tells_the_leader() -> None:
         await world.agreed()
 
     run(steps)
+
+
+def test_voters_given_in_the_configuration_elect_fail_over_and_cannot_be_changed() -> None:
+    async def steps(world: Quorum) -> None:
+        first = await world.leader()
+        await first.commit("before")
+        assert first.quorum.kraft_version == 0
+        assert (await first.quorum.remove_voter(removing(first))).error_code == UNSUPPORTED_VERSION.code
+        first.crash()
+        second = await world.leader()
+        await second.commit("after")
+        first.start()
+        await world.agreed()
+        assert_same_logs(world)
+        voters = second.quorum.describe().topics[0].partitions[0].current_voters
+        assert all(each.log_end_offset > 0 for each in voters)
+
+    run(steps, fixed=True)
 
 
 def test_a_quorum_of_one_leads_at_once_and_sends_nothing() -> None:

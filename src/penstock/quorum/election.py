@@ -44,4 +44,5 @@ def grants_vote(
     """One vote per epoch, to a candidate with enough of the log, and none once a leader is known."""
     if role not in _MAY_VOTE or leader_known:
         return False
-    return voted == ask.candidate or (voted == NOBODY and up_to_date(ask, last_epoch, end))
+    # Where voters are given in the configuration, what is remembered of a vote does not name the disk.
+    return voted.matches(ask.candidate) or (voted == NOBODY and up_to_date(ask, last_epoch, end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from penstock.model.ids import NO_NODE
@@ -28,7 +29,8 @@ class Checks:
         self.leaders: dict[int, int] = {}
         self.records: dict[tuple[int, int], Entry] = {}
         self.committed: list[Entry] = []
-        self._asked: dict[int, ReplicaKey] = {}
+        self.committed_in: list[int] = []
+        """The epoch in which each of them was committed."""
 
     def asks(self, machine: Machine, message: Ask) -> None:
         if isinstance(message, VoteAsk) and not message.pre_vote:
@@ -53,7 +55,9 @@ class Checks:
     def leads(self, machine: Machine, epoch: Epoch) -> None:
         first = self.leaders.setdefault(epoch, machine.number)
         assert first == machine.number, f"epoch {epoch} has two leaders, {first} and {machine.number}"
-        missing = machine.log[: len(self.committed)] != self.committed
+        # It may come to lead late, when a newer epoch is on: what that committed it need not have.
+        older = bisect_left(self.committed_in, epoch)
+        missing = machine.log[:older] != self.committed[:older]
         assert not missing, f"R3: node {machine.number} leads epoch {epoch} and lacks something committed"
         state = machine.disk_state
         assert state is not None, "a leadership is on the disk"
@@ -75,6 +79,8 @@ class Checks:
         same = min(offset, len(known))
         assert machine.log[since:same] == known[since:same], f"R7: node {machine.number} committed something else"
         if offset > len(known):
+            assert not self.committed_in or self.committed_in[-1] <= node.epoch, "an older epoch commits no more"
+            self.committed_in.extend([node.epoch] * (offset - len(known)))
             known.extend(machine.log[len(known) : offset])
         machine.high_watermark = offset
 
