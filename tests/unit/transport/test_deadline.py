@@ -86,3 +86,27 @@ def test_after_a_stall_what_has_arrived_is_heard_first(new_loop: Callable[[], as
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         assert runner.run(stalled()) == ["heartbeat", "deadline"]
+
+
+@on_loop
+async def test_whoever_is_called_does_not_find_the_clock_a_hair_too_early() -> None:
+    class Rounding:
+        """Its milliseconds fall short of the loop's by less than anybody would wait for."""
+
+        at_ms = 999.99999999999
+
+        def now_ms(self) -> int:
+            return 0
+
+        def monotonic_ms(self) -> float:
+            return self.at_ms
+
+    clock, seen = Rounding(), list[float]()
+    timer = Deadline(asyncio.get_running_loop(), clock, lambda: seen.append(clock.at_ms))  # type: ignore[arg-type]
+    timer.set(1_000.0)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert seen == []
+    clock.at_ms = 1_000.0
+    await until(lambda: seen)
+    assert seen == [1_000.0]
