@@ -188,3 +188,29 @@ def test_brokers_and_controllers_may_be_apart() -> None:
         await load.end()
 
     walk(steps, roles={1: "controller", 2: "broker", 3: "broker", 4: "broker"})
+
+
+def test_a_quorum_may_be_fixed_in_the_settings() -> None:
+    async def steps(cluster: Cluster) -> None:
+        first = cluster.controller
+        assert all(node.quorum.kraft_version == 0 for node in cluster.nodes.values())
+        await make_topic(cluster, "orders", through=1)
+        cluster.crash(first)
+        await until(lambda: cluster.controller not in (0, first), "nobody takes over")
+        await cluster.start(first)
+        await until(lambda: cluster.in_sync("orders", 3), "the in-sync sets do not grow again")
+
+    walk(steps, fixed=True)
+
+
+def test_a_stop_without_handing_over_is_felt_like_a_crash() -> None:
+    async def steps(cluster: Cluster) -> None:
+        await make_topic(cluster, "orders", through=1)
+        other = next(each for each in cluster.nodes if each != cluster.controller)
+        survivor = cluster.nodes[cluster.controller]
+        await cluster.stop(other)
+        image = survivor.control.metadata.image
+        assert not image.brokers[other].fenced
+        await until(lambda: image.brokers[other].fenced, "the broker that went is not missed")
+
+    walk(steps, controlled_shutdown_enable="false")

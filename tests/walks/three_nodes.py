@@ -53,9 +53,15 @@ async def until(condition: Callable[[], bool], what: str = "") -> None:
 
 
 class Cluster:
-    """Nodes by id. Controllers are the first ones, unless `roles` says otherwise."""
+    """Nodes by id, which are all both broker and controller, unless `roles` says otherwise.
 
-    def __init__(self, nodes: int = 3, *, roles: dict[int, str] | None = None, **settings: str) -> None:
+    A `fixed` quorum is named in everybody's settings, any other in the snapshot that the first start finds.
+    """
+
+    def __init__(
+        self, nodes: int = 3, *, roles: dict[int, str] | None = None, fixed: bool = False, **settings: str
+    ) -> None:
+        self._fixed = fixed
         self.roles = roles or dict.fromkeys(range(1, nodes + 1), "broker,controller")
         self.disks = {node_id: MemoryFiles() for node_id in self.roles}
         self.nodes: dict[int, Node] = {}
@@ -86,6 +92,10 @@ class Cluster:
             "listeners": ",".join(listeners),
             "controller.quorum.bootstrap.servers": asked,
         }
+        if self._fixed:
+            voters = (f"{each.node_id}@{each.host}:{each.port}" for each in self._controllers)
+            properties["controller.quorum.voters"] = ",".join(voters)
+            del properties["controller.quorum.bootstrap.servers"]
         return BrokerSettings.load(properties)
 
     def make(self, node_id: int) -> Node:
@@ -98,7 +108,7 @@ class Cluster:
             random=self.chance,
             own_host="127.0.0.1",
             cluster_id=CLUSTER_ID,
-            voters=voters_of(self._controllers, "CONTROLLER") if settings.is_controller else None,
+            voters=None if self._fixed else voters_of(self._controllers, "CONTROLLER"),
         )
         net = AsyncioNet(asyncio.get_running_loop())
         ports = Ports(clock, self.disks[node_id], net, TurnsOffload(self.chance))
