@@ -64,8 +64,8 @@ def start(path: str, log_level: str, log_format: str) -> None:
 @server.command(
     "format",
     epilog=examples(
-        "penstock server format --config server.properties --ignore-formatted",
         "penstock server format --config server.properties --standalone",
+        "penstock server format --config server.properties --ignore-formatted",
     ),
 )
 @config_option
