@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.protocol.wire import schema_of
-from penstock.transport.dial import LinkError, Unreachable
+from penstock.transport.dial import LinkError, TimedOut, Unreachable
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock, Net
@@ -21,6 +21,8 @@ BACKOFF_FIRST_MS = 20.0
 BACKOFF_MAX_MS = 1_000.0
 DIAL_FIRST_MS = 10_000.0
 DIAL_MAX_MS = 30_000.0
+SILENCE_MS = 400.0
+"""A peer that leaves a request unanswered for so long, and longer than was agreed, is not waited for on this link."""
 
 
 class Address(NamedTuple):
@@ -79,7 +81,14 @@ class NetPeers:
         if link is None or not link.up:
             link = await self._dialled(line, to, timeout_ms)
         agreed = link.newest(schema_of(message.__class__).key, version)
-        return await link.request(message, agreed, timeout_ms)
+        try:
+            return await link.request(message, agreed, timeout_ms)
+        except TimedOut:
+            # The way may be cut while the system still believes in the connection: it would send again after ever longer
+            # pauses, long after the way is whole. A new one is dialled at once. What little time was left proves nothing.
+            if timeout_ms >= SILENCE_MS:
+                link.abort()
+            raise
 
     def hang_up(self, to: Address, purpose: str) -> None:
         """Closes a link that is not needed for now; whoever waits on it is told `Severed`."""

@@ -1,0 +1,62 @@
+"""Links to other nodes: kept while they answer, given up when they are silent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from penstock.server.peers import SILENCE_MS, Address, NetPeers
+from penstock.server.ports import SystemClock
+from penstock.transport.dial import TimedOut
+
+OTHER = Address("other", 9093)
+
+
+class SilentLink:
+    """A connection that the system believes in, with nobody at its other end."""
+
+    def __init__(self) -> None:
+        self.up, self.client_id = True, ""
+
+    async def negotiate(self, timeout_ms: float) -> None:
+        return None
+
+    def newest(self, key: int, ours_max: int | None = None) -> int:
+        return 1
+
+    async def request(self, message: Any, version: int, timeout_ms: float) -> Any:
+        raise TimedOut(OTHER.host, OTHER.port, "no reply")
+
+    def abort(self) -> None:
+        self.up = False
+
+
+class Lines:
+    """A Net that remembers what was dialled."""
+
+    def __init__(self) -> None:
+        self.dialled: list[SilentLink] = []
+
+    async def dial(self, host: str, port: int, timeout_ms: int) -> SilentLink:
+        self.dialled.append(SilentLink())
+        return self.dialled[-1]
+
+
+async def ask_twice(timeout_ms: float) -> list[bool]:
+    net = Lines()
+    peers = NetPeers(net, SystemClock(), client_id="me")  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(TimedOut):
+            await peers.ask(OTHER, BrokerHeartbeatRequest(), 1, purpose="controller", timeout_ms=timeout_ms)
+    return [link.up for link in net.dialled]
+
+
+def test_a_link_on_which_a_request_was_left_unanswered_is_dialled_anew() -> None:
+    assert asyncio.run(ask_twice(SILENCE_MS)) == [False, False]
+
+
+def test_a_request_that_had_no_time_left_proves_nothing() -> None:
+    assert asyncio.run(ask_twice(SILENCE_MS / 10)) == [True]
