@@ -1,0 +1,12 @@
+"""Seeds that once found something. They are run before any others, for ever."""
+
+from __future__ import annotations
+
+FOUND: tuple[tuple[int, int], ...] = ((6, 3), (8, 3), (40, 3))
+"""(seed, nodes)."""
+
+SECONDS = 10.0
+"""Virtual seconds of trouble in a run."""
+
+BUG_SEEDS = 1_000
+"""Within so many seeds a planted bug must show."""

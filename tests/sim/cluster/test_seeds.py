@@ -1,0 +1,74 @@
+"""Whole clusters under seeds: nothing acknowledged is lost, and a seed tells the same story every time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.testing.sim import Story, run
+from tests.faults.counts import MINUTES, SOAKING
+from tests.sim.cluster.seeds import FOUND, SECONDS
+
+FAST_S = 25.0
+"""How long `make test` tries new seeds."""
+
+FIRST_SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
+SHAPES = (3, 3, 3, 5, 1, 4)
+"""How many nodes the clusters have, in turn."""
+
+
+def held(story: Story) -> None:
+    if not story.ok:
+        pytest.fail(story.text(), pytrace=False)
+
+
+def by_time() -> Iterator[int]:
+    """Seeds until time is over."""
+    until = time.monotonic() + (MINUTES * 60 if SOAKING else FAST_S)
+    seed = FIRST_SEED
+    while time.monotonic() < until:
+        yield seed
+        seed += 1
+
+
+@pytest.mark.parametrize(("seed", "nodes"), FOUND)
+def test_what_was_found_once_is_not_found_again(seed: int, nodes: int) -> None:
+    held(run(seed, nodes=nodes, seconds=SECONDS))
+
+
+@pytest.mark.timeout(MINUTES * 60 + 300 if SOAKING else 120)
+def test_clusters_keep_their_promises() -> None:
+    began, seeds, virtual_s = time.monotonic(), 0, 0.0
+    for seed in by_time():
+        story = run(seed, nodes=SHAPES[seed % len(SHAPES)], seconds=SECONDS)
+        held(story)
+        seeds, virtual_s = seeds + 1, virtual_s + story.virtual_s
+    took_s = time.monotonic() - began
+    print(f"\n{seeds} clusters, {virtual_s:.0f} virtual seconds, {seeds / took_s:.2f} a second")
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_seed_tells_the_same_story_twice(seed: int) -> None:
+    first, second = (run(seed, nodes=3, seconds=6) for _ in range(2))
+    assert first.last == second.last
+    assert first.digest == second.digest
+
+
+def test_a_seed_does_not_depend_on_how_text_is_hashed() -> None:
+    command = "from penstock.testing.sim import run; print(run(5, nodes=3, seconds=5).digest)"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", command],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(digests) == 1, digests
