@@ -89,6 +89,16 @@ def test_a_cluster_forms_and_every_broker_tells_and_takes_the_same() -> None:
     walk(steps)
 
 
+def test_a_topic_that_is_missing_is_made_through_any_broker() -> None:
+    async def steps(cluster: Cluster) -> None:
+        for node_id in cluster.nodes:
+            server = f"127.0.0.1:{cluster.ports[node_id]}"
+            async with Producer(bootstrap_servers=server, acks="all", allow_auto_create_topics=True) as producer:
+                assert (await producer.send(f"made-through-{node_id}", b"x")).offset == 0
+
+    walk(steps)
+
+
 def test_the_controller_is_killed_and_comes_back() -> None:
     async def steps(cluster: Cluster) -> None:
         first = cluster.controller

@@ -341,6 +341,22 @@ class Context:
         self.dialled = dialled
         self.connection = connection
 
+    def asking(self, api_key: int, api_version: int) -> Context:
+        """The same surroundings for another request, made on behalf of the same client."""
+        return Context(
+            self.node,
+            api_key,
+            api_version,
+            self.client_id,
+            self.received_ms,
+            self.deadline,
+            self.principal,
+            self.listener,
+            self.client_host,
+            self.dialled,
+            self.connection,
+        )
+
     def allow(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """Whether the client may do `operation` to the named resource. Every handler asks before it acts."""
         return self.node.authorizer.allows(self.principal, self.client_host, operation, resource_type, name)

@@ -184,6 +184,9 @@ def _partitions(ctx: Context, topic: TopicImage) -> list[Partition]:
 
 # Creating topics
 
+_CREATE_TOPICS: Final = (19, 7)
+"""The request that makes them, and the version in which it is passed on."""
+
 
 def _may_create(ctx: Context, request: MetadataRequest) -> bool:
     return request.allow_auto_topic_creation and ctx.node.settings.flag("auto.create.topics.enable")
@@ -215,7 +218,7 @@ async def _create_then_reply(
     )
     refused: dict[str, int] = {}
     try:
-        reply: CreateTopicsResponse = await ctx.node.controller.submit(creation, ctx)
+        reply: CreateTopicsResponse = await ctx.node.controller.submit(creation, ctx.asking(*_CREATE_TOPICS))
     except Refused:
         refused = dict.fromkeys(missing, LEADER_NOT_AVAILABLE.code)
     else:
