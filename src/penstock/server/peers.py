@@ -84,8 +84,8 @@ class NetPeers:
         try:
             return await link.request(message, agreed, timeout_ms)
         except TimedOut:
-            # The way may be cut while the system still believes in the connection: it would send again after ever longer
-            # pauses, long after the way is whole. A new one is dialled at once. What little time was left proves nothing.
+            # The way may be cut while the system still believes in the connection: it would send again after ever
+            # longer pauses, long after the way is whole. So a new one is dialled; too little time proves nothing.
             if timeout_ms >= SILENCE_MS:
                 link.abort()
             raise
