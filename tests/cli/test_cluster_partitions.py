@@ -75,7 +75,7 @@ def test_partitions_move_where_they_are_told(four: EmbeddedCluster) -> None:
     assert said(four, *PARTITIONS, "status", "--wait").code == 0
     assert said(four, *PARTITIONS, "cancel", "--yes").err == "nothing is being moved\n"
     moving = said(four, *PARTITIONS, "move", "single:0", "--to", "4")
-    assert "is moving 1 partitions" in moving.err
+    assert "is moving 1 partition, 1 replica to copy" in moving.err
     said(four, *PARTITIONS, "status", "--wait")
     assert replicas(four, "single:0") == {("single", 0): [4]}
 

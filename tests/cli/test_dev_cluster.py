@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -128,6 +129,23 @@ def test_what_speaks_against_the_folder_is_told(tmp_path: Path) -> None:
     assert "run it without --nodes" in penstock("dev", "--nodes", "1", "--data-dir", folder).err
     (folder / "cluster.json").write_text("{}")
     assert "not as `penstock dev` writes it" in penstock("dev", "stop", "--data-dir", folder).err
+
+
+def test_a_taken_port_is_named_before_anything_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = penstock("dev", "--nodes", "2", "--port", str(port - 1), "--data-dir", tmp_path / "data")
+    assert said.code == 1
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in said.err
+    assert not (tmp_path / "data").exists()
+    assert "choose a lower one" in penstock("dev", "--nodes", "9", "--port", "65530", "--data-dir", tmp_path / "d").err
+
+
+def test_a_node_that_cannot_start_is_told_with_its_last_words(folder: Path) -> None:
+    said = penstock("dev", "--nodes", "2", "--port", "0", "--data-dir", folder, "-c", "log.dirs=/proc/nowhere")
+    assert said.code == 1
+    assert said.err
+    assert not [node_id for node_id in (1, 2) if NodeProcess(folder, node_id).pid]
 
 
 def test_a_process_that_is_no_node_is_left_alone(tmp_path: Path) -> None:

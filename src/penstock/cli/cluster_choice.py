@@ -77,3 +77,7 @@ def chosen(
 
 def node_list(nodes: Iterable[int]) -> str:
     return ",".join(map(str, nodes)) or "-"
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.cluster_choice import chosen, node_list, parse_choices
+from penstock.cli.cluster_choice import chosen, counted, node_list, parse_choices
 from penstock.cli.cluster_rearrange import balance, move
 from penstock.cli.options import connection_options, examples, format_option, yes_option
 from penstock.cli.output import show, table
@@ -184,7 +184,7 @@ def cancel(choices: tuple[str, ...], yes: bool, style: str, connection: Connecti
         if not found:
             return []
         if not yes:
-            click.confirm(f"Cancel the moves of {len(found)} partitions?", abort=True, err=True)
+            click.confirm(f"Cancel the moves of {counted(len(found), 'partition')}?", abort=True, err=True)
         results = await admin.alter_partition_reassignments(dict.fromkeys(found))
         return sorted(_without_ended(results).done)
 
@@ -238,7 +238,9 @@ def elect(choices: tuple[str, ...], unclean: bool, yes: bool, style: str, connec
         ],
     }
     show(data, style, "\n".join(map(str, elected)))
-    words = f"elected leaders of {len(elected)} partitions" if elected else "no partition needed another leader"
+    words = (
+        f"elected leaders of {counted(len(elected), 'partition')}" if elected else "no partition needed another leader"
+    )
     click.echo(words, err=True)
     for item, why in sorted(results.failed.items()):
         click.echo(f"{item} has no new leader: {why}", err=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.cluster_choice import brokers as broker_ids
-from penstock.cli.cluster_choice import chosen, node_list, parse_choices, rate
+from penstock.cli.cluster_choice import chosen, counted, node_list, parse_choices, rate
 from penstock.cli.options import connection_options, examples, format_option
 from penstock.cli.output import show, table
 from penstock.model.errors import PenstockError
@@ -181,7 +182,7 @@ async def refuse_while_moving(admin: Admin) -> None:
     under_way = await admin.list_partition_reassignments()
     if under_way:
         raise PenstockError(
-            f"{len(under_way)} partitions are being moved already: wait with"
+            f"{counted(len(under_way), 'move')} of partitions under way already: wait with"
             " `penstock cluster partitions status --wait`, or cancel them with `penstock cluster partitions cancel`"
         )
 
@@ -199,6 +200,13 @@ async def carry_out_plan(admin: Admin, plan: Sequence[Move], pace: Pace) -> None
     bar = Bar("moving")
     try:
         await carry_out(admin, plan, pace, alive=alive, sizes=sizes, report=bar)
+    except asyncio.CancelledError:
+        bar.close()
+        click.echo(
+            "moves that were begun go on: `penstock cluster partitions status` shows them, `cancel` takes them back",
+            err=True,
+        )
+        raise
     finally:
         bar.close()
 
@@ -217,8 +225,11 @@ def show_plan(plan: Sequence[Move], style: str, verb: str) -> None:
         (move.partition.topic, move.partition.partition, node_list(move.before), node_list(move.after)) for move in plan
     ]
     show(data, style, table(("TOPIC", "PARTITION", "FROM", "TO"), rows) if rows else "")
-    copied = sum(len(move.adding) for move in plan)
+    if not plan:
+        click.echo("nothing has to move", err=True)
+        return
+    copied = counted(sum(len(move.adding) for move in plan), "replica")
     only_led = sum(1 for move in plan if not move.adding and not move.removing)
     led = f", {only_led} of them only to another preferred leader" if only_led else ""
-    words = f"{verb} {len(plan)} partitions, {copied} replicas to copy{led}" if plan else "nothing has to move"
-    click.echo(words, err=True)
+    tail = "copied" if verb == "moved" else "to copy"
+    click.echo(f"{verb} {counted(len(plan), 'partition')}, {copied} {tail}{led}", err=True)

@@ -126,8 +126,12 @@ def create(folder: Path, *, nodes: int, port: int, overrides: Mapping[str, str])
             f"{folder} holds a single node, which does not become a cluster by itself: take another --data-dir,"
             " or run it without --nodes"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     cluster = DevCluster(folder, "", port or _free_base(nodes), nodes, list(range(1, nodes + 1)), dict(overrides))
+    for address in _ports(cluster.port, nodes):
+        # Before anything is written: the cluster will know its nodes by their ports.
+        if not is_free(HOST, address):
+            raise PenstockError(f"cannot listen on {HOST}:{address}: Address already in use; choose with --port")
+    folder.mkdir(parents=True, exist_ok=True)
     for node_id in cluster.nodes:
         cluster.write_config(node_id)
     cluster.cluster_id = _format(cluster)
@@ -158,12 +162,20 @@ def is_free(host: str, port: int) -> bool:
     return True
 
 
-def _free_base(nodes: int) -> int:
-    """A port that is free with those after it, and with those of the controllers that go with them."""
-    from penstock.server.launch import CONTROLLER_PORT_STEP
+def _ports(first: int, nodes: int) -> list[int]:
+    """Those of the nodes, and those of the controllers that go with them."""
+    from penstock.server.launch import CONTROLLER_PORT_STEP, PORT_MAX
 
+    if first + nodes - 1 > PORT_MAX:
+        raise PenstockError(f"there are no {nodes} ports from {first} on; choose a lower one with --port")
+    own = range(first, first + nodes)
+    step = CONTROLLER_PORT_STEP
+    return [*own, *(port + step if port + step <= PORT_MAX else port - step for port in own)]
+
+
+def _free_base(nodes: int) -> int:
+    """A port that is free with those after it, and with those of the controllers."""
     for base in FREE_PORTS:
-        ports = range(base, base + nodes)
-        if all(is_free(HOST, port) and is_free(HOST, port + CONTROLLER_PORT_STEP) for port in ports):
+        if all(is_free(HOST, port) for port in _ports(base, nodes)):
             return base
     raise PenstockError("no free ports between 20000 and 40000; choose one with --port")

@@ -73,7 +73,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self._count, self._woken = 0, threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:

@@ -50,7 +50,7 @@ class EmbeddedNode(EmbeddedBroker):
     def __init__(self, cluster: EmbeddedCluster, node_id: int, port: int) -> None:
         super().__init__(cluster.data_dir, {}, passing=True)
         self._cluster, self.node_id, self._port = cluster, node_id, port
-        self._clock = cluster.clock
+        self._clock, self._thread_name = cluster.clock, f"penstock-broker-{node_id}"
 
     @property
     def node(self) -> Node:

@@ -55,6 +55,7 @@ class EmbeddedBroker:
         self._data_dir, self._passing = data_dir, passing
         self._settings = {name: property_text(value) for name, value in settings.items()}
         self._thread: NodeThread | None = None
+        self._thread_name = "penstock-broker"
         self._clock: MovingClock | None = None
         self._offload: CountingOffload | None = None
         self._faults: Faults | None = None
@@ -101,7 +102,7 @@ class EmbeddedBroker:
     def _begin(self) -> None:
         from penstock.testing.node_thread import NodeThread
 
-        self._thread = NodeThread("penstock-broker", self._make_node, self._prepare)
+        self._thread = NodeThread(self._thread_name, self._make_node, self._prepare)
         self._thread.begin()
 
     def _wait_ready(self, timeout_s: float) -> None:
