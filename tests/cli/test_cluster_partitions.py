@@ -57,6 +57,8 @@ def test_a_fourth_broker_is_filled(four: EmbeddedCluster) -> None:
     leads = Counter(nodes[0] for nodes in after.values())
     assert max(leads.values()) - min(leads.values()) <= 1
     four.wait_until_in_sync()
+    shares = {broker["id"]: broker["replicas"] for broker in told(four, "cluster", "brokers")}
+    assert shares == held
     assert said(four, *PARTITIONS, "balance").err == "nothing has to move\n"
     for broker in ("1", "4"):
         configs = told(four, "cluster", "config", "list", "--broker", broker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -63,10 +64,16 @@ def info(style: str, connection: Connection) -> None:
 @format_option
 @connection_options
 def brokers(style: str, connection: Connection) -> None:
-    """List the brokers, those that are down too, with their racks and what their disks hold."""
+    """List the brokers, those that are down too, with their racks, what they lead and what their disks hold."""
     from penstock.cli.connection import administer
 
+    leads: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+
     async def work(admin: Admin) -> list[tuple[BrokerInfo, list[dict[str, Any]]]]:
+        for topic in await admin.topics(internal=True):
+            leads.update(partition.leader for partition in topic.partitions)
+            replicas.update(node for partition in topic.partitions for node in partition.replicas)
         found = (await admin.describe_cluster()).brokers
         dirs = await admin.describe_log_dirs([broker.id for broker in found if not broker.fenced])
         return [
@@ -88,7 +95,11 @@ def brokers(style: str, connection: Connection) -> None:
         ]
 
     found = administer(connection, work)
-    text = [_brokers([(b.id, b.host, b.port, b.rack, b.fenced) for b, _ in found])]
+    every = [
+        (b.id, f"{b.host}:{b.port}", b.rack or "-", "down" if b.fenced else "up", leads[b.id], replicas[b.id])
+        for b, _ in found
+    ]
+    text = [table(("ID", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS"), every)]
     rows = [
         (b.id, each["path"], each["error"] or "online", each["replicas"], _size(each["size_bytes"]),
          _size(each["usable_bytes"]))
@@ -97,7 +108,11 @@ def brokers(style: str, connection: Connection) -> None:
     ]  # fmt: skip
     if rows:
         text += ["", table(("ID", "DIRECTORY", "STATE", "REPLICAS", "SIZE", "FREE"), rows)]
-    show([{**asdict(broker), "log_dirs": dirs} for broker, dirs in found], style, "\n".join(text))
+    data = [
+        {**asdict(broker), "leads": leads[broker.id], "replicas": replicas[broker.id], "log_dirs": dirs}
+        for broker, dirs in found
+    ]
+    show(data, style, "\n".join(text))
 
 
 def _brokers(rows: list[tuple[Any, ...]]) -> str:
