@@ -158,8 +158,8 @@ class Invariants:
         if image.offset < seen.published:
             self._bad(machine, f"it published offset {image.offset} after {seen.published}")
         seen.published = image.offset
-        known = self._images.setdefault(image.offset, signature(image))
-        if known != signature(image):
+        looks = signature(image)
+        if self._images.setdefault(image.offset, looks) != looks:
             self._bad(machine, f"its image at offset {image.offset} is not that of others")
         for topic_id, numbers in delta.partitions.items():
             topic = image.topics.get(topic_id)
