@@ -224,3 +224,19 @@ def test_a_stop_without_handing_over_is_felt_like_a_crash() -> None:
         await until(lambda: image.brokers[other].fenced, "the broker that went is not missed")
 
     walk(steps, controlled_shutdown_enable="false")
+
+
+def test_a_crash_leaves_nothing_running() -> None:
+    async def main() -> None:
+        cluster = Cluster()
+        alone = asyncio.all_tasks()
+        await cluster.start()
+        await make_topic(cluster, "orders", through=1)
+        load = Load(cluster, "orders")
+        await load.moves_on()
+        await load.end()
+        for node_id in list(cluster.nodes):
+            cluster.crash(node_id)
+        await until(lambda: asyncio.all_tasks() == alone, "tasks of a dead node go on")
+
+    asyncio.run(main())

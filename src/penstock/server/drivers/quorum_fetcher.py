@@ -175,8 +175,10 @@ class QuorumFetcher:
         try:
             while not asking.done():
                 waking = asyncio.ensure_future(self._woken.wait())
-                await asyncio.wait((asking, waking), return_when=asyncio.FIRST_COMPLETED)
-                waking.cancel()
+                try:
+                    await asyncio.wait((asking, waking), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waking.cancel()
                 if not asking.done() and self._follower.wish() != wish:
                     return None
                 self._woken.clear()
