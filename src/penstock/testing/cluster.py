@@ -52,11 +52,6 @@ class EmbeddedNode(EmbeddedBroker):
         self._cluster, self.node_id, self._port = cluster, node_id, port
         self._clock, self._thread_name = cluster.clock, f"penstock-broker-{node_id}"
 
-    @property
-    def node(self) -> Node:
-        """The node itself, for those who look inside; to be touched on its own loop only."""
-        return self._running()
-
     def kill(self) -> None:
         """Ends it as kill -9 would: nothing is flushed, nothing handed over, connections break."""
         self.resume()

@@ -83,6 +83,11 @@ class EmbeddedBroker:
         return self._thread is not None and self._thread.ready
 
     @property
+    def node(self) -> Node:
+        """The node itself, for those who look inside; to be touched on its own loop only."""
+        return self._running()
+
+    @property
     def clock(self) -> MovingClock:
         """The broker's clock. Penstock's own clients take it as `clock=`, and then their timeouts follow it."""
         if self._clock is None:

@@ -183,9 +183,7 @@ class Standing:
 
     def __init__(self, node: EmbeddedBroker, change: Callable[[FetchResponse.PartitionData], None]) -> None:
         self.change: Callable[[FetchResponse.PartitionData], None] | None = change
-        running = node._node
-        assert running is not None, "the broker runs"
-        running.override("Fetch", self._wrap)
+        node.node.override("Fetch", self._wrap)
 
     def _wrap(self, handler: Handler) -> Handler:
         async def answer(outcome: Any) -> Any:
