@@ -73,6 +73,11 @@ def test_a_cluster_forms_and_every_broker_tells_and_takes_the_same() -> None:
             image = node.control.metadata.image
             await until(lambda image=image: len(image.controllers) == 3)  # type: ignore[misc]
             assert sorted(broker.id for broker in image.brokers.values() if broker.active) == [1, 2, 3]
+        pages = {node_id: node._metrics().page().splitlines() for node_id, node in cluster.nodes.items()}
+        for node_id, page in pages.items():
+            assert f"kafka_server_raftmetrics_current_leader {leader}" in page
+            assert f"kafka_controller_kafkacontroller_activecontrollercount {int(node_id == leader)}" in page
+            assert f"kafka_controller_kafkacontroller_activebrokercount {3 * (node_id == leader)}" in page
         other = next(each for each in cluster.nodes if each != leader)
         await make_topic(cluster, "orders", through=other)
         assert cluster.nodes[other].control.metadata.image.topic("orders") is not None, "the next request finds it"

@@ -278,8 +278,9 @@ class Node:
         if self._broker is not None:
             served.append(self._broker.dispatch)
             self._broker.measure(metrics)
-        if self._control is not None and self._control.dispatch is not None:
-            served.append(self._control.dispatch)
+        self.control.measure(metrics)
+        if self.control.dispatch is not None:
+            served.append(self.control.dispatch)
         metrics.register("requests", lambda: request_samples(*served))
         metrics.register("connections", lambda: connection_samples(self._listeners, *receptions))
         metrics.register("loop", lambda: loop_samples(self._watch))

@@ -15,6 +15,7 @@ from penstock.model.errors import Refused
 from penstock.quorum.state import ReplicaKey
 from penstock.quorum.voters import Voter, VoterEndpoint
 from penstock.server.context import Services
+from penstock.server.control_metrics import controller_samples, quorum_samples
 from penstock.server.controller_channel import ControllerChannel
 from penstock.server.dispatch import CONTROLLER_SERVED, Dispatch
 from penstock.server.drivers.metadata_driver import MetadataDriver
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.server.drivers.controller_driver import ControllerDriver
     from penstock.server.drivers.controller_enrolment import ControllerEnrolment
     from penstock.server.live_settings import LiveSettings
+    from penstock.server.metrics import Metrics
     from penstock.server.parts.identity import Identity
 
 log = logging.getLogger("penstock.node")
@@ -185,6 +187,11 @@ class ControlPart:
         except (TimeoutError, Refused):
             return False  # there is no majority, or it leads no more
         return True
+
+    def measure(self, metrics: Metrics) -> None:
+        metrics.register("quorum", lambda: quorum_samples(self.quorum, self.metadata))
+        if self.controller is not None:
+            metrics.register("controller", lambda: controller_samples(self.quorum, self.metadata))
 
     async def close(self) -> None:
         """Hands the quorum over and lets go of the log. The listener for controllers is still served meanwhile."""
