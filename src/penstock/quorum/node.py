@@ -67,10 +67,20 @@ class QuorumNode(Leader):
             case LeaderGone():
                 effects = self._on_gone(event)
             case ShutDown(now):
-                effects = self._resign(now) if self.role is Role.LEADER else []
+                effects = self._shut_down(now)
         assert self.epoch >= epoch_before, "epochs never fall"
         assert (self.role is Role.LEADER) == (self.leadership is not None), "only a leader leads"
         return effects
+
+    def _shut_down(self, now: float) -> list[Effect]:
+        """Steps down; whoever stands for election stands no more, or it would win and be gone."""
+        if self.role is Role.LEADER:
+            return self._resign(now)
+        if self.role is Role.PROSPECTIVE:
+            return self._give_up_prospects(now)
+        if self.role is Role.CANDIDATE:
+            self.role = Role.UNATTACHED
+        return []
 
     # Time
 
