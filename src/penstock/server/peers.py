@@ -81,14 +81,28 @@ class NetPeers:
         if link is None or not link.up:
             link = await self._dialled(line, to, timeout_ms)
         agreed = link.newest(schema_of(message.__class__).key, version)
-        try:
-            return await link.request(message, agreed, timeout_ms)
-        except TimedOut:
-            # The way may be cut while the system still believes in the connection: it would send again after ever
-            # longer pauses, long after the way is whole. So a new one is dialled; too little time proves nothing.
-            if timeout_ms >= SILENCE_MS:
+        return await self._answer(link, message, agreed, timeout_ms)
+
+    def _answer(self, link: Link, message: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
+        """The reply to come. A link that leaves a request unanswered is given up, also when nobody waits any more.
+
+        The way may be cut while the system still believes in the connection: it would send again after ever longer
+        pauses, long after the way is whole. So a new one is dialled; too little time proves nothing.
+        """
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def settle(reply: Any, failure: LinkError | None) -> None:
+            if isinstance(failure, TimedOut) and timeout_ms >= SILENCE_MS:
                 link.abort()
-            raise
+            if future.done():
+                return
+            if failure is None:
+                future.set_result(reply)
+            else:
+                future.set_exception(failure)
+
+        link.post(message, version, timeout_ms, settle)
+        return future
 
     def hang_up(self, to: Address, purpose: str) -> None:
         """Closes a link that is not needed for now; whoever waits on it is told `Severed`."""

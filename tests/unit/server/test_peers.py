@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,8 +28,9 @@ class SilentLink:
     def newest(self, key: int, ours_max: int | None = None) -> int:
         return 1
 
-    async def request(self, message: Any, version: int, timeout_ms: float) -> Any:
-        raise TimedOut(OTHER.host, OTHER.port, "no reply")
+    def post(self, message: Any, version: int, timeout_ms: float, on_reply: Callable[[Any, Exception], None]) -> None:
+        late = TimedOut(OTHER.host, OTHER.port, "no reply")
+        asyncio.get_running_loop().call_later(0.001, on_reply, None, late)
 
     def abort(self) -> None:
         self.up = False
@@ -60,3 +62,20 @@ def test_a_link_on_which_a_request_was_left_unanswered_is_dialled_anew() -> None
 
 def test_a_request_that_had_no_time_left_proves_nothing() -> None:
     assert asyncio.run(ask_twice(SILENCE_MS / 10)) == [True]
+
+
+def test_a_silent_link_is_given_up_even_if_whoever_asked_has_turned_away() -> None:
+    async def turn_away() -> list[bool]:
+        net = Lines()
+        peers = NetPeers(net, SystemClock(), client_id="me")  # type: ignore[arg-type]
+        asking = asyncio.ensure_future(
+            peers.ask(OTHER, BrokerHeartbeatRequest(), 1, purpose="quorum-fetch", timeout_ms=SILENCE_MS)
+        )
+        await asyncio.sleep(0)
+        asking.cancel()
+        async with asyncio.timeout(5):
+            while any(link.up for link in net.dialled):
+                await asyncio.sleep(0.001)
+        return [link.up for link in net.dialled]
+
+    assert asyncio.run(turn_away()) == [False]
