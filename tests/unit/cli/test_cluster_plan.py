@@ -70,7 +70,7 @@ def test_every_topic_gives_its_share() -> None:
 
 def test_leaders_are_passed_on_over_others() -> None:
     """1 leads too much, 3 too little, and they share no partition: 2 takes one and gives one."""
-    before = {TopicPartition("t", index): (1, 2) for index in range(3)}
+    before: Placement = {TopicPartition("t", index): (1, 2) for index in range(3)}
     before |= {TopicPartition("t", 3): (2, 3), TopicPartition("t", 4): (2, 3)}
     found = even_out(before, brokers(1, 2, 3))
     assert set(leads(after(before, found)).values()) <= {1, 2}
@@ -78,7 +78,7 @@ def test_leaders_are_passed_on_over_others() -> None:
 
 def test_replicas_are_kept_in_different_racks() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
-    before = {TopicPartition("t", index): (1, 2) for index in range(6)}
+    before: Placement = {TopicPartition("t", index): (1, 2) for index in range(6)}
     found = even_out(before, racks)
     then = after(before, found)
     assert all(len({racks[node] for node in nodes}) == 2 for nodes in then.values())

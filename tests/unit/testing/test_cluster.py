@@ -35,7 +35,7 @@ def get(bootstrap: str, topic: str, count: int) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "any", "enable.auto.commit": False, **QUIET})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        return [record.value() for record in consumer.consume(count, timeout=30)]
+        return [record.value() or b"" for record in consumer.consume(count, timeout=30)]
     finally:
         consumer.close()
 
