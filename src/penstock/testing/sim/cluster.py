@@ -12,7 +12,7 @@ from penstock.testing.sim.history import History
 from penstock.testing.sim.invariants import Invariants
 from penstock.testing.sim.machine import FIRST_MOMENT_MS, Machine
 from penstock.testing.sim.plan import drawn
-from penstock.testing.sim.replicas import partitions_of, readable, records
+from penstock.testing.sim.replicas import metadata_log, partitions_of, pieces, quorum_of, readable, records
 from penstock.testing.sim.trouble import Trouble, controller_image
 from penstock.testing.sim.workload import LOOSE, ORDERS, Workload
 from penstock.testing.sim.world import World
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
     from penstock.server.drivers.hosted import Hosted
     from penstock.testing.sim.plan import Plan
+    from penstock.testing.sim.replicas import Piece
     from penstock.testing.sim.story import Story
 
 UP_S = 30.0
@@ -211,7 +212,7 @@ class Simulation:
                 assert hosted.log is not None, "it is quiet"
                 rows = records(hosted.log, hosted.state.high_watermark)
                 logs[name, number] = [(row.offset, row.value or b"") for row in rows]
-        for words in self.history.check(logs, frozenset()):
+        for words in [*self.history.check(logs, frozenset()), *self._metadata_differences()]:
             self.story.violated(words)
         for sender in self.history.senders.values():
             self.story.count("sent", sender.sent)
@@ -222,3 +223,18 @@ class Simulation:
         self.story.count("read", len(self.history.shown))
         self.story.count("checks", self.invariants.checks)
         self.story.count("connections lost", self.world.network.dropped)
+
+    def _metadata_differences(self) -> list[str]:
+        """R7: committed batches of the metadata log are the same bytes on every node that still has them."""
+        known: dict[int, tuple[str, Piece]] = {}
+        found = []
+        for machine in self.world.machines:
+            quorum = None if machine.node is None else quorum_of(machine.node)
+            log = None if quorum is None else metadata_log(quorum)
+            if quorum is None or log is None:
+                continue
+            for piece in pieces(log, log.log_start, quorum.high_watermark or 0):
+                host, there = known.setdefault(piece.base, (machine.host, piece))
+                if there != piece:
+                    found.append(f"R7: the metadata log at {piece.base} differs on {host} and {machine.host}")
+        return found[:1]

@@ -1,8 +1,8 @@
 """What clients did and were promised, and whether the logs keep it.
 
 The checks are those of Jepsen's workload for Kafka: no acknowledged record is lost or moved, nothing is there twice,
-nothing that was never sent, every producer's records are in the order in which they were sent, and nobody was
-shown a record that is another one now.
+nothing that was never sent, every producer's records are in the order in which they were sent, nobody was shown a
+record that is another one now, and in one generation of a group a partition has one reader.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class History:
 
         self.violations: list[str] = []
         self._positions: dict[tuple[str, str, int], int] = {}
+        self._owners: dict[tuple[int, str, int], str] = {}
 
     def sender(self, name: str, *, promised: bool) -> Sender:
         found = self.senders[name] = Sender(name, promised)
@@ -67,9 +68,12 @@ class History:
         self._positions[key] = place.offset
         self.read_to[key[1:]] = max(place.offset, self.read_to.get(key[1:], -1))
 
-    def owns_anew(self, reader: str, topic: str, partition: int) -> None:
+    def owns_anew(self, reader: str, generation: int, topic: str, partition: int) -> None:
         """A partition was given to a reader: it goes on where its group had committed."""
         self._positions.pop((reader, topic, partition), None)
+        owner = self._owners.setdefault((generation, topic, partition), reader)
+        if owner != reader:
+            self.violations.append(f"{topic}-{partition} is read by {owner} and {reader} in generation {generation}")
 
     def check(self, logs: Mapping[tuple[str, int], Sequence[tuple[int, bytes]]], deleted: frozenset[str]) -> list[str]:
         """What is wrong with the logs at the end, in words. `logs` has (offset, value) of every record."""

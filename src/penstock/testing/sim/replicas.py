@@ -42,6 +42,10 @@ def voter_of(quorum: QuorumDriver) -> QuorumNode | None:
     return quorum._node
 
 
+def metadata_log(quorum: QuorumDriver) -> Log | None:
+    return quorum._log._log
+
+
 class Piece(NamedTuple):
     """One batch as it lies in a log: offsets [base, end), its leader's epoch, and what its bytes come to."""
 

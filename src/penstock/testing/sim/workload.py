@@ -167,8 +167,9 @@ class Workload:
         consumer = Consumer(clock=client.clock, **settings)
 
         def assigned(partitions: list[TopicPartition]) -> None:
+            generation: int = getattr(consumer._engine().membership, "generation", -1)
             for topic, partition in partitions:
-                self.history.owns_anew(client.name, topic, partition)
+                self.history.owns_anew(client.name, generation, topic, partition)
 
         consumer.subscribe([ORDERS], on_assigned=assigned)
         try:

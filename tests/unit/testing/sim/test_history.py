@@ -54,8 +54,17 @@ def test_a_record_that_was_shown_and_changed_is_found() -> None:
 def test_a_reader_that_goes_back_is_found_unless_it_was_given_the_partition_anew() -> None:
     history = sent()
     history.show("c", Place("t", 0, 1), b"p:2")
-    history.owns_anew("c", "t", 0)
+    history.owns_anew("c", 1, "t", 0)
     history.show("c", Place("t", 0, 0), b"p:1")
     assert history.check(log(1, 2, 3, 4), frozenset()) == []
     history.show("c", Place("t", 0, 0), b"p:1")
     assert any("went back" in words for words in history.check(log(1, 2, 3, 4), frozenset()))
+
+
+def test_two_readers_of_one_partition_in_one_generation_are_found() -> None:
+    history = sent()
+    history.owns_anew("c", 1, "t", 0)
+    history.owns_anew("d", 2, "t", 0)
+    assert history.check(log(1, 2, 3, 4), frozenset()) == []
+    history.owns_anew("c", 2, "t", 0)
+    assert any("is read by d and c in generation 2" in words for words in history.check(log(1, 2, 3, 4), frozenset()))
