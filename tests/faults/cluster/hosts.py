@@ -14,6 +14,8 @@ from itertools import count
 
 from tests.compat.cluster import Host, loopback_host
 
+CLIENTS = 254
+"""The place on a network where clients sit; it can be cut off as a node can."""
 # Nobody's address: frames to it arrive nowhere, and nobody is told.
 _NOBODY = "02:00:00:00:00:01"
 _numbers = count()
@@ -68,7 +70,7 @@ class Loopback:
 
 
 class Bridge:
-    """A namespace for each node on a bridge, on which clients of this process sit too and are never cut off."""
+    """A namespace for each node on a bridge, on which the clients of this process sit too."""
 
     can_cut = True
 
@@ -80,7 +82,7 @@ class Bridge:
         self._cut: set[tuple[int, int]] = set()
         self._slow: set[int] = set()
         _ip("link", "add", self._name, "type", "bridge")
-        _ip("addr", "add", f"{self._net}.254/24", "dev", self._name)
+        _ip("addr", "add", f"{self._net}.{CLIENTS}/24", "dev", self._name)
         _ip("link", "set", self._name, "up")
 
     def host(self, node_id: int) -> Host:
@@ -98,9 +100,15 @@ class Bridge:
         """What `from_id` sends to these arrives nowhere, without a word; the other way stays as it is."""
         for to_id in to_ids:
             if to_id != from_id:
-                words = ("replace", self._address(to_id), "lladdr", _NOBODY, "nud", "permanent", "dev", "eth0")
-                _ip("-n", self._space(from_id), "neigh", *words)
+                self._neighbour(from_id, "replace", to_id, "lladdr", _NOBODY, "nud", "permanent")
                 self._cut.add((from_id, to_id))
+
+    def _neighbour(self, of_id: int, verb: str, to_id: int, *words: str) -> None:
+        """What a host believes of the way to another."""
+        if of_id == CLIENTS:
+            _ip("neigh", verb, self._address(to_id), *words, "dev", self._name)
+        else:
+            _ip("-n", self._space(of_id), "neigh", verb, self._address(to_id), *words, "dev", "eth0")
 
     def slow(self, node_id: int, kilobits_per_s: int) -> None:
         """Everything that a node sends goes through a narrow pipe with a short queue."""
@@ -113,7 +121,7 @@ class Bridge:
 
     def heal(self) -> None:
         for from_id, to_id in sorted(self._cut):
-            _ip("-n", self._space(from_id), "neigh", "del", self._address(to_id), "dev", "eth0", check=False)
+            self._neighbour(from_id, "del", to_id)
         self._cut.clear()
         for node_id in sorted(self._slow):
             command = ["ip", "netns", "exec", self._space(node_id), "tc", "qdisc", "del", "dev", "eth0", "root"]

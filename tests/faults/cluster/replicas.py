@@ -1,0 +1,84 @@
+"""The files of all replicas side by side, after the nodes have stopped: below the high watermark they are the same."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
+
+METADATA = "__cluster_metadata"
+_HEADER = struct.Struct(">qiib")
+_LAST_OFFSET_DELTA_AT = 23
+
+
+def stored(directory: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Every batch of a partition in order: its first offset, the offset behind it, its bytes."""
+    for segment in sorted(directory.glob("*.log")):
+        data = segment.read_bytes()
+        at = 0
+        while at + 61 <= len(data):
+            base, length, _epoch, _magic = _HEADER.unpack_from(data, at)
+            if length <= 0 or at + 12 + length > len(data):
+                break
+            (delta,) = struct.unpack_from(">i", data, at + _LAST_OFFSET_DELTA_AT)
+            yield base, base + delta + 1, data[at : at + 12 + length]
+            at += 12 + length
+        assert at == len(data) or not any(data[at:]), f"{segment} ends inside a batch, at byte {at} of {len(data)}"
+
+
+def high_watermark(data_dir: Path, topic: str, partition: int) -> int:
+    """What a node wrote down when it stopped."""
+    path = data_dir / "replication-offset-checkpoint"
+    for line in path.read_text().splitlines()[2:] if path.exists() else ():
+        name, index, offset = line.rsplit(" ", 2)
+        if (name, int(index)) == (topic, partition):
+            return int(offset)
+    return -1
+
+
+def assert_identical(data_dirs: Mapping[int, Path], topic: str, partition: int) -> int:
+    """Replicas hold the same bytes up to the highest watermark that any of them knows; answers how many records."""
+    committed = max(high_watermark(each, topic, partition) for each in data_dirs.values())
+    assert committed >= 0, f"nobody has written down how far {topic}-{partition} is committed"
+    logs = {
+        node_id: [batch for batch in stored(each / f"{topic}-{partition}") if batch[0] < committed]
+        for node_id, each in data_dirs.items()
+    }
+    _assert_same(logs, f"{topic}-{partition}")
+    for node_id, batches in logs.items():
+        end = batches[-1][1] if batches else 0
+        assert end >= committed, f"{topic}-{partition} of node {node_id} ends at {end}, committed are {committed}"
+    return committed
+
+
+def assert_metadata_identical(data_dirs: Mapping[int, Path]) -> int:
+    """The metadata logs agree wherever two of them have the same offsets; answers the end of the shortest.
+
+    What only some have may be uncommitted; logs may begin behind different snapshots.
+    """
+    logs = {node_id: [*stored(each / f"{METADATA}-0")] for node_id, each in data_dirs.items()}
+    start = max(batches[0][0] for batches in logs.values() if batches)
+    end = min(batches[-1][1] for batches in logs.values() if batches)
+    _assert_same(
+        {node_id: [batch for batch in batches if start <= batch[0] < end] for node_id, batches in logs.items()},
+        METADATA,
+    )
+    return end
+
+
+def _assert_same(logs: Mapping[int, list[tuple[int, int, bytes]]], name: str) -> None:
+    (first, expected), *others = logs.items()
+    # A replica that was filled later may begin later.
+    start = max((batches[0][0] for batches in logs.values() if batches), default=0)
+    mine = [batch for batch in expected if batch[0] >= start]
+    for node_id, batches in others:
+        for a, b in zip_longest(mine, [batch for batch in batches if batch[0] >= start]):
+            assert a == b, f"{name} differs between nodes {first} and {node_id}: {_words(a)} there, {_words(b)} here"
+
+
+def _words(batch: tuple[int, int, bytes] | None) -> str:
+    if batch is None:
+        return "nothing"
+    base, end, data = batch
+    return f"[{base}, {end}) epoch {_HEADER.unpack_from(data)[2]} {len(data)} bytes"
