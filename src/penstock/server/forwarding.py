@@ -55,7 +55,12 @@ class Forwarding:
     def submit(self, request: Any, ctx: Context) -> Awaitable[Any]:
         """The active controller's reply. On the active controller the decision is taken inside this call."""
         if self._controller is not None and self._controller.active:
-            return self._decided_here(self._controller.submit(request, ctx), request, ctx)
+            try:
+                return self._decided_here(self._controller.submit(request, ctx), request, ctx)
+            except Refused as refusal:
+                # The quorum knows of the lost lead a moment before the controller does.
+                if refusal.error is not NOT_CONTROLLER:
+                    raise
         return self.forward(request, ctx)
 
     async def _decided_here(self, decided: Awaitable[Any], request: Any, ctx: Context) -> Any:
