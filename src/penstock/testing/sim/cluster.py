@@ -38,7 +38,7 @@ def run(seed: int, *, nodes: int = 3, seconds: float = 15.0, plan: Plan | None =
     """Runs one world. `seconds` is the virtual time during which things go wrong; coming up and healing are extra."""
     world = World(seed)
     chosen = plan or drawn(world.new_random(), nodes, seconds)
-    world.story.nodes = chosen.nodes
+    world.story.nodes, world.story.trouble_s = chosen.nodes, chosen.trouble_s
     with world.alive():
         Simulation(world, chosen).live()
     world.story.close(virtual_s=world.scheduler.now, steps=world.scheduler.steps, wire_digest=world.network.digest)

@@ -30,6 +30,7 @@ class Story:
 
     seed: int
     nodes: int = 0
+    trouble_s: float = 0.0
     violations: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     last: deque[Happening] = field(default_factory=lambda: deque(maxlen=LAST_EVENTS))
@@ -68,7 +69,7 @@ class Story:
         if self.violations:
             lines += ["", *(str(happening) for happening in self.last), ""]
             lines += [f"violated: {what}" for what in self.violations]
-            lines.append(f"replay: penstock sim --seed {self.seed} --nodes {self.nodes}")
+            lines.append(f"replay: penstock sim --seed {self.seed} --nodes {self.nodes} --seconds {self.trouble_s:g}")
         else:
             lines.append(f"all invariants held; digest {self.digest}")
         return "\n".join(lines)
