@@ -18,9 +18,12 @@ from penstock.model.config.endpoints import SECURITY_PROTOCOLS, Endpoint
 from penstock.model.errors import (
     BROKER_ID_NOT_REGISTERED,
     DUPLICATE_BROKER_REGISTRATION,
+    KAFKA_STORAGE_ERROR,
     NONE,
+    NOT_CONTROLLER,
     REQUEST_TIMED_OUT,
     STALE_BROKER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
     PenstockError,
     Refused,
     error_of,
@@ -44,6 +47,8 @@ RETRY_MS: Final = 50
 FENCED_RETRY_MS: Final = 200
 REGISTRATION_RETRY_MS: Final = 250
 HANDOVER_MS: Final = 10_000
+# The controller that was asked is failing itself; another will lead.
+_PASSING: Final = frozenset({KAFKA_STORAGE_ERROR, NOT_CONTROLLER, UNKNOWN_SERVER_ERROR})
 ATTEMPT_S: Final = 1.0
 ALONE_MS: Final = 1_000
 """How long the last broker of a cluster waits for leave: there is nobody to hand anything over to."""
@@ -139,6 +144,10 @@ class BrokerLifecycle:
             if reply.error_code == NONE.code:
                 return reply
             error = error_of(reply.error_code)
+            if error in _PASSING:
+                log.warning("broker %d waits to be registered: the controller answers %s", self._node_id, error.name)
+                await asyncio.sleep(REGISTRATION_RETRY_MS / 1_000)
+                continue
             if error is not DUPLICATE_BROKER_REGISTRATION:
                 raise NotRegistered(
                     f"broker {self._node_id} is not registered: {error.name}; the active controller's log says why"
