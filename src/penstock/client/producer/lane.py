@@ -18,6 +18,10 @@ from penstock.protocol.batch import NO_SEQUENCE
 SEQUENCE_MASK = 0x7FFFFFFF
 """Sequence numbers go round after 2^31 - 1."""
 
+REMEMBERED_BATCHES = 5
+"""So many batches of a producer a broker knows again. With more of them out, to an old leader and to a new one, the
+first to be repeated would be taken for a hole."""
+
 
 class Lane(OpenLane):
     """The batches of one partition. `open` takes records, `queue` is to be sent, `flying` waits for an answer."""
@@ -68,8 +72,11 @@ class Lane(OpenLane):
         if self.flying:
             if self.broken or (head.order != NOT_SENT and self.flying[0].order < head.order):
                 return None
-            if head.order == NOT_SENT and producer is not None and self.producer != producer:
-                return None  # what is out belongs to the epoch before
+            if head.order == NOT_SENT and producer is not None:
+                if self.producer != producer:
+                    return None  # what is out belongs to the epoch before
+                if len(self.flying) >= REMEMBERED_BATCHES:
+                    return None
         if self.broken and not head.doubtful:
             return None
         return head

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.client.producer.batch import Batch
-from penstock.client.producer.lane import SEQUENCE_MASK, Lane
+from penstock.client.producer.lane import REMEMBERED_BATCHES, SEQUENCE_MASK, Lane
 from penstock.kernels import RecordsBuilder, read_header
 
 FIRST, SECOND = (7, 0), (7, 1)
@@ -56,6 +56,22 @@ def test_sequences_go_round() -> None:
     send(lane)
     send(lane)
     assert (first.sequence, second.sequence) == (SEQUENCE_MASK, 2)
+
+
+def test_no_more_is_out_than_a_broker_knows_again() -> None:
+    lane = Lane("t", 0)
+    batches = [batch(lane) for _ in range(REMEMBERED_BATCHES + 1)]
+    assert [send(lane) for _ in batches] == [*batches[:-1], None]
+    # The old leader is gone and the new one has them all: each must still be known when it is repeated.
+    for each in batches[:-1]:
+        lane.land(each)
+        lane.again(each)
+    assert [through(lane) for _ in batches] == batches
+    without_sequences = Lane("t", 1)
+    many = [batch(without_sequences) for _ in range(REMEMBERED_BATCHES + 1)]
+    for each in many:
+        assert without_sequences.next_batch(None) is each
+        without_sequences.launch(each, None, lambda one, sequence: one.seal(0, None, None, sequence))
 
 
 def test_a_repetition_keeps_its_sequence_and_goes_first() -> None:
