@@ -75,8 +75,8 @@ class Lane(OpenLane):
             if head.order == NOT_SENT and producer is not None:
                 if self.producer != producer:
                     return None  # what is out belongs to the epoch before
-                if len(self.flying) >= REMEMBERED_BATCHES:
-                    return None
+                if self._next_order - self.flying[0].order >= REMEMBERED_BATCHES:
+                    return None  # also when some of those in between were answered: the broker counts them too
         if self.broken and not head.doubtful:
             return None
         return head

@@ -74,6 +74,20 @@ def test_no_more_is_out_than_a_broker_knows_again() -> None:
         without_sequences.launch(each, None, lambda one, sequence: one.seal(0, None, None, sequence))
 
 
+def test_a_batch_that_was_answered_out_of_turn_still_counts_for_the_broker() -> None:
+    lane = Lane("t", 0)
+    batches = [batch(lane) for _ in range(REMEMBERED_BATCHES + 2)]
+    first, second = send(lane), send(lane)
+    assert first is not None
+    assert second is not None
+    lane.land(second)
+    lane.accepted(second)
+    assert [send(lane) for _ in range(4)] == [*batches[2:REMEMBERED_BATCHES], None]
+    lane.land(first)
+    lane.accepted(first)
+    assert send(lane) is batches[REMEMBERED_BATCHES]
+
+
 def test_a_repetition_keeps_its_sequence_and_goes_first() -> None:
     lane = Lane("t", 0)
     first, second, third = batch(lane), batch(lane), batch(lane)
