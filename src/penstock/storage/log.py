@@ -12,7 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.kernels import BadBatch, BatchHeader, crc_holds, scan_batches, stamp
-from penstock.model.errors import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE, RECORD_LIST_TOO_LARGE, Refused, StorageFailed
+from penstock.model.errors import (
+    CORRUPT_MESSAGE,
+    OFFSET_OUT_OF_RANGE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    RECORD_LIST_TOO_LARGE,
+    Refused,
+    StorageFailed,
+)
 from penstock.model.ids import Epoch, Millis, Offset, TopicPartition, Uuid
 from penstock.model.ports import Files
 from penstock.storage import recovery, searching
@@ -22,6 +29,7 @@ from penstock.storage.log_core import guarded
 from penstock.storage.names import LEADER_EPOCHS, PARTITION_METADATA
 from penstock.storage.partition_metadata import partition_metadata_text
 from penstock.storage.producers import Producers
+from penstock.storage.recalling import recall
 from penstock.storage.segment import Segment
 from penstock.storage.settings import LogSettings
 from penstock.storage.tickets import Read, Ticket
@@ -246,6 +254,15 @@ class Log(LogUpkeep):
                 segment.aborted.append(aborted)
             except OSError as error:
                 raise self.fail(error) from error
+
+    def known_batch(self, header: BatchHeader, now: Millis) -> Ticket | None:
+        """None when a producer's batch may be appended, its ticket when it was appended before; else Refused."""
+        try:
+            return self.producers.check(header, now)
+        except Refused as refusal:
+            if refusal.error is not OUT_OF_ORDER_SEQUENCE_NUMBER or not recall(self, header):
+                raise
+        return self.producers.check(header, now)
 
     # -- reading
 

@@ -30,7 +30,7 @@ CONTROL = 0x20
 ABORT, COMMIT = 0, 1
 
 _SEQUENCE_MAX = (1 << 31) - 1
-_BATCHES_KEPT = 5
+BATCHES_KEPT = 5
 _NONE = -1
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
@@ -57,15 +57,18 @@ class Marker(NamedTuple):
 class Producer:
     """What the log knows of one producer id. -1 stands for none."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_first")
+    __slots__ = (
+        "batches", "coordinator_epoch", "epoch", "from_snapshot", "last_timestamp", "producer_id", "transaction_first",
+    )  # fmt: skip
 
     def __init__(self, producer_id: int, epoch: int = _NONE) -> None:
         self.producer_id = producer_id
         self.epoch = epoch
-        self.batches: deque[Batch] = deque(maxlen=_BATCHES_KEPT)
+        self.batches: deque[Batch] = deque(maxlen=BATCHES_KEPT)
         self.coordinator_epoch = _NONE
         self.last_timestamp = _NONE
         self.transaction_first = _NONE
+        self.from_snapshot = False  # the log may hold batches of it that are not known here
 
     @property
     def last_sequence(self) -> int:
@@ -244,6 +247,7 @@ class Producers:
         self.clear(end)
         for record in records:
             producer = Producer(record.producer_id, record.epoch)
+            producer.from_snapshot = True
             producer.coordinator_epoch = record.coordinator_epoch
             producer.last_timestamp = record.timestamp
             producer.transaction_first = record.transaction_first

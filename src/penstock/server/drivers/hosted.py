@@ -84,7 +84,7 @@ class Hosted:
         epoch = self.state.check_append(acks)
         log = self.require_log()
         if header.producer_id >= 0:
-            known = log.producers.check(header, now)
+            known = log.known_batch(header, now)
             if known is not None:
                 return known
         ticket = log.append(batch, header, epoch=epoch, now=now)
