@@ -190,6 +190,10 @@ class BrokerLifecycle:
                     return
                 log.warning("a heartbeat was not answered: %s", refusal)
                 continue
+            except Exception:
+                # Whatever is wrong with one heartbeat, without the next the broker would be missed.
+                log.exception("a heartbeat failed")
+                continue
             if self.fenced != was_fenced:
                 log.warning("the controller has %s this broker", "fenced" if self.fenced else "unfenced")
 

@@ -26,7 +26,7 @@ from penstock.server.drivers.metadata_driver import MetadataDriver
 ME, OTHER = NodeId(1), NodeId(2)
 INCARNATION, DIRECTORY = Uuid(b"i" * 16), Uuid(b"d" * 16)
 
-Answer = BrokerRegistrationResponse | BrokerHeartbeatResponse | ErrorCode
+Answer = BrokerRegistrationResponse | BrokerHeartbeatResponse | ErrorCode | Exception
 
 
 class Controller:
@@ -42,6 +42,8 @@ class Controller:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, ErrorCode):
             raise Refused(answer, "so the test wants it")
+        if isinstance(answer, Exception):
+            raise answer
         return answer
 
     @property
@@ -119,7 +121,7 @@ def test_it_serves_when_it_is_unfenced_and_goes_on_when_it_was_fenced_for_silenc
 
 def test_a_controller_that_does_not_answer_is_asked_on() -> None:
     async def main() -> None:
-        controller = Controller(UNFENCED, REQUEST_TIMED_OUT, REQUEST_TIMED_OUT, UNFENCED)
+        controller = Controller(UNFENCED, REQUEST_TIMED_OUT, ValueError("a bug"), UNFENCED)
         lifecycle = life(controller)
         await lifecycle.serve()
         while len(controller.beats) < 5:
