@@ -17,6 +17,9 @@ TESTS_ASIDE := tests/unit tests/sim tests/walks
 SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
 SOAK_spark := tests/faults/spark
+SOAK_quorum := tests/sim/quorum tests/sim/controller
+SOAK_sim := tests/sim/cluster
+SOAK_cluster := tests/faults/cluster
 
 .PHONY: help setup demo test lint compat bench soak docs clean
 
