@@ -178,11 +178,14 @@ def mute(scene: Scene, chance: random.Random) -> None:
 
 
 def cut_one_link(scene: Scene, chance: random.Random) -> None:
-    """Two nodes do not reach each other; both reach all others."""
+    """Two nodes do not reach each other; both reach all others, and clients reach both.
+
+    If one of them is the controller, the other is given up and does not know; some clients believe it for as long.
+    """
     one, other = chance.sample(list(scene.cluster.nodes), 2)
     log.info("nodes %d and %d are cut", one, other)
     separate(scene.network, [one], [other])
-    scene.load.wait_for_progress(despite_silence=True)
+    let_pass(chance.uniform(0.5, 4.5))
     scene.network.heal()
 
 
