@@ -111,10 +111,7 @@ def drawn(random: Random, nodes: int, trouble_s: float) -> Plan:
     plan.group_protocol = random.choice(("classic", "consumer"))
     plan.partitions = random.randint(1, 4)
     plan.record_every_s = random.choice((0.03, 0.1, 0.4))
-    # A log that was closed cleanly knows each producer's last batch only, as Kafka's do: of several that were under
-    # way it would take the first for new. So several are only sent where nobody stops cleanly.
-    in_flight = random.choice((1, 5))
-    plan.in_flight = 1 if "restart" in plan.troubles else in_flight
+    plan.in_flight = random.choice((1, 5, 5))
     plan.properties = _properties(random, plan)
     return plan
 
