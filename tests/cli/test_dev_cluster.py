@@ -134,7 +134,7 @@ def test_what_speaks_against_the_folder_is_told(tmp_path: Path) -> None:
 def test_a_taken_port_is_named_before_anything_is_made(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = penstock("dev", "--nodes", "2", "--port", str(port - 1), "--data-dir", tmp_path / "data")
+        said = penstock("dev", "--nodes", "2", "--port", str(port), "--data-dir", tmp_path / "data")
     assert said.code == 1
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in said.err
     assert not (tmp_path / "data").exists()
