@@ -109,6 +109,7 @@ class World:
         gc.disable()
         try:
             yield
+            gc.collect()  # tasks that failed and were forgotten speak up now, while somebody listens
         finally:
             for loop in self._loops:
                 loop.kill()
