@@ -116,7 +116,7 @@ def _read_exactly(source: socket.socket, count: int) -> bytes:
 
 
 def produce_load(
-    bootstrap: str,
+    bootstrap: str | Sequence[str],
     topic: str,
     batch: bytes,
     records: int,
@@ -127,7 +127,10 @@ def produce_load(
     lanes: int = 4,
     depth: int = 5,
 ) -> Load:
-    """As many produces as the broker takes: `lanes` connections, one partition each, `depth` requests in flight."""
+    """As many produces as the broker takes: `lanes` connections, one partition each, `depth` requests in flight.
+
+    Of a cluster `bootstrap` names the leader of each of these partitions.
+    """
     open_lanes = {lane.socket.fileno(): lane for lane in _lanes(bootstrap, topic, batch, acks, lanes)}
     poller = select.epoll()
     try:
@@ -153,8 +156,9 @@ def produce_load(
             lane.close()
 
 
-def _lanes(bootstrap: str, topic: str, batch: bytes, acks: int, count: int) -> list[Lane]:
-    return [Lane(bootstrap, topic, partition, batch, acks) for partition in range(count)]
+def _lanes(bootstrap: str | Sequence[str], topic: str, batch: bytes, acks: int, count: int) -> list[Lane]:
+    leaders = [bootstrap] * count if isinstance(bootstrap, str) else bootstrap
+    return [Lane(leaders[partition], topic, partition, batch, acks) for partition in range(count)]
 
 
 def fetch_load(bootstrap: str, topic: str, *, seconds: float, bytes_max: int, partition: int = 0) -> Load:
@@ -176,7 +180,14 @@ def fetch_load(bootstrap: str, topic: str, *, seconds: float, bytes_max: int, pa
 
 
 def latencies_ms(
-    bootstrap: str, topic: str, batch: bytes, *, acks: int, rate_per_s: float, seconds: float, lanes: int = 4
+    bootstrap: str | Sequence[str],
+    topic: str,
+    batch: bytes,
+    *,
+    acks: int,
+    rate_per_s: float,
+    seconds: float,
+    lanes: int = 4,
 ) -> list[float]:
     """Produce latencies at a fixed rate. A request counts from when it was due, so that a stall is not left out."""
     open_lanes = _lanes(bootstrap, topic, batch, acks, lanes)

@@ -21,7 +21,16 @@ from tests.compat.apache import jars
 from tests.compat.apache.node import QUICK_JVM, new_cluster_id
 from tests.compat.apache.tools import java_command
 from tests.compat.processes import Child, free_ports, wait_for
-from tests.compat.wire import METADATA, METADATA_VERSION, Connection, request, text
+from tests.compat.wire import (
+    CREATE_TOPICS,
+    METADATA,
+    METADATA_VERSION,
+    BrokerError,
+    Connection,
+    connect,
+    request,
+    text,
+)
 
 BOTH, BROKER, CONTROLLER = "broker,controller", "broker", "controller"
 START_TIMEOUT_S = 90.0
@@ -68,11 +77,15 @@ class Partition(NamedTuple):
 
 
 class View(NamedTuple):
-    """The cluster in the eyes of one broker: who is alive, and what is where."""
+    """The cluster in the eyes of one broker: who is alive and where, and what is where."""
 
-    brokers: frozenset[int]
+    addresses: dict[int, str]
     partitions: tuple[Partition, ...]
     reply_bytes: int
+
+    @property
+    def brokers(self) -> frozenset[int]:
+        return frozenset(self.addresses)
 
 
 def view(address: str, topics: Sequence[str] | None = None, timeout_s: float = 3.0) -> View:
@@ -81,12 +94,10 @@ def view(address: str, topics: Sequence[str] | None = None, timeout_s: float = 3
     wanted = struct.pack(">i", -1 if topics is None else len(topics)) + b"".join(map(text, topics or ()))
     with Connection(host, int(port), timeout_s=timeout_s) as connection:
         reply = connection.call(request(METADATA, METADATA_VERSION, wanted))
-    brokers = []
+    addresses = {}
     for _ in range(reply.one("i")):
-        brokers.append(reply.one("i"))
-        reply.text()
-        reply.take("i")
-        reply.text()
+        node_id, name, number, _rack = reply.one("i"), reply.text(), reply.one("i"), reply.text()
+        addresses[node_id] = f"{name}:{number}"
     reply.take("i")
     found = []
     for _ in range(reply.one("i")):
@@ -95,7 +106,21 @@ def view(address: str, topics: Sequence[str] | None = None, timeout_s: float = 3
             _error, index, leader = reply.take("hii")
             replicas, isr = (reply.take("i" * reply.one("i")) for _ in range(2))
             found.append(Partition(topic, index, leader, replicas, isr))
-    return View(frozenset(brokers), tuple(found), len(reply.data))
+    return View(addresses, tuple(found), len(reply.data))
+
+
+def create_topic(address: str, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+    """Asks a broker for a topic; underscores in the names of configs stand for dots."""
+    pairs = b"".join(text(key.replace("_", ".")) + text(value) for key, value in configs.items())
+    body = struct.pack(">i", 1) + text(name) + struct.pack(">ihi", partitions, replicas, 0)
+    body += struct.pack(">i", len(configs)) + pairs + struct.pack(">i?", 60_000, False)
+    with connect(address) as connection:
+        reply = connection.call(request(CREATE_TOPICS, 4, body))
+    reply.take("ii")
+    reply.text()
+    error, message = reply.one("h"), reply.text()
+    if error:
+        raise BrokerError(f"creating {name}: error {error} {message or ''}")
 
 
 @dataclass
@@ -416,20 +441,17 @@ class Cluster(ABC):
         )
 
     def new_topic(self, name: str, partitions: int = 1, replicas: int = 3, **configs: str) -> None:
-        from penstock.blocking import Admin
+        """Creates a topic and waits until every broker knows its leaders."""
+        create_topic(self.brokers[0].address, name, partitions, replicas, configs)
+        wait_for(f"leaders of {name}", lambda: self._all_know(name, partitions), timeout_s=60, pause_s=0.02)
 
-        spelled = {key.replace("_", "."): value for key, value in configs.items()}
-        with Admin(bootstrap_servers=self.bootstrap) as admin:
-            admin.create_topic(name, partitions, replicas, spelled)
-        wait_for(
-            f"leaders of {name}",
-            lambda: all(
-                len(found) == partitions and all(each.leader > 0 for each in found)
-                for found in ([each for each in seen.partitions if each.topic == name] for seen in self.views())
-            ),
-            timeout_s=30,
-            pause_s=0.05,
-        )
+    def _all_know(self, topic: str, partitions: int) -> bool:
+        for node in self.brokers:
+            if node.running and not node.paused:
+                found = [each for each in view(node.address, [topic]).partitions if each.topic == topic]
+                if len(found) != partitions or any(each.leader < 1 for each in found):
+                    return False
+        return True
 
 
 class PenstockCluster(Cluster):

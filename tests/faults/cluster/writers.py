@@ -219,8 +219,8 @@ class OneShot(Writer):
     """Each value goes out once. Only a refusal before the append is final; anything else leaves it open."""
 
     def work(self) -> None:
-        self._leaders: dict[int, int] = {}
-        self._links: dict[int, Connection] = {}
+        self._leaders: dict[int, str] = {}
+        self._links: dict[str, Connection] = {}
         for turn in self.pace():
             if turn is not None:
                 partition, number = turn
@@ -253,22 +253,16 @@ class OneShot(Writer):
                 found = view(address, [self.topic], timeout_s=1)
             except OSError:
                 continue
-            self._leaders = {each.index: each.leader for each in found.partitions}
-        leader = self._leaders.get(partition, -1)
+            self._leaders = {each.index: found.addresses.get(each.leader, "") for each in found.partitions}
+        leader = self._leaders.get(partition, "")
         if leader not in self._links:
             try:
-                host, _, port = self.bootstrap.split(",")[self._place(leader)].rpartition(":")
+                host, _, port = leader.rpartition(":")
                 self._links[leader] = Connection(host, int(port), timeout_s=3)
-            except (OSError, IndexError):
+            except (OSError, ValueError):
                 self._leaders = {}
                 return None
         return self._links[leader]
-
-    def _place(self, leader: int) -> int:
-        """Brokers are in the list in the order of their ids, from 1."""
-        if leader < 1:
-            raise IndexError
-        return leader - 1
 
     def _hang_up(self) -> None:
         for link in self._links.values():
