@@ -140,6 +140,8 @@ class ControllerChannel:
         finally:
             if not asked.done():
                 asked.cancel()
+            elif not asked.cancelled():
+                asked.exception()  # whoever was cancelled while it failed asks for no result
 
     async def _pause(self, ms: float) -> bool:
         """Waits, at most until the leader changes; whether it did."""
