@@ -11,9 +11,10 @@ says, and check after every event that what must never happen has not. May impor
 Invariants of the simulator itself: the same seed gives the same events, whatever PYTHONHASHSEED is; a node that was
 killed does nothing any more; bytes that were synced survive everything; TCP keeps its order.
 
-Read `world.py` first (one run from begin to end), then `scheduler.py` and `loop.py` (time), `network.py` and `wire.py`,
-`disk.py`, `machine.py` (the lives of a node), `trouble.py` (what goes wrong), `workload.py` and `history.py` (what
-clients do and were promised), `invariants.py` (what is checked) and `story.py` (what is told).
+Read `cluster.py` first (one run from begin to end), then `world.py` (what all share), `scheduler.py` and `loop.py`
+(time), `network.py` and `wire.py`, `disk.py`, `machine.py` (the lives of a node), `plan.py` (what the seed decides),
+`trouble.py` (what goes wrong), `workload.py`, `chores.py` and `history.py` (what clients do and were promised),
+`invariants.py` and `replicas.py` (what is checked) and `story.py` (what is told).
 """
 
 from penstock.testing.sim.cluster import run

@@ -1,4 +1,4 @@
-"""One run from begin to end: a world is made from a seed, lives, is hurt, heals, and is judged."""
+"""What everything under one seed shares: time, network, machines, chance, logs, and the story of what happened."""
 
 from __future__ import annotations
 
