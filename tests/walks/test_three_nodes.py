@@ -231,6 +231,32 @@ def test_a_stop_without_handing_over_is_felt_like_a_crash() -> None:
     walk(steps, controlled_shutdown_enable="false")
 
 
+def test_a_process_that_dies_is_missed_long_before_its_session_ends() -> None:
+    session_s = 12
+
+    async def lose(cluster: Cluster, lost: int) -> None:
+        clock = asyncio.get_running_loop().time
+        cluster.crash(lost)
+        since = clock()
+        image = next(iter(cluster.nodes.values())).control.metadata.image
+        await until(lambda: image.brokers[lost].fenced, "the dead broker is not missed")
+        assert clock() - since < session_s - 1, "it was only missed when its session ended"
+
+    async def steps(cluster: Cluster) -> None:
+        await make_topic(cluster, "orders", through=1)
+        load = Load(cluster, "orders")
+        await load.moves_on()
+        other = next(each for each in cluster.nodes if each != cluster.controller)
+        for lost in (other, cluster.controller):
+            await lose(cluster, lost)
+            await load.moves_on()
+            await cluster.start(lost)
+            await until(lambda: cluster.in_sync("orders", 3), "the in-sync sets do not grow again")
+        await load.end()
+
+    walk(steps, broker_session_timeout_ms=str(session_s * 1_000))
+
+
 def test_a_crash_leaves_nothing_running() -> None:
     async def main() -> None:
         cluster = Cluster()

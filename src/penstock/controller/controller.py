@@ -73,6 +73,12 @@ class Controller:
         """When the next heartbeat session runs out; None when no broker is live."""
         return self._world.sessions.next_deadline(heartbeats.live_brokers(self._world))
 
+    def link_lost(self, broker_id: int, broker_epoch: int, now: float) -> None:
+        """The connection over which this incarnation of a broker reported last is gone: it has less time to report."""
+        broker = self._world.image.brokers.get(broker_id)
+        if broker is not None and broker.epoch == broker_epoch:
+            self._world.sessions.lose(broker_id, now)
+
     def decide_no_op(self) -> Decision:
         """Something to write on an idle cluster, so that everybody sees the log move."""
         return Decision([(NoOpRecord(), 0)])

@@ -8,6 +8,9 @@ from penstock.model.ids import Offset
 
 NOTHING_APPLIED = Offset(-1)
 
+LOST_LINK_PART = 6
+"""A broker whose connection broke has this part of a session to be heard of again: its process is likely gone."""
+
 
 @dataclass(slots=True)
 class Session:
@@ -15,10 +18,11 @@ class Session:
 
     A session that is only `assumed` was taken over from an earlier controller: it gives the broker time to report, but
     does not stop a new process of the same id. One that was `dismissed` has been told to stop: whatever still arrives
-    from it was sent before it knew.
+    from it was sent before it knew. `lost_ms` is when the connection of its last heartbeat broke.
     """
 
     heard_ms: float
+    lost_ms: float | None = None
     assumed: bool = False
     dismissed: bool = False
     metadata_offset: Offset = NOTHING_APPLIED
@@ -47,15 +51,21 @@ class Sessions:
         """A heartbeat arrived."""
         session = self._sessions.setdefault(broker, Session(now))
         session.heard_ms, session.assumed, session.metadata_offset = now, False, metadata_offset
+        session.lost_ms = None
         return session
+
+    def lose(self, broker: int, now: float) -> None:
+        """The connection over which a broker reported is gone. A process that lives dials again at once."""
+        session = self._sessions.get(broker)
+        if session is not None and session.lost_ms is None:
+            session.lost_ms = now
 
     def get(self, broker: int) -> Session | None:
         return self._sessions.get(broker)
 
     def alive(self, broker: int, now: float) -> bool:
-        """Whether the broker has been heard of within its session timeout."""
-        session = self._sessions.get(broker)
-        return session is not None and now - session.heard_ms < self.timeout_ms
+        """Whether the broker has been heard of within its session timeout, or soon enough after its link broke."""
+        return now < self._deadline(broker)
 
     def occupied(self, broker: int, now: float) -> bool:
         """Whether a process has reported as this broker lately, so that another one may not."""
@@ -65,12 +75,17 @@ class Sessions:
     def silent_longest(self, brokers: list[int], now: float) -> int | None:
         """The broker among `brokers` whose session ran out first; None when all are alive."""
         silent = [broker for broker in brokers if not self.alive(broker, now)]
-        return min(silent, key=lambda broker: (self._heard(broker), broker)) if silent else None
+        return min(silent, key=lambda broker: (self._deadline(broker), broker)) if silent else None
 
     def next_deadline(self, brokers: list[int]) -> float | None:
         """When the next session of `brokers` runs out."""
-        return min((self._heard(broker) + self.timeout_ms for broker in brokers), default=None)
+        return min(map(self._deadline, brokers), default=None)
 
-    def _heard(self, broker: int) -> float:
+    def _deadline(self, broker: int) -> float:
         session = self._sessions.get(broker)
-        return float("-inf") if session is None else session.heard_ms
+        if session is None:
+            return float("-inf")
+        deadline = session.heard_ms + self.timeout_ms
+        return (
+            deadline if session.lost_ms is None else min(deadline, session.lost_ms + self.timeout_ms / LOST_LINK_PART)
+        )

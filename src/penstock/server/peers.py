@@ -8,6 +8,7 @@ in front of a heartbeat.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.protocol.wire import schema_of
@@ -71,6 +72,8 @@ class NetPeers:
         self._dial_first_ms, self._dial_max_ms = dial_first_ms, dial_max_ms
         self._lines: dict[tuple[Address, str], _Line] = {}
         self._closed = False
+        self.on_lost: Callable[[str], None] = lambda _purpose: None
+        """Told the purpose of a link that broke while it stood."""
 
     async def ask(self, to: Address, message: Any, version: int, *, purpose: str, timeout_ms: float) -> Any:
         """The reply; `LinkError` when there is none in time. `version` is lowered to what the peer serves."""
@@ -79,7 +82,7 @@ class NetPeers:
             line = self._lines[to, purpose] = _Line()
         link = line.link
         if link is None or not link.up:
-            link = await self._dialled(line, to, timeout_ms)
+            link = await self._dialled(line, to, purpose, timeout_ms)
         agreed = link.newest(schema_of(message.__class__).key, version)
         return await self._answer(link, message, agreed, timeout_ms)
 
@@ -118,7 +121,7 @@ class NetPeers:
             if line.link is not None:
                 line.link.abort()
 
-    async def _dialled(self, line: _Line, to: Address, timeout_ms: float) -> Link:
+    async def _dialled(self, line: _Line, to: Address, purpose: str, timeout_ms: float) -> Link:
         async with line.lock:
             if line.link is not None and line.link.up:
                 return line.link
@@ -136,6 +139,7 @@ class NetPeers:
                 line.not_before_ms = self._clock.monotonic_ms() + pause
                 raise
             line.failures, line.not_before_ms = 0, 0.0
+            link.when_lost(lambda: None if self._closed else self.on_lost(purpose))
             return link
 
     async def _met(self, to: Address, timeout_ms: float) -> Link:

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.controller import brokers
 from penstock.controller.decision import Decision
+from penstock.controller.sessions import LOST_LINK_PART
 from penstock.metadata.entities import RECOVERING, PartitionImage
 from penstock.model.errors import (
     BROKER_ID_NOT_REGISTERED,
@@ -195,6 +196,25 @@ def test_a_silent_broker_is_fenced_and_its_partitions_move() -> None:
     assert made is not None
     assert {(each.leader, each.isr) for each in made.partitions} == {(2, (2,))}
     assert desk.controller.next_deadline() == 14_000
+
+
+def test_a_broker_whose_link_broke_is_missed_sooner_unless_it_is_heard_of_again() -> None:
+    desk = Desk()
+    desk.join(1, 2)
+    desk.now = 1_000
+    desk.heartbeat(1)
+    desk.heartbeat(2)
+    epoch = desk.image.brokers[1].epoch
+    desk.controller.link_lost(1, epoch - 1, 1_500)
+    assert desk.controller.next_deadline() == 10_000, "the link of an earlier process says nothing about this one"
+    desk.controller.link_lost(1, epoch, 2_000)
+    assert desk.controller.next_deadline() == 2_000 + 9_000 / LOST_LINK_PART
+    desk.now = 2_100
+    desk.heartbeat(1)
+    assert desk.controller.next_deadline() == 10_000
+    desk.controller.link_lost(1, epoch, 3_000)
+    desk.do(desk.controller.decide_tick(3_000 + 9_000 / LOST_LINK_PART))
+    assert (desk.image.brokers[1].fenced, desk.image.brokers[2].fenced) == (True, False)
 
 
 def test_a_broker_with_followers_leaves_when_everybody_has_seen_it() -> None:

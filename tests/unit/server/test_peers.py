@@ -32,8 +32,12 @@ class SilentLink:
         late = TimedOut(OTHER.host, OTHER.port, "no reply")
         asyncio.get_running_loop().call_later(0.001, on_reply, None, late)
 
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        self.lost = callback
+
     def abort(self) -> None:
         self.up = False
+        self.lost()
 
 
 class Lines:
@@ -79,3 +83,19 @@ def test_a_silent_link_is_given_up_even_if_whoever_asked_has_turned_away() -> No
         return [link.up for link in net.dialled]
 
     assert asyncio.run(turn_away()) == [False]
+
+
+def test_who_asks_is_told_when_a_link_that_stood_is_lost() -> None:
+    async def steps() -> list[str]:
+        net, told = Lines(), list[str]()
+        peers = NetPeers(net, SystemClock(), client_id="me")  # type: ignore[arg-type]
+        peers.on_lost = told.append
+        with pytest.raises(TimedOut):
+            await peers.ask(OTHER, BrokerHeartbeatRequest(), 1, purpose="heartbeat", timeout_ms=1)
+        net.dialled[0].abort()
+        with pytest.raises(TimedOut):
+            await peers.ask(OTHER, BrokerHeartbeatRequest(), 1, purpose="heartbeat", timeout_ms=1)
+        peers.close()
+        return told
+
+    assert asyncio.run(steps()) == ["heartbeat"]

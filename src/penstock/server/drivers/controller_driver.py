@@ -25,8 +25,9 @@ from penstock.model.errors import (
     Refused,
     StorageFailed,
 )
-from penstock.model.ids import Offset
+from penstock.model.ids import NodeId, Offset
 from penstock.server.context import Operation, ResourceType
+from penstock.server.drivers.controller_links import HeartbeatLinks
 from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.controller")
 
 REFUSED_PAUSE_MS: Final = 50.0
+BROKER_HEARTBEAT: Final = 63
 
 
 class ControllerLog(Protocol):
@@ -51,6 +53,10 @@ class ControllerLog(Protocol):
     def end(self) -> Offset: ...
     @property
     def kraft_version(self) -> int: ...
+    @property
+    def gone_leader(self) -> NodeId:
+        """The leader before us, when nobody listens any more where it did; -1 otherwise."""
+
     def append(self, records: Sequence[VersionedRecord]) -> LogBatch:
         """One batch, at once in the log and soon synced. Refused with NOT_CONTROLLER when this node does not lead."""
 
@@ -94,6 +100,7 @@ class ControllerDriver:
         self._controller: Controller | None = None
         self._timer: Deadline | None = None
         self._appended_at = self._preferred_at = self._unclean_at = 0.0
+        self._links = HeartbeatLinks(self._link_lost)
 
     @property
     def active(self) -> bool:
@@ -108,6 +115,8 @@ class ControllerDriver:
         try:
             controller = self._controller = self._replayed()
             self._run(controller, controller.activate(now, self._bootstrap()))
+            if (gone := controller.image.brokers.get(self._quorum.gone_leader)) is not None:
+                controller.link_lost(gone.id, gone.epoch, now)
         except StorageFailed as failure:
             self._fail(failure)
             return
@@ -140,6 +149,8 @@ class ControllerDriver:
             return ctx.allow(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
 
         decided = self._decide(request, ctx.api_version, may_describe)
+        if ctx.api_key == BROKER_HEARTBEAT and ctx.connection is not None:
+            self._links.heard(ctx.connection, request.broker_id, request.broker_epoch)
         self._set_timer()  # a heartbeat moves the time at which its silence would count
         return self._settle(*decided, getattr(request, "timeout_ms", None))
 
@@ -148,6 +159,11 @@ class ControllerDriver:
         decided = self._decide(request, api_version, lambda _name: True)
         self._set_timer()
         return self._settle(*decided, None)
+
+    def _link_lost(self, broker_id: int, broker_epoch: int) -> None:
+        if self._controller is not None:
+            self._controller.link_lost(broker_id, broker_epoch, self._clock.monotonic_ms())
+            self._set_timer()
 
     async def forward(self, request: Any, ctx: Context) -> Any:
         """A controller answers what it can and sends nothing on."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.features import SUPPORTED
@@ -86,6 +87,7 @@ class BrokerLifecycle:
         self._known_offline: frozenset[Uuid] = frozenset()
         self._cordoned: list[Uuid] | None = None
         self._heartbeats: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
 
     # Coming
 
@@ -177,10 +179,22 @@ class BrokerLifecycle:
                 await asyncio.sleep(RETRY_MS / 1_000)
         self._heartbeats = asyncio.get_running_loop().create_task(self._report(), name="heartbeats")
 
+    def hurry(self) -> None:
+        """The link to the controller broke, or another controller leads: it should hear of us soon."""
+        self._hurry.set()
+
+    async def _pause(self) -> None:
+        """Until the next heartbeat is due; at least a moment, whatever hurries us."""
+        self._hurry.clear()
+        pause_ms = min(self._interval_ms, FENCED_RETRY_MS) if self.fenced else self._interval_ms
+        await asyncio.sleep(min(pause_ms, RETRY_MS) / 1_000)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0, pause_ms - RETRY_MS) / 1_000):
+                await self._hurry.wait()
+
     async def _report(self) -> None:
         while True:
-            pause_ms = min(self._interval_ms, FENCED_RETRY_MS) if self.fenced else self._interval_ms
-            await asyncio.sleep(pause_ms / 1_000)
+            await self._pause()
             was_fenced = self.fenced
             try:
                 await self._beat()

@@ -99,6 +99,8 @@ class QuorumDriver(QuorumCore):
         self._told: tuple[NodeId, Address | None] = (NO_NODE, None)
         self._stance: tuple[Role, Epoch, NodeId] | None = None
         self._looking = False
+        self.gone_leader = NO_NODE
+        """The last leader we know of, when nobody listens any more where it did."""
         self._connect(peers)
 
     def _connect(self, peers: Peers | None) -> None:
@@ -340,6 +342,7 @@ class QuorumDriver(QuorumCore):
 
     def leader_gone(self, leader: NodeId, epoch: Epoch) -> None:
         """Nobody listens where the leader did."""
+        self.gone_leader = leader
         self._step(events.LeaderGone(self._clock.monotonic_ms(), leader, epoch))
 
     def address_of(self, node: NodeId) -> Address | None:
@@ -385,6 +388,7 @@ class QuorumDriver(QuorumCore):
 
     def _fetched(self, wish: Wish, high_watermark: Offset | None) -> None:
         now = self._clock.monotonic_ms()
+        self.gone_leader = NO_NODE
         self._step(events.FetchedFromLeader(now, wish.leader, wish.epoch, high_watermark))
 
     def still_fetching(self, leader: NodeId, epoch: Epoch) -> None:

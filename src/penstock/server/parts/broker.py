@@ -99,6 +99,8 @@ class BrokerPart:
             registration_timeout_ms=settings.number("initial.broker.registration.timeout.ms"),
             rack=settings.rack, on_stale=give_up,
         )  # fmt: skip
+        control.peers.on_lost = self._link_lost
+        control.quorum.when_leader_changes(self.lifecycle.hurry)
         self.isr = IsrDriver(
             node_id, self._broker_epoch, ask, clock, self.partitions,
             lag_time_max_ms=settings.number("replica.lag.time.max.ms"),
@@ -141,6 +143,11 @@ class BrokerPart:
         """Heartbeats have a link of their own, and are not worth more time than the session that they keep alive."""
         session_ms = self._settings.number("broker.session.timeout.ms")
         return await self._control.channel.ask(request, version, timeout_ms=session_ms / 2, purpose=HEARTBEAT_PURPOSE)
+
+    def _link_lost(self, purpose: str) -> None:
+        if purpose == HEARTBEAT_PURPOSE:
+            # The controller cannot tell a broken link from a dead process, and does not wait long.
+            self.lifecycle.hurry()
 
     def _topic_settings(self, topic: str) -> TopicSettings:
         return self._settings.topic(self._control.metadata.image.config(CONFIG_TOPIC, topic))

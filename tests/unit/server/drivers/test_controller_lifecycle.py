@@ -63,7 +63,8 @@ def life(controller: Controller, *, brokers: tuple[NodeId, ...] = (), **said: An
     metadata = MetadataDriver(ME, "cluster")
     for each in brokers:
         metadata.image.brokers[each] = BrokerImage(each, 0, INCARNATION, (), fenced=False)
-    return BrokerLifecycle(ME, "cluster", INCARNATION, metadata, controller.ask, heartbeat_interval_ms=1, **said)
+    said.setdefault("heartbeat_interval_ms", 1)
+    return BrokerLifecycle(ME, "cluster", INCARNATION, metadata, controller.ask, **said)
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -114,6 +115,21 @@ def test_it_serves_when_it_is_unfenced_and_goes_on_when_it_was_fenced_for_silenc
         while lifecycle.fenced:
             await asyncio.sleep(0)
         assert not any(each.want_fence for each in controller.beats)
+        await lifecycle.fall_silent()
+
+    run(main)
+
+
+def test_a_broker_in_a_hurry_does_not_wait_for_its_next_heartbeat() -> None:
+    async def main() -> None:
+        controller = Controller(*[UNFENCED] * 9)
+        lifecycle = life(controller, heartbeat_interval_ms=3_600_000)
+        await lifecycle.serve()
+        for _ in range(3):
+            before = len(controller.beats)
+            while len(controller.beats) == before:
+                lifecycle.hurry()
+                await asyncio.sleep(0)
         await lifecycle.fall_silent()
 
     run(main)
