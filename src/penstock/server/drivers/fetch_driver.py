@@ -258,6 +258,9 @@ class FetchDriver:
         by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
         for interest, data in found:
             interest.sent_high_watermark, interest.sent_log_start = data.high_watermark, data.log_start_offset
+            if data.diverging_epoch.end_offset >= 0:
+                # Whoever has to cut its log first has no use for it yet, and has to be told again.
+                interest.sent_high_watermark = -1
             if not data.error_code and not data.records and not interest.unread:
                 session.dirty.pop(interest, None)
                 if session.id:
