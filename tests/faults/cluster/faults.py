@@ -247,12 +247,12 @@ def fill_disk(scene: Scene, _chance: random.Random) -> None:
     """The disk of one node is full; the others go on. Then there is room again, and it is started anew."""
     node = scene.cluster.nodes[scene.small_disk]
     filler = node.data_dir / "filler"
-    with filler.open("wb") as file:
+    with filler.open("wb", buffering=0) as file:
         try:
-            while True:
-                file.write(bytes(1 << 16))
-        except OSError:
-            pass
+            while file.write(bytes(1 << 16)):
+                pass
+        except OSError as full:
+            log.info("the disk of node %d is full: %s", node.node_id, full)
     scene.load.wait_for_progress()
     filler.unlink()
     node.stop()
