@@ -109,11 +109,20 @@ def view(address: str, topics: Sequence[str] | None = None, timeout_s: float = 3
     return View(addresses, tuple(found), len(reply.data))
 
 
-def create_topic(address: str, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
-    """Asks a broker for a topic; underscores in the names of configs stand for dots."""
+def create_topic(
+    address: str,
+    name: str,
+    partitions: int,
+    replicas: int,
+    configs: Mapping[str, str] | None = None,
+    *,
+    timeout_ms: int = 60_000,
+) -> None:
+    """Asks one broker for a topic; underscores in the names of configs stand for dots."""
+    configs = configs or {}
     pairs = b"".join(text(key.replace("_", ".")) + text(value) for key, value in configs.items())
     body = struct.pack(">i", 1) + text(name) + struct.pack(">ihi", partitions, replicas, 0)
-    body += struct.pack(">i", len(configs)) + pairs + struct.pack(">i?", 60_000, False)
+    body += struct.pack(">i", len(configs)) + pairs + struct.pack(">i?", timeout_ms, False)
     with connect(address) as connection:
         reply = connection.call(request(CREATE_TOPICS, 4, body))
     reply.take("ii")
