@@ -193,7 +193,8 @@ class ControllerDriver:
             await waiting
         else:
             try:
-                await asyncio.wait_for(waiting, max(timeout_ms, 0) / 1_000)
+                async with asyncio.timeout(max(timeout_ms, 0) / 1_000):
+                    await waiting
             except TimeoutError:
                 raise Refused(REQUEST_TIMED_OUT, "the change was not committed in time; it may still be") from None
         return reply

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -251,10 +252,10 @@ class QuorumFetcher:
         return now is not None and now.leader != NO_NODE and (now.epoch, now.leader) != (wish.epoch, wish.leader)
 
     async def _pause(self, wait_ms: float) -> None:
-        try:
-            await asyncio.wait_for(self._woken.wait(), wait_ms / 1_000)
-        except TimeoutError:
-            return
+        # Not `wait_for`: in Python 3.11 it drops a cancellation that comes together with the wake-up.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_ms / 1_000):
+                await self._woken.wait()
 
     def _complain(self, words: str, *values: Any) -> None:
         now = self._clock.monotonic_ms()

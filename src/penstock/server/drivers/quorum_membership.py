@@ -145,7 +145,8 @@ class QuorumMembership:
             return _Outcome(NONE)
         left_ms = max(deadline - self._clock.monotonic_ms(), 0)
         try:
-            await asyncio.wait_for(self._quorum.committed(answer.end), left_ms / 1_000)
+            async with asyncio.timeout(left_ms / 1_000):
+                await self._quorum.committed(answer.end)
         except TimeoutError:
             return _Outcome(REQUEST_TIMED_OUT, "the change is in the log but not committed yet; it may still be")
         except Refused as refusal:
