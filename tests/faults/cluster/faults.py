@@ -21,12 +21,15 @@ from tests.compat.cluster import Cluster, ClusterNode, view
 from tests.compat.processes import wait_for
 from tests.faults.cluster.hosts import CLIENTS, Network, separate
 from tests.faults.cluster.load import Load
+from tests.faults.cluster.replicas import stored
 from tests.faults.node import let_pass
 
 log = logging.getLogger(__name__)
 
 DISK_BYTES = 192 << 20
 MOVE_TIMEOUT_S = 60.0
+CHECKED_FROM = 21
+"""Where in a batch begins what its checksum covers."""
 
 
 @dataclass
@@ -215,16 +218,20 @@ def lose_partitions(scene: Scene, chance: random.Random) -> None:
 
 
 def corrupt_tail(scene: Scene, chance: random.Random) -> None:
-    """A byte of the last segment is not what was written; recovery finds it and the leader has it right."""
+    """A byte of the last batch is not what was written; recovery finds it and the leader has it right.
+
+    It is one of those that the batch's checksum covers: nobody can find the others.
+    """
     node = scene.any_broker(chance)
     node.kill()
     scene.load.wait_for_progress()
     directory = chance.choice(_partition_dirs(node, scene.topic))
-    segment = max(directory.glob("*.log"))
-    size = segment.stat().st_size
-    if size:
-        with segment.open("r+b") as file:
-            at = size - 1 - chance.randrange(min(size, 2_000))
+    last = max(directory.glob("*.log"))
+    *_, (_base, _end, batch) = [(0, 0, b""), *stored(directory)]
+    size = last.stat().st_size
+    if size and batch:
+        with last.open("r+b") as file:
+            at = size - 1 - chance.randrange(len(batch) - CHECKED_FROM)
             file.seek(at)
             (byte,) = file.read(1)
             file.seek(at)
