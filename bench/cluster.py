@@ -231,6 +231,7 @@ class Suite:
         add("memory of all nodes", "MB RSS", contender.usage().rss_bytes / 1e6)
         add("a metadata reply about all", "KB", view(cluster.brokers[0].address, timeout_s=30).reply_bytes / 1e3)
         add("the metadata log of a node", "KB", cluster_runs.metadata_log_bytes(cluster) / 1e3)
+        time.sleep(self.settings.idle_s)
         before = contender.usage().cpu_s
         time.sleep(self.settings.idle_s)
         add("idle CPU of all nodes", "% of a core", (contender.usage().cpu_s - before) / self.settings.idle_s * 100)
