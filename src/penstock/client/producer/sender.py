@@ -304,14 +304,27 @@ class Sender:
                         if batch is not None:
                             batch.last_error = broken
                     self.view.mark_stale(lane.topic)
-            self.refresh(None)
-            await asyncio.sleep(self.backoff.delay_ms(channel.failures) / 1000)
+            await self._look_elsewhere(channel)
             with self.accumulator.lock:
                 self.accumulator.ready.update(channel.ready)
                 channel.ready.clear()
         finally:
             channel.connecting = None
             self.nudge()
+
+    async def _look_elsewhere(self, channel: Channel) -> None:
+        """The pause before a broker is dialled again; what gets another leader meanwhile does not wait for its end."""
+        until_s = self._loop.time() + self.backoff.delay_ms(channel.failures) / 1000
+        while (left_s := until_s - self._loop.time()) > 0 and channel.ready:
+            self.refresh(None)
+            await asyncio.sleep(min(left_s, self.backoff.first_ms / 1000))
+            with self.accumulator.lock:
+                moved = [lane for lane in channel.ready if lane.leader != channel.node_id]
+                for lane in moved:
+                    del channel.ready[lane]
+                    self.accumulator.ready[lane] = None
+            if moved:
+                self.nudge()
 
     def refresh(self, topic: str | None) -> None:
         """Asks for metadata, once for all who want it."""
@@ -354,7 +367,11 @@ class Sender:
                     continue
                 held.grow(len(found.partitions))
                 for lane, partition in zip(held.lanes, found.partitions, strict=False):
-                    lane.leader = partition.leader if partition.leader >= 0 else None
+                    before, lane.leader = lane.leader, partition.leader if partition.leader >= 0 else None
+                    if lane.resting and lane.leader not in (None, before):
+                        # It rests because of a leader that it no longer has.
+                        lane.resting, lane.failures = False, 0
+                        self.accumulator.ready[lane] = None
                 if held.sticky is not None and held.sticky.leader is None:
                     held.restick()
             self._adopt_orphans()
