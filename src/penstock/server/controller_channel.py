@@ -84,7 +84,7 @@ class ControllerChannel:
 
     async def find(self, here: Here, there: There, timeout_ms: float | None = None) -> Any:
         """What `here` or `there` gives, whichever reaches the active controller. `timeout_ms` bounds it all."""
-        allowed_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        allowed_ms = self._request_timeout_ms if timeout_ms is None else min(timeout_ms, self._request_timeout_ms)
         deadline = self._clock.monotonic_ms() + allowed_ms
         pause_ms, why = PAUSE_FIRST_MS, "no controller is known"
         while (left_ms := deadline - self._clock.monotonic_ms()) > 0 and not self._closed:

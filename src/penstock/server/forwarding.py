@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.server.peers import Address, Peers
 
 SHOWN_WITHIN_MS: Final = 1_000.0
+LEAST_MS: Final = 500.0
+"""A controller that is just being elected is worth waiting for, however impatient the client."""
 LANES: Final = 4
 """A peer answers the requests of one link in turn; with a few of them a slow change does not hold up all others."""
 
@@ -78,6 +80,9 @@ class Forwarding:
         Refused with REQUEST_TIMED_OUT when none answers in time, and with the code that the envelope came back with.
         """
         left_ms = ctx.deadline - ctx.node.clock.monotonic_ms()
+        # A client that names a time does not wait for longer.
+        if (asked_ms := getattr(request, "timeout_ms", 0)) > 0:
+            left_ms = min(left_ms, max(asked_ms, LEAST_MS))
 
         async def here() -> Any:
             # The lead came to this node while a way to another one was looked for.
