@@ -90,6 +90,14 @@ def kill_and_start_at_once(scene: Scene, chance: random.Random) -> None:
     scene.cluster.start(node.node_id)
 
 
+def kill_all(scene: Scene, _chance: random.Random) -> None:
+    """All processes die at once; what they had written is in the hands of their systems, which live."""
+    for node in scene.cluster.nodes.values():
+        node.kill()
+    scene.cluster.launch()
+    scene.cluster.wait_until_serving()
+
+
 def restart(scene: Scene, chance: random.Random) -> None:
     node = scene.any_broker(chance)
     assert node.stop() == 0, f"node {node.node_id} did not stop cleanly:\n{scene.cluster.last_words()}"
@@ -297,7 +305,7 @@ def elect_preferred(scene: Scene, _chance: random.Random) -> None:
 
 
 PROCESSES: tuple[Fault, ...] = (
-    kill_leader, kill_controller, kill_any, kill_and_start_at_once, restart, rolling_restart, pause_leader,
+    kill_leader, kill_controller, kill_any, kill_and_start_at_once, kill_all, restart, rolling_restart, pause_leader,
     pause_controller,
 )  # fmt: skip
 LINKS: tuple[Fault, ...] = (isolate, leave_in_minority, deafen, mute, cut_one_link, slow_link)
