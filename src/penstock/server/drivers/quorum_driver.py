@@ -225,7 +225,8 @@ class QuorumDriver(QuorumCore):
         if node.leader == NO_NODE:
             return None
         if node.leader == self._me.key.id:
-            return self.own_address
+            # One whose disk has failed leads nobody, and there is no sense in asking itself.
+            return self.own_address if self.leading else None
         return self._contacts.address_of(node.leader, node.epoch, node.voters)
 
     @property
