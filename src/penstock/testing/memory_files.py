@@ -139,7 +139,7 @@ class MemoryFile:
 
 
 class MemoryFiles:
-    """The Files port in memory. Paths are absolute; `now`, or `clock` if there is one, is the time that writes leave."""
+    """The Files port in memory. Paths are absolute; writes leave the time of `now`, or of `clock` if there is one."""
 
     def __init__(self, *, capacity_bytes: int = 1 << 60) -> None:
         self.capacity_bytes = capacity_bytes
