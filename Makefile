@@ -11,7 +11,7 @@ SUITE ?= node
 RECORDS ?= 1000000
 # Hundreds of short processes run in tests and the demo; none of them should have to compile Python first.
 export PYTHONDONTWRITEBYTECODE :=
-# Tests that keep to themselves in one process; the others have nodes, clients, JVMs and ports, and want the machine.
+# Tests that keep to themselves in one process; the others have nodes, clients, JVMs and ports, and stay together by file.
 TESTS_ASIDE := tests/unit tests/sim tests/walks
 # What PART=... means; any other part is one file of tests/faults.
 SOAK_node := tests/faults
@@ -52,8 +52,8 @@ demo: $(STAMP)
 test: $(STAMP)
 	@echo "== tests of modules, walks and simulations, two at a time"
 	@$(BIN)/python -m pytest -q --durations=15 -n 2 --dist worksteal $(TESTS_ASIDE); aside=$$?; \
-	echo "== tests with nodes, clients, pages and Spark"; \
-	$(BIN)/python -m pytest -q --durations=30 -m "not compat" $(TESTS_ASIDE:%=--ignore=%) tests && exit $$aside
+	echo "== tests with nodes, clients, pages and Spark, two files at a time"; \
+	$(BIN)/python -m pytest -q --durations=30 -m "not compat" -n 2 --dist loadgroup $(TESTS_ASIDE:%=--ignore=%) tests && exit $$aside
 
 lint: $(STAMP)
 	@echo "== ruff"

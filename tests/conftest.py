@@ -1,7 +1,8 @@
-"""What holds for the whole suite: patience, what is for the soak alone, and that what needs Spark comes last.
+"""What holds for the whole suite: patience, what is for the soak alone, and what must not be torn apart.
 
-A Spark session stays in the process until the end: its JVM, its threads and its heap are then felt by nobody else, and
-it is started once.
+Two processes share the tests. The tests of one file stay together, because they share a broker; what needs a Spark
+session stays together and comes last in its process, because the session is started once and its JVM, threads and heap
+stay until the end; what makes network namespaces stays together, because their names are the machine's.
 """
 
 from __future__ import annotations
@@ -19,11 +20,22 @@ settings.load_profile("patient")
 
 HERE = Path(__file__).parent
 ON_SPARK = (HERE / "faults" / "spark", HERE / "spark")
+ON_HOSTS = (HERE / "faults" / "cluster",)
 
 
+def _together(item: pytest.Item) -> str:
+    for name, folders in (("spark", ON_SPARK), ("hosts", ON_HOSTS)):
+        if any(item.path.is_relative_to(folder) for folder in folders):
+            return name
+    return str(item.path.relative_to(HERE))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not SOAKING:
         left_out = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: any(item.path.is_relative_to(folder) for folder in ON_SPARK))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_together(item)))
