@@ -260,11 +260,12 @@ class BrokerLifecycle:
         if self.broker_epoch == NO_EPOCH:
             return True
         loop = asyncio.get_running_loop()
-        started, waits_ms, why = loop.time(), 0, "the controller did not let it go"
-        while (left_s := self._patience_ms(timeout_ms) / 1_000 - (loop.time() - started)) > 0:
+        started = moved = loop.time()
+        led, waits_ms, why = self._led(), 0, "the controller did not let it go"
+        while (left_s := self._time_left_s(timeout_ms, started, moved)) > 0:
             try:
                 async with asyncio.timeout(min(left_s, ATTEMPT_S)):
-                    # The first answer moves our partitions away, a later one sees that everybody knows.
+                    # The first answers move our partitions away, a later one sees that everybody knows.
                     if (await self._beat(want_shut_down=True)).should_shut_down:
                         return True
             except TimeoutError:
@@ -273,6 +274,8 @@ class BrokerLifecycle:
                 if refusal.error is not REQUEST_TIMED_OUT:
                     why = str(refusal)
                     break
+            if (led_now := self._led()) < led:
+                led, moved, waits_ms = led_now, loop.time(), 0  # many go a part at a time
             await asyncio.sleep(waits_ms / 1_000)
             waits_ms = RETRY_MS
         log.warning("broker %d stops without leave: %s", self._node_id, why)
@@ -285,7 +288,17 @@ class BrokerLifecycle:
             await asyncio.gather(self._heartbeats, return_exceptions=True)
             self._heartbeats = None
 
-    def _patience_ms(self, timeout_ms: int) -> int:
-        """How long leave is worth waiting for; not long when every other broker has gone or is going."""
+    def _time_left_s(self, timeout_ms: int, started: float, moved: float) -> float:
+        """How long leave is still worth waiting for; not long when every other broker has gone or is going.
+
+        `moved` is when something was last handed over: while that goes on, nobody is in vain.
+        """
+        now = asyncio.get_running_loop().time()
+        left_s = started + timeout_ms / 1_000 - now
         others = (each for each in self._metadata.image.brokers.values() if each.id != self._node_id)
-        return timeout_ms if any(each.active for each in others) else min(timeout_ms, ALONE_MS)
+        return left_s if any(each.active for each in others) else min(left_s, moved + ALONE_MS / 1_000 - now)
+
+    def _led(self) -> int:
+        """How many partitions this broker leads, as far as it has heard."""
+        topics = self._metadata.image.topics.values()
+        return sum(partition.leader == self._node_id for topic in topics for partition in topic.partitions)
