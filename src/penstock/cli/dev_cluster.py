@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,7 +19,8 @@ from penstock.model.errors import PenstockError
 
 HOST = "127.0.0.1"
 ADMIN_LISTENER = "penstock.admin.listener"
-FREE_PORTS = range(20_000, 40_000, 16)
+FREE_PORTS = range(20_000, 22_700, 16)
+"""With those of the controllers, 10,000 above, they stay below what systems give to outgoing connections."""
 
 
 @dataclass(slots=True)
@@ -175,7 +177,8 @@ def _ports(first: int, nodes: int) -> list[int]:
 
 def _free_base(nodes: int) -> int:
     """A port that is free with those after it, and with those of the controllers."""
-    for base in FREE_PORTS:
+    # In any order: whoever else looks for ports at this moment shall not find the same ones.
+    for base in random.sample(FREE_PORTS, len(FREE_PORTS)):
         if all(is_free(HOST, port) for port in _ports(base, nodes)):
             return base
-    raise PenstockError("no free ports between 20000 and 40000; choose one with --port")
+    raise PenstockError("no free ports between 20000 and 22700; choose one with --port")
