@@ -89,7 +89,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        if handle._scheduled:  # type: ignore[attr-defined]
+        if handle._scheduled:  # type: ignore[attr-defined]  # as above
             self.scheduler.cancelled += 1
 
     # -- being stopped
