@@ -249,7 +249,7 @@ def _check_time(given: str, hint: str) -> None:
 
 
 def _check_sinks(flow: Flow, sinks: tuple[str, ...]) -> None:
-    from penstock.spark.pipeline.mistakes import did_you_mean
+    from penstock.declared.mistakes import did_you_mean
 
     for name in sinks:
         if flow.sink(name) is None:
@@ -432,7 +432,7 @@ def _file_of(given: str) -> Path:
 
 
 def _named(name: str, connection: Connection) -> Listed:
-    from penstock.spark.pipeline.mistakes import did_you_mean
+    from penstock.declared.mistakes import did_you_mean
 
     found = {each.name: each for each in _all(connection)}
     if name not in found:

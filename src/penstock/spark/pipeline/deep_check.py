@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from penstock.declared.fields import Notes
+from penstock.declared.mistakes import Mistake, did_you_mean
+from penstock.declared.positions import Path, Place, Positions
 from penstock.spark.pipeline.building import as_records, rows_for, ship
-from penstock.spark.pipeline.fields import Notes
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source, Step
-from penstock.spark.pipeline.mistakes import Mistake, did_you_mean
-from penstock.spark.pipeline.positions import Path, Place, Positions
 from penstock.spark.pipeline.reasons import reason_of
 
 if TYPE_CHECKING:

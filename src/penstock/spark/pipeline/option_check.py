@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.declared.fields import Notes
+from penstock.declared.mistakes import did_you_mean
 from penstock.spark.errors import BadOption
-from penstock.spark.pipeline.fields import Notes
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source
-from penstock.spark.pipeline.mistakes import did_you_mean
 from penstock.spark.pipeline.wiring import lake_options, source_options
 
 _KEYS: Final = {

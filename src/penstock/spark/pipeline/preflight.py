@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from penstock.declared.mistakes import did_you_mean
 from penstock.spark.errors import Missing, SparkRoomError
 from penstock.spark.pipeline.flow import Flow
-from penstock.spark.pipeline.mistakes import did_you_mean
 from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
 
 ASK_WITHIN_MS = 10_000

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from penstock.spark.pipeline.fields import Notes, Table
+from penstock.declared.fields import Notes, Table
+from penstock.declared.mistakes import Mistake, did_you_mean, not_toml
+from penstock.declared.positions import Positions
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,
     CONTINUOUS,
@@ -25,9 +27,8 @@ from penstock.spark.pipeline.flow import (
     Step,
     Watermark,
 )
-from penstock.spark.pipeline.mistakes import FlowBroken, Mistake, did_you_mean
+from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.option_check import check_options
-from penstock.spark.pipeline.positions import Positions
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.validation import check, check_names, order_of
 
@@ -39,7 +40,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNIT = r"(?:millisecond|second|minute|hour|day|week|month|year)s?"
 _INTERVAL = re.compile(rf"\s*\d+\s+{_UNIT}(?:\s+\d+\s+{_UNIT})*\s*", re.IGNORECASE)
-_TOML_PLACE = re.compile(r"^(.*) \(at line (\d+), column (\d+)\)$")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 
 
@@ -65,7 +65,7 @@ def examine(text: str, path: Path) -> Examined:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as broken:
-        return Examined(None, (_syntax(str(broken), text),), ())
+        return Examined(None, (not_toml(str(broken), text),), ())
     notes = Notes(Positions(text))
     flow = _flow(Table(values, (), notes, "the file"), path.absolute(), hashlib.sha256(text.encode()).hexdigest()[:16])
     if not notes.mistakes:
@@ -74,14 +74,6 @@ def examine(text: str, path: Path) -> Examined:
         check_options(flow, notes)
     mistakes = tuple(sorted(set(notes.mistakes)))
     return Examined(None if mistakes else flow, mistakes, tuple(sorted(notes.warnings)))
-
-
-def _syntax(words: str, text: str) -> Mistake:
-    found = _TOML_PLACE.match(words)
-    if found is None:
-        # tomllib names the end of the text in words.
-        return Mistake(text.count("\n") + 1, 1, f"this is not TOML: {words}")
-    return Mistake(int(found[2]), int(found[3]), f"this is not TOML: {found[1]}")
 
 
 def _flow(file: Table, path: Path, digest: str) -> Flow:

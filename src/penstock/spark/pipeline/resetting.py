@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.declared.mistakes import did_you_mean
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline import places
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind
-from penstock.spark.pipeline.mistakes import did_you_mean
 from penstock.spark.pipeline.starts import forget_wish, table_offsets, wish_start
 
 

@@ -7,10 +7,10 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.spark.pipeline.fields import Notes
+from penstock.declared.fields import Notes
+from penstock.declared.mistakes import did_you_mean
+from penstock.declared.positions import Path as KeyPath
 from penstock.spark.pipeline.flow import Flow, SinkKind, Step
-from penstock.spark.pipeline.mistakes import did_you_mean
-from penstock.spark.pipeline.positions import Path as KeyPath
 
 
 def order_of(steps: Sequence[Step], notes: Notes) -> tuple[Step, ...]:

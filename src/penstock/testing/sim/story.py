@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,8 +82,11 @@ class Words(logging.Handler):
     def __init__(self, story: Story, where: Callable[[], str], excused: Callable[[logging.LogRecord], bool]) -> None:
         super().__init__(logging.INFO)
         self._story, self._where, self._excused = story, where, excused
+        self._thread = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.thread != self._thread:
+            return  # a real broker elsewhere in the process; the simulated world has one thread
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text += f": {record.exc_info[1]!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.spark.pipeline.positions import Place, Positions
+from penstock.declared.positions import Place, Positions
 
 TEXT = '''\
 # name = "not me"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any
 
-from penstock.spark.pipeline.mistakes import Mistake, did_you_mean
-from penstock.spark.pipeline.positions import Path, Place, Positions
+from penstock.declared.mistakes import Mistake, did_you_mean
+from penstock.declared.positions import Path, Place, Positions
 
 
 class Notes:
