@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Final
 
+from penstock.declared.amounts import duration_of, duration_text, size_of, size_text
 from penstock.declared.mistakes import Mistake, did_you_mean
 from penstock.declared.positions import Path, Place, Positions
+
+SIZE_MAX_BYTES: Final = 1 << 50
+DURATION_MAX_MS: Final = 366 * 86_400_000
 
 
 class Notes:
@@ -102,11 +106,62 @@ class Table:
         value = self.text(key)
         return () if value is None else (value,)
 
-    def flag(self, key: str) -> bool:
+    def flag(self, key: str, default: bool = False) -> bool:
         value = self._get(key)
-        if value is not None and not isinstance(value, bool):
+        if value is None:
+            return default
+        if not isinstance(value, bool):
             self.wrong(key, f"{key} must be true or false, not {kind_of(value)}")
         return value is True
+
+    def integer(self, key: str, default: int, low: int, high: int) -> int:
+        """A whole number from `low` to `high`, or a text of one: that is what a variable leaves."""
+        value = self._get(key)
+        if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+            value = int(value)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.wrong(key, f"{key} must be a whole number such as {default}, not {kind_of(value)}")
+            return default
+        if not low <= value <= high:
+            self.wrong(key, f"{key} = {value} is out of bounds: it must be from {low} to {high}")
+            return default
+        return value
+
+    def size_bytes(self, key: str, default: int, low: int = 1, high: int = SIZE_MAX_BYTES) -> int:
+        """`"64 MB"`, `"1 GiB"` or a number of bytes."""
+        value = self._get(key)
+        if value is None:
+            return default
+        size = size_of(value) if isinstance(value, str) else value
+        if isinstance(size, bool) or not isinstance(size, int):
+            self.wrong(
+                key, f'{key} must be a size such as "{size_text(default)}" or a number of bytes, not {shown(value)}'
+            )
+            return default
+        if not low <= size <= high:
+            words = f"it must be from {size_text(low)} to {size_text(high)}"
+            self.wrong(key, f"{key} = {shown(value)} is out of bounds: {words}")
+            return default
+        return size
+
+    def duration_ms(self, key: str, default: int, low: int = 0, high: int = DURATION_MAX_MS) -> int:
+        """`"20ms"`, `"5s"`, `"2m"`, `"1h"`. A number alone is refused: nobody could tell its unit."""
+        value = self._get(key)
+        if value is None:
+            return default
+        duration = duration_of(value) if isinstance(value, str) else None
+        if duration is None:
+            self.wrong(
+                key, f'{key} must be a time with its unit such as "{duration_text(default)}", not {shown(value)}'
+            )
+            return default
+        if not low <= duration <= high:
+            words = f"it must be from {duration_text(low)} to {duration_text(high)}"
+            self.wrong(key, f"{key} = {shown(value)} is out of bounds: {words}")
+            return default
+        return duration
 
     def options(self, key: str) -> dict[str, str]:
         """A table whose values are handed on as texts."""
@@ -180,6 +235,12 @@ def kind_of(value: object) -> str:
         case Mapping():
             return "a table"
     return "a time" if isinstance(value, (datetime, date)) else type(value).__name__
+
+
+def shown(value: object) -> str:
+    """A text or a number as it was written; what else it is in words."""
+    plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return repr(value) if plain else kind_of(value)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
