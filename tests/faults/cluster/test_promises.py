@@ -184,8 +184,12 @@ def test_a_fourth_node_joins_and_is_filled_under_load(tmp_path: Path) -> None:
             )  # fmt: skip
             assert balance.returncode == 0, balance.stderr
             cluster.wait_until_whole()
+
+            def leading() -> bool:
+                return any(each.leader == 4 for each in cluster.partitions(TOPIC))
+
             # The controller has decided; the broker that is asked may hear of it a moment later.
-            wait_for("node 4 to lead its share too", lambda: [e for e in cluster.partitions(TOPIC) if e.leader == 4])
+            wait_for("node 4 to lead its share too", leading, timeout_s=30)
             held = [each for each in cluster.partitions(TOPIC) if 4 in each.replicas]
             assert 5 <= len(held) <= 7, f"its share of 8 partitions with 3 replicas on 4 brokers is 6: {held}"
             load.wait_for_progress()
