@@ -1,0 +1,158 @@
+"""The process that writes the access log, and the only one that says how many lines there are.
+
+    python -m penstock.demo.writing FOLDER --seconds 60 --lines-per-s 4000
+
+It writes until SIGTERM. FOLDER has `access.log` and what rotation made of it; `count.json` beside FOLDER says twice a
+second how many lines were written, and in the end which of them are broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from penstock.demo.rotating import RotatingLog
+from penstock.demo.traffic import Traffic, lines_until, log_time
+
+TICK_S: Final = 0.05
+COUNT_EVERY_S: Final = 0.5
+NEVER: Final = -1
+
+
+@dataclass(slots=True)
+class Count:
+    """What the writer says of itself. `broken` are the numbers of broken lines, known when it is `done`."""
+
+    lines: int = 0
+    bytes: int = 0
+    rotations: int = 0
+    began_ms: int = 0
+    at_ms: int = 0
+    log_time: str = ""
+    done: bool = False
+    broken_count: int = 0
+    broken: list[int] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        beside = path.with_suffix(".tmp")
+        beside.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        os.replace(beside, path)
+
+    @classmethod
+    def load(cls, path: Path) -> Count | None:
+        """None while there is none."""
+        try:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return cls(**found)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Lines in the rhythm of a day."""
+
+    log: RotatingLog
+    count_file: Path
+    traffic: Traffic
+    seconds: float
+    lines_per_s: float
+    rotate_every_s: float
+    first: int = 0
+    """The number of the first line."""
+    lose: int = NEVER
+    """The number of a line that is counted and not written: a fault for the checks to find."""
+    count: Count = field(default_factory=Count)
+    _broken: list[int] = field(default_factory=list)
+    _stopped: bool = False
+
+    def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        self._stopped = True
+
+    def run(self) -> None:
+        began_s, told_s, rotated_s = time.monotonic(), 0.0, 0.0
+        self.count.began_ms = _now_ms()
+        while not self._stopped:
+            elapsed_s = time.monotonic() - began_s
+            if elapsed_s - rotated_s >= self.rotate_every_s:
+                rotated_s = elapsed_s
+                self.log.rotate()
+            self._write_until(elapsed_s)
+            if elapsed_s - told_s >= COUNT_EVERY_S:
+                told_s = elapsed_s
+                self._tell()
+            time.sleep(TICK_S)
+        self.log.close()
+        self.count.broken, self.count.done = self._broken, True
+        self._tell()
+
+    def _write_until(self, elapsed_s: float) -> None:
+        """The lines that are due, of times that are evenly between the last ones and now."""
+        due = lines_until(elapsed_s, self.seconds, self.lines_per_s) - self.count.lines
+        if due <= 0:
+            return
+        now_ms = _now_ms()
+        now = log_time(elapsed_s, self.seconds)
+        step = (log_time(TICK_S, self.seconds) - log_time(0, self.seconds)) / due
+        lines = []
+        for number in range(self.first + self.count.lines, self.first + self.count.lines + due):
+            back: timedelta = step * (self.first + self.count.lines + due - number)
+            line, broken = self.traffic.line(number, max(now - back, log_time(0, self.seconds)), now_ms)
+            if number != self.lose:
+                lines.append(line)
+                if broken:
+                    self._broken.append(number)
+        whole = b"\n".join([*lines, b""])
+        self.log.write(whole)
+        self.count.lines += due
+        self.count.bytes += len(whole)
+        self.count.broken_count = len(self._broken)
+        self.count.log_time = now.isoformat()
+
+    def _tell(self) -> None:
+        self.count.at_ms, self.count.rotations = _now_ms(), self.log.rotations
+        self.count.save(self.count_file)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="penstock.demo.writing", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--lines-per-s", type=float, required=True)
+    parser.add_argument("--rotate-every-s", type=float, required=True)
+    parser.add_argument("--broken-share", type=float, default=0.0)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--lose", type=int, default=NEVER)
+    parser.add_argument("--seed", type=int, default=11)
+    given = parser.parse_args(arguments)
+    writer = Writer(
+        log=RotatingLog(given.folder / "access.log"),
+        count_file=given.folder.parent / "count.json",
+        traffic=Traffic(random.Random(given.seed), broken_share=given.broken_share),
+        seconds=given.seconds,
+        lines_per_s=given.lines_per_s,
+        rotate_every_s=given.rotate_every_s,
+        first=given.first,
+        lose=given.lose,
+    )
+    signal.signal(signal.SIGTERM, writer.stop)
+    writer.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
