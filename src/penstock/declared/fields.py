@@ -50,6 +50,10 @@ class Table:
     def wrong(self, key: str | None, words: str) -> None:
         self.notes.wrong(self.path if key is None else (*self.path, key), words)
 
+    def value(self, key: str) -> Any:
+        """Whatever is there, for keys that may be of several kinds; None when nothing is."""
+        return self._get(key)
+
     def text(self, key: str) -> str | None:
         """A string that is not empty."""
         value = self._get(key)

@@ -1,0 +1,73 @@
+"""The producer's settings out of the agent's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from penstock.agent.settings.model import AgentSettings, OutputSettings
+from penstock.client.settings import INT32_MAX, ProducerSettings
+
+OWN: Final[dict[str, str]] = {
+    "bootstrap_servers": "bootstrap, at the top of the file",
+    "client_id": "name, at the top of the file",
+    "acks": "output.acks",
+    "idempotence": "output.acks",
+    "enable_idempotence": "output.acks",
+    "compression": "output.compression",
+    "compression_type": "output.compression",
+    "linger_ms": "output.linger",
+    "buffer_memory": "output.memory",
+    "create_topics": "output.create_topics",
+    "allow_auto_create_topics": "output.create_topics",
+    "delivery_timeout_ms": "nothing: records are tried for ever",
+    "retries": "nothing: records are tried for ever",
+}
+"""Producer settings that the agent's file has its own words for."""
+
+UNKNOWN_TOPIC_AFTER_MS: Final = 60_000
+"""Kafka's own max.block.ms: how long a topic that does not exist is asked for."""
+
+_NEVER_FULL_BYTES: Final = 1 << 46
+"""The outlet bounds what the producer holds; a second bound would only bring a second way to wait."""
+
+_TOPIC_ASK_MS: Final = 5_000
+
+
+def producer_name(kafka_name: str) -> str:
+    """`request.timeout.ms` as a keyword."""
+    return kafka_name.replace(".", "_")
+
+
+def producer_keywords(bootstrap: str, client_id: str, output: OutputSettings) -> dict[str, Any]:
+    """Keywords of `Producer`."""
+    given: dict[str, Any] = {producer_name(name): value for name, value in output.kafka.items()}
+    given.pop("max_block_ms", None)
+    given |= {
+        "bootstrap_servers": bootstrap,
+        "client_id": client_id,
+        "acks": output.acks,
+        "compression": output.compression,
+        "linger_ms": output.linger_ms,
+        "create_topics": output.create_topics,
+        "buffer_memory": _NEVER_FULL_BYTES,
+        "delivery_timeout_ms": INT32_MAX,
+        # Only topics are waited for, in short turns: the outlet decides when it is enough.
+        "max_block_ms": _TOPIC_ASK_MS,
+    }
+    return given
+
+
+def unknown_topic_after_ms(kafka: Mapping[str, str]) -> int:
+    """How long brokers may say that a topic does not exist before its records count as unsendable."""
+    given = next((value for name, value in kafka.items() if producer_name(name) == "max_block_ms"), None)
+    return UNKNOWN_TOPIC_AFTER_MS if given is None else int(given)
+
+
+def keywords_of(settings: AgentSettings) -> dict[str, Any]:
+    return producer_keywords(settings.bootstrap, settings.client_id, settings.output)
+
+
+def check(bootstrap: str, client_id: str, output: OutputSettings) -> ProducerSettings:
+    """BadSetting when a producer would not take them."""
+    return ProducerSettings.of(producer_keywords(bootstrap, client_id, output))
