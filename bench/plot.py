@@ -7,7 +7,7 @@ from html import escape
 
 from bench.series import Series
 
-ROW, LABEL_WIDTH, BAR_WIDTH, MARGIN = 22, 430, 420, 16
+ROW, BAR_WIDTH, MARGIN, LETTER_WIDTH = 22, 420, 16, 7.2
 AHEAD, BEHIND, INK, RULE = "#2f7d5b", "#b3553a", "#222222", "#999999"
 
 
@@ -15,9 +15,12 @@ def ratio_chart(series: list[Series], title: str) -> str:
     """Bars on a logarithmic scale, so that twice as good and half as good are equally far from the line."""
     rows = [(each, ratio) for each in series if (ratio := each.ratio()) is not None]
     reach = max([2.0, *(max(ratio, 1 / ratio) for _, ratio in rows)])
+    labels = [f"{each.group}: {each.name}" for each, _ in rows]
+    # Nobody measures the reader's font; this is wide for any of the usual ones.
+    label_width = round(max(map(len, labels), default=0) * LETTER_WIDTH) + 8
     height = MARGIN * 2 + ROW * (len(rows) + 1)
-    width = MARGIN * 2 + LABEL_WIDTH + BAR_WIDTH + 60
-    middle = MARGIN + LABEL_WIDTH + BAR_WIDTH / 2
+    width = MARGIN * 2 + label_width + BAR_WIDTH + 60
+    middle = MARGIN + label_width + BAR_WIDTH / 2
 
     def x(ratio: float) -> float:
         return middle + math.log(ratio) / math.log(reach) * BAR_WIDTH / 2
@@ -29,14 +32,14 @@ def ratio_chart(series: list[Series], title: str) -> str:
         f'<text x="{MARGIN}" y="{MARGIN + 4}" font-weight="bold" fill="{INK}">{escape(title)}</text>',
         f'<line x1="{middle}" y1="{MARGIN + 12}" x2="{middle}" y2="{height - MARGIN}" stroke="{RULE}"/>',
     ]
-    for index, (each, ratio) in enumerate(rows, start=1):
+    for index, ((_, ratio), label) in enumerate(zip(rows, labels, strict=True), start=1):
         top = MARGIN + ROW * index
         left, right = sorted((middle, x(ratio)))
-        label = escape(f"{each.group}: {each.name}")
         out += [
-            f'<text x="{MARGIN + LABEL_WIDTH - 8}" y="{top + 12}" text-anchor="end" fill="{INK}">{label}</text>',
+            f'<text x="{MARGIN + label_width - 8}" y="{top + 12}" text-anchor="end" '
+            f'fill="{INK}">{escape(label)}</text>',
             f'<rect x="{left:.1f}" y="{top}" width="{max(right - left, 1):.1f}" height="{ROW - 6}" '
             f'fill="{AHEAD if ratio >= 1 else BEHIND}"/>',
-            f'<text x="{MARGIN + LABEL_WIDTH + BAR_WIDTH + 8}" y="{top + 12}" fill="{INK}">{ratio:.2f}×</text>',
+            f'<text x="{MARGIN + label_width + BAR_WIDTH + 8}" y="{top + 12}" fill="{INK}">{ratio:.2f}×</text>',
         ]
     return "\n".join([*out, "</svg>"]) + "\n"
