@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.agent.settings.model import OutputSettings
-from penstock.agent.settings.producing import OWN, check, producer_name
+from penstock.agent.settings.producing import OWN, producer_name, refusal
 from penstock.client.cluster_view import parse_bootstrap
-from penstock.client.errors import BadSetting
 from penstock.declared.fields import Table
 from penstock.protocol.compression import CODECS
 
@@ -30,7 +29,7 @@ def read_bootstrap(file: Table) -> str:
     return bootstrap
 
 
-def read_output(file: Table, bootstrap: str) -> OutputSettings:
+def read_output(file: Table) -> OutputSettings:
     table = file.table("output")
     if table is None:
         return OutputSettings()
@@ -44,17 +43,15 @@ def read_output(file: Table, bootstrap: str) -> OutputSettings:
         flush_within_ms=table.duration_ms("flush_within", 30_000),
         kafka=_kafka(table),
     )
-    try:
-        check(bootstrap, "agent", settings)
-    except BadSetting as wrong:
-        table.wrong("kafka", f"kafka: {wrong.why}")
     table.finish()
     return settings
 
 
 def _acks(table: Table) -> str:
     given = table.value("acks")
-    if isinstance(given, bool) or str(given or "all") not in ("all", "-1", "1"):
+    if given is None:
+        return "all"
+    if isinstance(given, bool) or str(given) not in ("all", "-1", "1"):
         words = "an agent promises to know what arrived" if given in (0, "0") else 'there is "all" and "1"'
         table.wrong("acks", f"acks = {given!r} cannot be: {words}")
         return "all"
@@ -65,10 +62,13 @@ def _acks(table: Table) -> str:
 
 
 def _kafka(table: Table) -> dict[str, str]:
-    """Producer settings; those that the file has its own words for are mistakes."""
-    found = table.options("kafka")
-    for name in found:
-        word = OWN.get(producer_name(name))
-        if word is not None:
-            table.wrong("kafka", f"{name} is not set in kafka: that is {word}")
-    return {name: value for name, value in found.items() if producer_name(name) not in OWN}
+    """Producer settings, each told in its place when a producer would not take it."""
+    found: dict[str, str] = {}
+    for name, value in table.options("kafka").items():
+        keyword = producer_name(name)
+        words = f"{name} is not set here: that is {OWN[keyword]}" if keyword in OWN else refusal(keyword, value)
+        if words:
+            table.notes.wrong((*table.path, "kafka", name), words.replace(keyword, name))
+        else:
+            found[name] = value
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.agent.settings.model import AgentSettings, OutputSettings
+from penstock.client.errors import BadSetting
 from penstock.client.settings import INT32_MAX, ProducerSettings
 
 OWN: Final[dict[str, str]] = {
@@ -68,6 +69,10 @@ def keywords_of(settings: AgentSettings) -> dict[str, Any]:
     return producer_keywords(settings.bootstrap, settings.client_id, settings.output)
 
 
-def check(bootstrap: str, client_id: str, output: OutputSettings) -> ProducerSettings:
-    """BadSetting when a producer would not take them."""
-    return ProducerSettings.of(producer_keywords(bootstrap, client_id, output))
+def refusal(keyword: str, value: str) -> str:
+    """Why a producer would not take a setting; empty when it does."""
+    try:
+        ProducerSettings.of({keyword: value})
+    except BadSetting as wrong:
+        return wrong.why
+    return ""

@@ -65,7 +65,7 @@ def _agent(file: Table, path: Path) -> AgentSettings:
     state_dir = path.parent / (file.text("state_dir") or f".penstock-agent/{name or 'unnamed'}")
     host = file.text("host") or socket.gethostname()
     bootstrap = read_bootstrap(file)
-    output = read_output(file, bootstrap)
+    output = read_output(file)
     spool = _spool(file, state_dir)
     settings = AgentSettings(
         name=name,

@@ -133,6 +133,17 @@ class Batch(OpenBatch):
         """The batches that this one has become."""
         return [whole for piece in self.pieces for whole in piece.wholes()] if self.pieces else [self]
 
+    def failed_runs(self, first: int, count: int) -> list[tuple[int, int, ClientError]]:
+        """(first, count, why) of those among `count` records from `first` on that were not delivered."""
+        if not self.pieces:
+            return [] if self.failure is None else [(first, count, self.failure)]
+        found = []
+        for piece, start in zip(self.pieces, self.starts, strict=True):
+            begin, end = max(first, start), min(first + count, start + piece.count)
+            if begin < end:
+                found += [(at + start, run, why) for at, run, why in piece.failed_runs(begin - start, end - begin)]
+        return found
+
     def spans(self, first: int, count: int) -> list[Span]:
         """Where `count` records from `first` on landed, without those that failed."""
         if not self.pieces:

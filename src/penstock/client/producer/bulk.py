@@ -162,7 +162,7 @@ class Bulk:
             finally:
                 taken = builder.count - before
                 if taken:
-                    delivery.took(lane.open, before, taken)
+                    delivery.took(lane.open, before, taken, self._next_rows(rows, taken))
                     self._advance(taken)
             if taken:
                 return True
@@ -176,11 +176,16 @@ class Bulk:
         finally:
             if builder.count and builder.size <= accumulator.record_bytes_max:
                 charge = max(charge, builder.size) if builder.count == 1 else charge
-                delivery.took(accumulator.open_batch(lane, builder, charge), 0, builder.count)
+                begun_batch = accumulator.open_batch(lane, builder, charge)
+                delivery.took(begun_batch, 0, builder.count, self._next_rows(rows, builder.count))
                 self._advance(builder.count)
             elif builder.count:
                 accumulator.check_size(builder.size, lane.name)
         return True
+
+    def _next_rows(self, rows: array[int] | None, count: int) -> Sequence[int]:
+        """Which rows of the call are the next `count` of a group."""
+        return range(self._at, self._at + count) if rows is None else rows[self._at : self._at + count]
 
     def _advance(self, rows: int) -> None:
         self._at += rows

@@ -7,7 +7,7 @@ somebody asks it. There is no future until somebody awaits, and giving up waitin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
@@ -144,20 +144,24 @@ class BatchReport:
 class BulkDelivery:
     """The fate of many records. Await it for a `BatchReport`; if some were not delivered it raises why.
 
-    `delivered` tells how many landed, also after a failure.
+    `delivered` tells how many landed, also after a failure, and `failures` which did not.
     """
 
-    __slots__ = ("_runs", "_topic", "failure", "placed", "waiters")
+    __slots__ = ("_count", "_rows", "_runs", "_topic", "failure", "placed", "waiters")
 
-    def __init__(self, topic: str) -> None:
-        self._topic = topic
+    def __init__(self, topic: str, count: int = 0) -> None:
+        """`count` rows are to come."""
+        self._topic, self._count = topic, count
         self._runs: list[tuple[Batch, int, int]] = []
+        self._rows: list[Sequence[int]] = []
         self.placed = False
         self.failure: ClientError | None = None
         self.waiters: list[Wake] = []
 
-    def took(self, batch: Batch, first: int, count: int) -> None:
+    def took(self, batch: Batch, first: int, count: int, rows: Sequence[int] = ()) -> None:
+        """`count` records from `first` on of a batch are these rows."""
         self._runs.append((batch, first, count))
+        self._rows.append(rows)
 
     def all_placed(self, failure: ClientError | None = None) -> None:
         """No more records come: all are in batches, or the rest was given up."""
@@ -176,6 +180,16 @@ class BulkDelivery:
     def exception(self) -> ClientError | None:
         failures = (batch.failure for batch in self._batches() if batch.failure is not None)
         return fresh(self.failure or next(failures, None))
+
+    def failures(self) -> list[tuple[Sequence[int], ClientError]]:
+        """Rows that were not delivered, numbered as they were given, each run of them with its cause. When done."""
+        found: list[tuple[Sequence[int], ClientError]] = []
+        for (batch, first, count), rows in zip(self._runs, self._rows, strict=True):
+            found += [(rows[at - first : at - first + run], why) for at, run, why in batch.failed_runs(first, count)]
+        if self.failure is not None:
+            placed = set().union(*self._rows)
+            found.append(([row for row in range(self._count) if row not in placed], self.failure))
+        return found
 
     def report(self) -> BatchReport | None:
         """None while records are under way or when some failed."""

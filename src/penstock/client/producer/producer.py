@@ -134,7 +134,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
         return self._send_rows(topic, arrow_rows(table, self._clock.now_ms()), partition)
 
     def _send_rows(self, topic: str, rows: Rows, partition: int | None) -> BulkDelivery:
-        delivery = BulkDelivery(topic)
+        delivery = BulkDelivery(topic, rows.count)
         bulk = Bulk(topic, rows, partition)
         accumulator = self._accumulator
         with accumulator.lock:

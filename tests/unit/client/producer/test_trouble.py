@@ -150,6 +150,23 @@ async def test_a_batch_that_is_too_large_for_the_topic_comes_apart() -> None:
         assert [int(record.value[:4]) for record in found[:60]] == list(range(60))  # type: ignore[index]
 
 
+async def test_a_bulk_tells_which_of_its_rows_failed_and_why() -> None:
+    with broker({"message.max.bytes": 4_000, "num.partitions": 2}) as node:
+        async with Producer(node.bootstrap_servers, **SOON) as producer:
+            values = [b"%d" % row + bytes(5_000 if row in (7, 41) else 100) for row in range(60)]
+            keys = [b"%d" % (row % 5) for row in range(60)]
+            for delivery in (
+                producer.send_batch("which", values),
+                producer.send_batch("which", values, keys=keys),
+                producer.send_batch("which", [*values, bytes(2_000_000), b"unplaced"]),
+            ):
+                with pytest.raises(RecordTooLarge):
+                    await delivery
+                failed = {row: type(why) for rows, why in delivery.failures() for row in rows}
+                assert failed == dict.fromkeys([7, 41, *([60, 61] if delivery.failure else [])], RecordTooLarge)
+                assert delivery.delivered == 58
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_nothing_is_lost_repeated_or_reordered_while_connections_are_cut(seed: int) -> None:
     async with cutting_proxy(seed) as proxy:
