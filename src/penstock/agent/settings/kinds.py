@@ -27,6 +27,7 @@ SPOOLED: Final = frozenset({"syslog", "http", "tcp"})
 """Their senders cannot wait for long: these use the spool. Files, pipes and processes wait by themselves."""
 
 LOSSY: Final[dict[str, str]] = {
+    "stdin": "what was read from the pipe and the brokers had not yet acknowledged is gone when the agent is killed",
     "exec": "what the command printed and the brokers had not yet acknowledged is gone when the agent is killed",
 }
 """Kinds that cannot promise at-least-once, and why."""
