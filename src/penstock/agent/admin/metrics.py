@@ -1,0 +1,130 @@
+"""`/metrics`: a snapshot in the words of Prometheus. Pure.
+
+Labels are names of inputs, so there are few; files, of which there may be ten thousand, are told only when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from penstock.agent.admin.snapshot import InputSnapshot, Snapshot
+from penstock.agent.inputs.input import FileStatus
+
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+PREFIX: Final = "penstock_agent_"
+
+
+class OfAgent(NamedTuple):
+    name: str
+    kind: str
+    help: str
+    value: Callable[[Snapshot], float]
+
+
+class OfInput(NamedTuple):
+    name: str
+    kind: str
+    help: str
+    value: Callable[[InputSnapshot], float]
+
+
+class OfFile(NamedTuple):
+    name: str
+    help: str
+    value: Callable[[FileStatus], float]
+
+
+AGENT: Final = (
+    OfAgent("up_seconds", "gauge", "How long the agent runs.", lambda s: s.up_s),
+    OfAgent("broker_up", "gauge", "1 while brokers answer.", lambda s: s.brokers_up),
+    OfAgent("memory_bytes", "gauge", "Read and not yet acknowledged.", lambda s: s.memory_bytes),
+    OfAgent("memory_limit_bytes", "gauge", "The bound of it; then inputs wait.", lambda s: s.memory_limit_bytes),
+    OfAgent("in_flight_bytes", "gauge", "On its way to brokers.", lambda s: s.in_flight_bytes),
+    OfAgent("spool_bytes", "gauge", "In the spool on disk.", lambda s: s.spool_bytes),
+    OfAgent("spool_limit_bytes", "gauge", "The cap of it; 0 without a spool.", lambda s: s.spool_limit_bytes),
+    OfAgent("spooling", "gauge", "1 while events go through the spool.", lambda s: s.spooling),
+    OfAgent("silent_seconds", "gauge", "How long what waits had no acknowledgement.", lambda s: s.silent_s),
+    OfAgent("reloads_total", "counter", "Reloads since the start.", lambda s: s.reloads),
+    OfAgent(
+        "checkpoint_age_seconds",
+        "gauge",
+        "Since positions were last saved or there was nothing to save.",
+        lambda s: s.checkpoint_age_s,
+    ),
+)
+INPUT: Final = (
+    OfInput("events_total", "counter", "Events taken in.", lambda i: i.events),
+    OfInput("bytes_total", "counter", "Bytes taken in.", lambda i: i.bytes),
+    OfInput("sent_total", "counter", "Records that brokers have acknowledged.", lambda i: i.sent),
+    OfInput("filtered_total", "counter", "Events left out on purpose.", lambda i: i.filtered),
+    OfInput("failed_total", "counter", "Events that could not be understood.", lambda i: i.failed),
+    OfInput("dead_letters_total", "counter", "Events sent to dead letters.", lambda i: i.dead),
+    OfInput("unsendable_total", "counter", "Records that no broker takes, dropped.", lambda i: i.unsendable),
+    OfInput("dropped_total", "counter", "Events lost because their protocol cannot wait.", lambda i: i.dropped),
+    OfInput("refused_total", "counter", "Senders told to come again.", lambda i: i.refused),
+    OfInput("malformed_total", "counter", "Events that were no such thing.", lambda i: i.malformed),
+    OfInput("truncated_total", "counter", "Events cut because they were too long.", lambda i: i.truncated),
+    OfInput("retried_total", "counter", "Records sent again.", lambda i: i.retried),
+    OfInput("spooled_total", "counter", "Records that went through the spool.", lambda i: i.spooled),
+    OfInput("restarts_total", "counter", "How often the input failed and was started again.", lambda i: i.restarts),
+    OfInput("waiting_bytes", "gauge", "Taken in and not yet safe.", lambda i: i.waiting_bytes),
+    OfInput("errors_total", "counter", "What went wrong in the input itself.", lambda i: i.errors),
+    OfInput("failing", "gauge", "1 while the input fails and is tried again.", lambda i: i.failing),
+    OfInput("behind_bytes", "gauge", "Written to its files and not yet safe.", lambda i: i.behind_bytes),
+    OfInput("files", "gauge", "Files that it follows.", lambda i: i.files),
+    OfInput("connections", "gauge", "Connections that stand.", lambda i: i.connections),
+)
+FILE: Final = (
+    OfFile("file_size_bytes", "Size of a file.", lambda f: f.size_bytes),
+    OfFile("file_read_bytes", "Position up to which it was read.", lambda f: f.read_bytes),
+    OfFile("file_safe_bytes", "Position up to which everything is acknowledged.", lambda f: f.safe_bytes),
+)
+
+
+def names(*, files: bool = False) -> list[str]:
+    """Of every metric, in the order of the page; the guide lists them."""
+    every: list[str] = [each.name for group in (AGENT, INPUT) for each in group]
+    return [f"{PREFIX}{name}" for name in [*every, "info", *((each.name for each in FILE) if files else ())]]
+
+
+def page(snapshot: Snapshot, *, files: bool = False) -> str:
+    """`files` adds those of every file; the snapshot must have them."""
+    lines: list[str] = []
+    for agent in AGENT:
+        lines += [*_head(agent.name, agent.kind, agent.help), _line(agent.name, "", agent.value(snapshot))]
+    for each in INPUT:
+        lines += _head(each.name, each.kind, each.help)
+        lines += (_line(each.name, _of(name, i), each.value(i)) for name, i in snapshot.inputs.items())
+    lines += _head("info", "gauge", "Always 1; its labels say which agent this is.")
+    lines.append(_line("info", f'{{name="{_escape(snapshot.name)}",version="{_escape(snapshot.version)}"}}', 1))
+    if files:
+        lines += _files(snapshot)
+    return "\n".join(lines) + "\n"
+
+
+def _files(snapshot: Snapshot) -> Iterable[str]:
+    for metric in FILE:
+        yield from _head(metric.name, "gauge", metric.help)
+        for name, each in snapshot.inputs.items():
+            for file in each.details:
+                labels = f'{{input="{_escape(name)}",path="{_escape(file.path)}"}}'
+                yield _line(metric.name, labels, metric.value(file))
+
+
+def _of(name: str, each: InputSnapshot) -> str:
+    return f'{{input="{_escape(name)}",type="{_escape(each.kind)}"}}'
+
+
+def _head(name: str, kind: str, words: str) -> list[str]:
+    return [f"# HELP {PREFIX}{name} {words}", f"# TYPE {PREFIX}{name} {kind}"]
+
+
+def _line(name: str, labels: str, value: float) -> str:
+    return f"{PREFIX}{name}{labels} {int(value) if value == int(value) else repr(float(value))}"
+
+
+def _escape(text: str) -> str:
+    """Names of files may be no text at all; a page that cannot be encoded would be none."""
+    plain = text.encode("utf-8", "replace").decode()
+    return plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,72 @@
+"""`penstock generate`: files for the programs around us, such as systemd and Prometheus."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from penstock.cli.options import examples
+
+
+@click.group()
+def generate() -> None:
+    """Print files for other programs: a systemd unit, Prometheus' scrape configuration and alerts."""
+
+
+@generate.command(
+    epilog=examples(
+        "penstock generate systemd agent > penstock-agent.service",
+        "penstock generate systemd server --file /etc/penstock/server.properties --user penstock",
+    )
+)
+@click.argument("service", type=click.Choice(["agent", "server"]), default="agent")
+@click.option(
+    "--file",
+    metavar="FILE",
+    help="What it runs; /etc/penstock/agent.toml or /etc/penstock/server.properties if not given.",
+)
+@click.option("--user", default="penstock", show_default=True, metavar="NAME", help="Who it runs as.")
+@click.option("--program", metavar="PATH", help="The `penstock` to start; the one that prints this unit if not given.")
+@click.option(
+    "--write",
+    "writes",
+    multiple=True,
+    metavar="DIR",
+    help="A directory outside its own that it may write to, such as one whose files an agent moves; repeatable.",
+)
+def systemd(service: str, file: str | None, user: str, program: str | None, writes: tuple[str, ...]) -> None:
+    """Print a unit for an agent or a server. Standard error says where to put it and how to start it."""
+    from penstock.cli.generate_systemd import FILES, Unit, this_program, unit_text
+
+    for path in (file or FILES[service], program or "/", *writes):
+        if not path.startswith("/") or path != path.strip() or "\n" in path:
+            raise click.UsageError(f"{path!r} must be an absolute path: systemd starts nowhere in particular")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", user):
+        raise click.UsageError(f"{user!r} is no name of a user")
+    unit = Unit(service, file or FILES[service], user, program or this_program(), writes)
+    click.echo(unit_text(unit), nl=False)
+    name = f"penstock-{service}"
+    click.echo(
+        f"put it into /etc/systemd/system/{name}.service, then"
+        f" `systemctl daemon-reload && systemctl enable --now {name}`",
+        err=True,
+    )
+
+
+@generate.command(
+    epilog=examples(
+        "penstock generate prometheus --broker 10.0.0.1:9644 --agent 10.0.1.7:9645 > prometheus.yml",
+        "penstock generate prometheus --alerts > penstock-alerts.yml",
+    )
+)
+@click.option("--broker", "brokers", multiple=True, metavar="HOST:PORT", help="A node's admin port; repeatable.")
+@click.option("--agent", "agents", multiple=True, metavar="HOST:PORT", help="An agent's admin port; repeatable.")
+@click.option("--alerts", is_flag=True, help="Print rules to be woken by instead.")
+def prometheus(brokers: tuple[str, ...], agents: tuple[str, ...], alerts: bool) -> None:
+    """Print what Prometheus needs to scrape nodes and agents, or, with --alerts, rules that say when to look."""
+    from penstock.cli.generate_prometheus import alert_rules, scrape_config
+
+    if alerts and (brokers or agents):
+        raise click.UsageError("--alerts are the same for all: leave --broker and --agent away")
+    click.echo(alert_rules() if alerts else scrape_config(brokers, agents), nl=False)

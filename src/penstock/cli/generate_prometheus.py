@@ -1,0 +1,161 @@
+"""What Prometheus needs: a scrape configuration and rules for alerts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+DEFAULT_BROKER: Final = "127.0.0.1:9644"
+DEFAULT_AGENT: Final = "127.0.0.1:9645"
+
+
+class Alert(NamedTuple):
+    name: str
+    when: str
+    """A query that has an answer when something is wrong."""
+    minutes: int
+    severity: str
+    words: str
+
+
+BROKERS: Final = (
+    Alert("PenstockNodeDown", 'up{job="penstock"} == 0', 1, "critical", "Node {{ $labels.instance }} does not answer."),
+    Alert(
+        "PenstockNoController",
+        "sum(kafka_controller_kafkacontroller_activecontrollercount) != 1",
+        1,
+        "critical",
+        "{{ $value }} nodes say that they are the active controller; it should be one.",
+    ),
+    Alert(
+        "PenstockPartitionsOffline",
+        "max(kafka_controller_kafkacontroller_offlinepartitionscount) > 0",
+        1,
+        "critical",
+        "{{ $value }} partitions have no leader; penstock doctor says why.",
+    ),
+    Alert(
+        "PenstockLogDirectoryOffline",
+        "kafka_server_replicamanager_offlinereplicacount > 0",
+        1,
+        "critical",
+        "{{ $value }} replicas on {{ $labels.instance }} have no log directory; look at its disks.",
+    ),
+    Alert(
+        "PenstockUnderMinIsr",
+        "kafka_server_replicamanager_underminisrpartitioncount > 0",
+        2,
+        "critical",
+        "{{ $value }} partitions led by {{ $labels.instance }} refuse writes with acks=all.",
+    ),
+    Alert(
+        "PenstockUnderReplicated",
+        "kafka_server_replicamanager_underreplicatedpartitions > 0",
+        10,
+        "warning",
+        "{{ $value }} partitions led by {{ $labels.instance }} have replicas that are not in sync.",
+    ),
+    Alert(
+        "PenstockBrokerFenced",
+        "max(kafka_controller_kafkacontroller_fencedbrokercount) > 0",
+        5,
+        "warning",
+        "{{ $value }} brokers are registered and do not serve.",
+    ),
+    Alert(
+        "PenstockRequestsFail",
+        "increase(kafka_network_requestmetrics_unexpected_total[10m]) > 0",
+        0,
+        "warning",
+        "{{ $labels.request }} requests failed in the code of {{ $labels.instance }}; its log says where.",
+    ),
+)
+AGENTS: Final = (
+    Alert(
+        "PenstockAgentDown",
+        'up{job="penstock-agent"} == 0',
+        2,
+        "critical",
+        "Agent {{ $labels.instance }} does not answer.",
+    ),
+    Alert(
+        "PenstockAgentLoses",
+        "increase(penstock_agent_dropped_total[10m]) + increase(penstock_agent_unsendable_total[10m]) > 0",
+        0,
+        "critical",
+        "Input {{ $labels.input }} of {{ $labels.instance }} lost {{ $value }} events in ten minutes.",
+    ),
+    Alert(
+        "PenstockAgentNoBroker",
+        "penstock_agent_broker_up == 0",
+        2,
+        "critical",
+        "Agent {{ $labels.instance }} reaches no broker.",
+    ),
+    Alert(
+        "PenstockAgentInputFails",
+        "penstock_agent_failing == 1",
+        2,
+        "critical",
+        "Input {{ $labels.input }} of {{ $labels.instance }} fails and is tried again.",
+    ),
+    Alert(
+        "PenstockAgentSpoolFills",
+        "penstock_agent_spool_limit_bytes > 0 and penstock_agent_spool_bytes / penstock_agent_spool_limit_bytes > 0.8",
+        1,
+        "warning",
+        "The spool of {{ $labels.instance }} is more than 80 % full; then senders are refused.",
+    ),
+    Alert(
+        "PenstockAgentBehind",
+        "penstock_agent_behind_bytes > 1e9 and deriv(penstock_agent_behind_bytes[10m]) > 0",
+        10,
+        "warning",
+        "Input {{ $labels.input }} of {{ $labels.instance }} falls behind its files.",
+    ),
+    Alert(
+        "PenstockAgentCheckpointLate",
+        "penstock_agent_checkpoint_age_seconds > 60",
+        1,
+        "warning",
+        "Agent {{ $labels.instance }} cannot save its positions; is its disk full?",
+    ),
+)
+
+
+def scrape_config(brokers: Sequence[str], agents: Sequence[str]) -> str:
+    """A whole prometheus.yml; what was not given is on this machine."""
+    if not brokers and not agents:
+        brokers, agents = (DEFAULT_BROKER,), (DEFAULT_AGENT,)
+    lines = [
+        "global:",
+        "  scrape_interval: 15s",
+        "rule_files:",
+        "  - penstock-alerts.yml  # penstock generate prometheus --alerts",
+        "scrape_configs:",
+    ]
+    for job, targets in (("penstock", brokers), ("penstock-agent", agents)):
+        if targets:
+            lines += [f"  - job_name: {job}", "    static_configs:", "      - targets:"]
+            lines += [f"          - {_quoted(target)}" for target in targets]
+    return "\n".join(lines) + "\n"
+
+
+def alert_rules() -> str:
+    lines = ["groups:"]
+    for group, alerts in (("penstock", BROKERS), ("penstock-agent", AGENTS)):
+        lines += [f"  - name: {group}", "    rules:"]
+        for alert in alerts:
+            lines += [
+                f"      - alert: {alert.name}",
+                f"        expr: {_quoted(alert.when)}",
+                f"        for: {alert.minutes}m",
+                f"        labels: {{severity: {alert.severity}}}",
+                f"        annotations: {{summary: {_quoted(alert.words)}}}",
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Single quotes of YAML know one escape only: themselves, twice."""
+    return "'" + text.replace("'", "''") + "'"
