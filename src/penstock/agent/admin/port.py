@@ -34,10 +34,7 @@ class AdminPort:
         try:
             bound = await self._server.start(plain, int(port))
         except OSError as failure:
-            words = failure.strerror or str(failure)
-            raise CannotListen(
-                f'admin = "{address}" cannot be listened on: {words.lower()}; take another port, or 0 for any free one'
-            ) from failure
+            raise CannotListen(f'admin = "{address}": {failure.strerror or failure}') from failure
         self.address = f"{host}:{bound}"
 
     async def close(self) -> None:
