@@ -76,12 +76,21 @@ class TlsFiles:
     client_ca: Path | None = None
 
 
-def read_tls(table: Table, folder: Path, *, wanted_by: str = "") -> TlsFiles | None:
+def read_tls_for(table: Table, folder: Path, listen: Sequence[Address]) -> TlsFiles | None:
+    """The files for `tls://` addresses; one without the other is a mistake."""
+    files = read_tls(table, folder)
+    encrypted = [address for address in listen if address.scheme == "tls"]
+    if encrypted and "tls" not in table:
+        table.wrong(None, f'{encrypted[0]} needs tls = {{ cert = "cert.pem", key = "key.pem" }}')
+    if files is not None and listen and not encrypted:
+        table.wrong("tls", f"tls is for addresses that begin with tls://; {listen[0]} would not be encrypted")
+    return files
+
+
+def read_tls(table: Table, folder: Path) -> TlsFiles | None:
     """`tls = { cert = "…", key = "…", client_ca = "…" }`; relative paths begin at `folder`."""
     inner = table.table("tls")
     if inner is None:
-        if wanted_by and "tls" not in table:
-            table.wrong(None, f'{wanted_by} needs tls = {{ cert = "cert.pem", key = "key.pem" }}')
         return None
     cert, key = inner.required_text("cert", "the certificate, a PEM file"), inner.required_text("key", "its key")
     client_ca = inner.text("client_ca")

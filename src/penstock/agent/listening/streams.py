@@ -194,6 +194,7 @@ class StreamListener:
         tls = self._tls
         try:
             accepted.setblocking(False)
+            _keep_alive(accepted)
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: guest,
                 accepted,
@@ -215,6 +216,14 @@ class StreamListener:
         self._guests.discard(guest)
         if not self._guests:
             self._empty.set()
+
+
+def _keep_alive(accepted: socket.socket) -> None:
+    """A peer whose machine died says nothing for ever; after two minutes of silence the kernel asks."""
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 120)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 20)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6)
 
 
 def _without_port(address: object) -> str:
