@@ -1,0 +1,276 @@
+"""From what the transforms left of a portion to parcels. Works on whole lists: constants cost nothing per event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+
+import msgspec
+
+from penstock.agent.portion import Headers, Parcel, Portion
+from penstock.agent.routing.batch import Aside, Batch, Topics, told
+from penstock.agent.routing.headers import HeaderWriter
+from penstock.agent.routing.moments import moment_reader
+from penstock.agent.routing.paths import MESSAGE
+from penstock.agent.routing.routing import Routing
+from penstock.agent.routing.templates import Template
+from penstock.agent.routing.texts import as_key, to_bytes
+from penstock.agent.routing.topics import UNKNOWN, TopicNames, allowed_name
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class Sorted:
+    """What became of a portion. Each of its events is in a parcel, in dead letters, or filtered."""
+
+    parcels: list[Parcel]
+    filtered: int = 0
+    """Taken out on purpose: by filter or sample, or because a step that failed says so."""
+    failed: int = 0
+    """Could not be understood or placed: kept as they are and marked, dropped, or in dead letters."""
+    dead: int = 0
+    """Of those: how many are in dead letters. Their parcel is the last."""
+    untimed: int = 0
+    """Have a time that cannot be read; they got the time of now."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """By which step how many were filtered."""
+
+
+class Router:
+    """One input's way to topics. It remembers which topics it made."""
+
+    def __init__(self, routing: Routing) -> None:
+        self._routing = routing
+        self.names = TopicNames()
+        self._key = None if routing.key is None else routing.key.copied()
+        self._headers = HeaderWriter(routing.headers)
+        self._read_moment = moment_reader("auto")
+
+    @property
+    def has_dead_letters(self) -> bool:
+        return self._routing.dead_letters is not None
+
+    def passes_through(self, portion: Portion) -> bool:
+        """Whether records are the events as they came, with the same headers for all."""
+        routing = self._routing
+        return (
+            routing.topic.constant is not None
+            and routing.key is None
+            and routing.timestamp is None
+            and routing.encode != "json"
+            and (routing.encode == "raw" or portion.fields is None)
+            and not portion.marks
+            and not self._headers.with_offset
+        )
+
+    def pass_through(self, portion: Portion) -> Sorted:
+        shared = self._headers.shared(portion.origin)
+        headers: list[Headers] | None = [shared] * len(portion.values) if shared else None
+        topic = self._routing.topic.constant or ""
+        return Sorted([Parcel(topic, portion.values, None, headers, portion.timestamps_ms)] if portion.values else [])
+
+    def sort(self, batch: Batch) -> Sorted:
+        """The parcels of a batch, in the order in which their topics first appear."""
+        kept = self._take_back_kept(batch) if batch.aside else {}
+        self._place(batch, kept)
+        values = self._values(batch, kept)
+        keys = self._keys(batch)
+        times_ms = self._times(batch)
+        headers = self._headers.write(batch.portion, batch.rows, {row: event.why for row, event in kept.items()})
+        parcels = _parcels(batch.topics or [], values, keys, headers, times_ms)
+        dead = self._dead_letters(batch)
+        if dead is not None:
+            parcels.append(dead)
+        dropped = sum(event.on_error == "drop" for event in batch.aside.values())
+        batch.take_note("on_error", dropped)
+        return Sorted(
+            parcels,
+            filtered=sum(batch.filtered.values()),
+            failed=batch.failed,
+            dead=0 if dead is None else len(dead.values),
+            untimed=batch.untimed,
+            reasons=batch.filtered,
+        )
+
+    def _take_back_kept(self, batch: Batch) -> dict[int, Aside]:
+        """Failed events that go on as they are stand in their place again: a topic keeps its order."""
+        kept = {row: event for row, event in batch.aside.items() if self._is_kept(event)}
+        if not kept:
+            return kept
+        for row in kept:
+            del batch.aside[row]
+        rows = sorted([*batch.rows, *kept])
+        # One that failed has no fields, and nothing but the input's topic is known of it.
+        place = {row: index for index, row in enumerate(batch.rows)}
+        values, fields, times, topics = batch.values, batch.fields, batch.times_ms, batch.topics
+        batch.values = [kept[row].value if row in kept else values[place[row]] for row in rows]
+        if fields is not None:
+            batch.fields = [{} if row in kept else fields[place[row]] for row in rows]
+        if times is not None:
+            batch.times_ms = [kept[row].time_ms if row in kept else times[place[row]] for row in rows]
+        if topics is not None:
+            batch.topics = [None if row in kept else topics[place[row]] for row in rows]
+        batch.rows = rows
+        return kept
+
+    def _is_kept(self, event: Aside) -> bool:
+        if event.on_error in ("dead", ""):
+            return not self.has_dead_letters
+        return event.on_error == "keep"
+
+    def _place(self, batch: Batch, kept: dict[int, Aside]) -> None:
+        """Gives every event its topics."""
+        template = self._routing.topic
+        filled = template.bind(batch.origin)
+        if isinstance(filled, str):
+            name = filled if template.constant is not None else self.names.name(filled)
+            own: Sequence[str] = [name or _unknown(template)] * len(batch)
+        elif filled is None:
+            own = [""] * len(batch)
+        else:
+            name_of = self.names.name
+            own = [name_of(text) if text else "" for text in map(filled, batch.seen_fields())]
+        routed = batch.topics
+        topics: list[Topics] = [(name,) for name in own] if routed is None else _chosen(routed, own)
+        batch.topics = topics
+        if ("",) in topics:
+            self._misplaced(batch, topics, template, kept)
+
+    def _misplaced(self, batch: Batch, topics: list[Topics], template: Template, kept: dict[int, Aside]) -> None:
+        """A field that the topic needs is not there, or made a topic too many."""
+        places = [place for place, names in enumerate(topics) if names == ("",)]
+        # Those that failed before are counted already.
+        again = sum(batch.rows[place] in kept for place in places)
+        if not self.has_dead_letters:
+            batch.failed += len(places) - again
+            for place in places:
+                topics[place] = (_unknown(template),)
+            return
+        filled = template.bind(batch.origin)
+        fields = batch.seen_fields()
+        why = {}
+        for place in places:
+            text = filled(fields[place]) if callable(filled) else filled
+            why[place] = f"topic {template.text}: " + (self.names.why(text) if text else "a field of it is not there")
+        batch.set_aside(why, "dead")
+        batch.failed -= again
+
+    def _values(self, batch: Batch, kept: dict[int, Aside]) -> list[bytes]:
+        encode = self._routing.encode
+        if encode == "raw" or (encode == "auto" and batch.fields is None):
+            return batch.values
+        if batch.fields is None:
+            return [_encode({MESSAGE: text}) for text in batch.column(MESSAGE)]
+        if batch.faithful and not kept:
+            return batch.values
+        values = batch.values if batch.faithful else self._written(batch)
+        if kept:
+            values = list(values)
+            for place, row in enumerate(batch.rows):
+                if row in kept:
+                    event = kept[row]
+                    values[place] = _as_json(event.value) if encode == "json" else event.value
+        return values
+
+    def _written(self, batch: Batch) -> list[bytes]:
+        assert batch.fields is not None, "only fields are written as JSON"
+        try:
+            return list(map(_encode, batch.fields))
+        except Exception:  # some event holds what JSON cannot say
+            return self._written_one_by_one(batch)
+
+    def _written_one_by_one(self, batch: Batch) -> list[bytes]:
+        values, why = [], {}
+        for place, fields in enumerate(batch.fields or []):
+            try:
+                values.append(_encode(fields))
+            except Exception as error:
+                why[place] = f"cannot be written as JSON: {told(error)}"
+                if not self.has_dead_letters:
+                    values.append(batch.values[place])
+        if self.has_dead_letters:
+            batch.set_aside(why, "dead")
+        else:
+            batch.failed += len(why)
+        return values
+
+    def _keys(self, batch: Batch) -> list[bytes | None] | None:
+        template = self._routing.key
+        if template is None:
+            return None
+        if self._key is not None:
+            return [to_bytes(value) if type(value) is str else as_key(value) for value in batch.column(self._key)]
+        filled = template.bind(batch.origin)
+        if filled is None or isinstance(filled, str):
+            return [as_key(filled)] * len(batch)
+        return [as_key(text) for text in map(filled, batch.seen_fields())]
+
+    def _times(self, batch: Batch) -> list[int] | None:
+        times: Sequence[int | None] | None = batch.times_ms
+        now_ms = batch.now_ms
+        if self._routing.timestamp is not None:
+            found = list(map(self._read_moment, batch.column(self._routing.timestamp), repeat(now_ms)))
+            if times is None:
+                batch.untimed += found.count(None)
+                times = found
+            else:
+                # What a timestamp step or the input said stands where the field says nothing.
+                times = [one if one is not None else other for one, other in zip(found, times, strict=True)]
+        if times is None:
+            return None
+        return [now_ms if time_ms is None else time_ms for time_ms in times]
+
+    def _dead_letters(self, batch: Batch) -> Parcel | None:
+        """Failed events as they came, with the reason."""
+        rows = sorted(row for row, event in batch.aside.items() if event.on_error in ("", "dead"))
+        if not rows or self._routing.dead_letters is None:
+            return None
+        name = self._routing.dead_letters.bind(batch.origin)
+        topic = allowed_name(name) if isinstance(name, str) else _unknown(self._routing.dead_letters)
+        events = [batch.aside[row] for row in rows]
+        headers = self._headers.write(batch.portion, rows, {row: batch.aside[row].why for row in rows})
+        times = [batch.now_ms if event.time_ms is None else event.time_ms for event in events]
+        return Parcel(topic, [event.value for event in events], None, headers, times)
+
+
+def _unknown(template: Template) -> str:
+    return allowed_name(template.filled(UNKNOWN))
+
+
+def _as_json(value: bytes) -> bytes:
+    return _encode({MESSAGE: value.decode("utf-8", "backslashreplace")})
+
+
+def _chosen(routed: Sequence[Topics], own: Sequence[str]) -> list[Topics]:
+    return [names if names is not None else (name,) for names, name in zip(routed, own, strict=True)]
+
+
+def _parcels(
+    topics: Sequence[Topics],
+    values: list[bytes],
+    keys: list[bytes | None] | None,
+    headers: list[Headers] | None,
+    times_ms: list[int] | None,
+) -> list[Parcel]:
+    if not values:
+        return []
+    kinds = dict.fromkeys(topics)
+    if len(kinds) == 1:
+        names = next(iter(kinds)) or ()
+        return [Parcel(name, values, keys, headers, times_ms) for name in dict.fromkeys(names)]
+    places: dict[str, list[int]] = {}
+    for place, several in enumerate(topics):
+        for name in dict.fromkeys(several or ()):
+            places.setdefault(name, []).append(place)
+    return [
+        Parcel(
+            topic,
+            [values[place] for place in chosen],
+            None if keys is None else [keys[place] for place in chosen],
+            None if headers is None else [headers[place] for place in chosen],
+            None if times_ms is None else [times_ms[place] for place in chosen],
+        )
+        for topic, chosen in places.items()
+    ]

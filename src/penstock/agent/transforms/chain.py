@@ -1,0 +1,74 @@
+"""All steps of one input, and then its router."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+from penstock.agent.portion import Portion
+from penstock.agent.routing.batch import Batch, told
+from penstock.agent.routing.router import Router, Sorted
+from penstock.agent.routing.routing import Routing
+from penstock.agent.transforms.masking.mask import Mask
+from penstock.agent.transforms.step import Run, Step, Surroundings
+from penstock.declared.fields import Notes, Table
+
+__all__ = ["Chain", "Sorted"]
+
+
+class Chain:
+    """Turns portions of one input into parcels. Without steps and with one topic it hands the lists on as they are."""
+
+    @staticmethod
+    def read(
+        own: Iterable[Table], shared: Iterable[Table], notes: Notes, routing: Routing | None = None
+    ) -> tuple[Step, ...]:
+        """The steps of an input and then those of all inputs; see `reading.read_steps`."""
+        from penstock.agent.transforms.reading import read_steps
+
+        return read_steps(own, shared, notes, routing)
+
+    def __init__(
+        self, steps: Sequence[Step], routing: Routing, *, input: str, host: str, chance: random.Random
+    ) -> None:
+        self.input, self.host = input, host
+        self._router = Router(routing)
+        around = Surroundings(chance, self._router.names, routing.encode, self._router.has_dead_letters)
+        self._runs: list[tuple[str, Run]] = [(step.title, step.make(around)) for step in steps]
+        # A failed event leaves the steps early; what they would have hidden must not go on because of that.
+        self._hides = [step.hide_line for step in steps if isinstance(step, Mask)]
+
+    def apply(self, portion: Portion, now_ms: int) -> Sorted:
+        """What becomes of a portion. Its fields are taken over, its other lists are left as they are."""
+        if not self._runs and self._router.passes_through(portion):
+            return self._router.pass_through(portion)
+        batch = Batch(portion, now_ms)
+        for title, run in self._runs:
+            if not batch.values:
+                break
+            try:
+                run(batch)
+            except Exception:  # a mistake of ours; it must cost the events that provoke it and no other
+                _run_one_by_one(batch, title, run)
+        if self._hides and batch.aside:
+            self._hide(batch)
+        return self._router.sort(batch)
+
+    def _hide(self, batch: Batch) -> None:
+        for row, event in batch.aside.items():
+            value = event.value
+            for hide in self._hides:
+                value = hide(value)
+            batch.aside[row] = event._replace(value=value)
+
+
+def _run_one_by_one(batch: Batch, title: str, run: Run) -> None:
+    """Runs a step that raised with each event alone. Those that raise again are set aside."""
+    parts = [batch.only(place) for place in range(len(batch))]
+    why: dict[int, str] = {}
+    for place, part in enumerate(parts):
+        try:
+            run(part)
+        except Exception as error:
+            why[place] = f"{title}: {told(error)}"
+    batch.gather(parts, why)
