@@ -153,9 +153,9 @@ class Answers:
         code = verdict.code
         failure = refusal(code, verdict.why, lane.name)
         if code in (OUT_OF_ORDER_SEQUENCE_NUMBER.code, UNKNOWN_PRODUCER_ID.code) and batch.sequence >= 0:
-            # Only what is not written can be out of order.
+            # Only what is not written can be out of order. If it is not because of one before it, it never will be.
             batch.doubtful = False
-            lost = code == OUT_OF_ORDER_SEQUENCE_NUMBER.code and not lane.broken and batch.sequence == lane.expected
+            lost = code == OUT_OF_ORDER_SEQUENCE_NUMBER.code and not lane.broken and lane.came_too_late(batch)
             if lost or batch.done:
                 self._give_up(batch, failure)
                 return

@@ -27,8 +27,8 @@ class Lane(OpenLane):
     """The batches of one partition. `open` takes records, `queue` is to be sent, `flying` waits for an answer."""
 
     __slots__ = (
-        "_next_order", "_next_sequence", "broken", "expected", "failures", "flying", "leader", "partition", "producer",
-        "queue", "resting", "topic",
+        "_next_order", "_next_sequence", "broken", "expected", "failures", "flying", "known", "leader", "partition",
+        "producer", "queue", "resting", "topic",
     )  # fmt: skip
 
     open: Batch | None
@@ -44,6 +44,7 @@ class Lane(OpenLane):
         self.broken = False
         self.producer: tuple[int, int] | None = None
         self.expected = 0  # the sequence that the broker must take next
+        self.known = False  # brokers have something of this epoch
         self._next_sequence = 0
         self._next_order = 0
 
@@ -77,6 +78,10 @@ class Lane(OpenLane):
                     return None  # what is out belongs to the epoch before
                 if self._next_order - self.flying[0].order >= REMEMBERED_BATCHES:
                     return None  # also when some of those in between were answered: the broker counts them too
+                if not self.known:
+                    # From a producer that it does not know a broker takes any number: if the first were lost on its
+                    # way, the second would be taken before it, and the first never.
+                    return None
         if self.broken and not head.doubtful:
             return None
         return head
@@ -108,7 +113,7 @@ class Lane(OpenLane):
             return batch.sequence  # a piece of a batch that had one
         if self.producer != producer:
             assert not self.flying, "epochs do not overlap"
-            self.producer, self._next_sequence, self.expected = producer, 0, 0
+            self.producer, self._next_sequence, self.expected, self.known = producer, 0, 0, False
         assert batch.builder is not None
         sequence = self._next_sequence
         self._next_sequence = (sequence + batch.builder.count) & SEQUENCE_MASK
@@ -122,7 +127,14 @@ class Lane(OpenLane):
     def accepted(self, batch: Batch) -> None:
         self.failures = 0
         if batch.sequence != NO_SEQUENCE:
-            self.expected = (batch.sequence + batch.count) & SEQUENCE_MASK
+            end = (batch.sequence + batch.count) & SEQUENCE_MASK
+            if _reaches(end, self.expected):
+                self.expected = end
+            self.known = True
+
+    def came_too_late(self, batch: Batch) -> bool:
+        """Whether the broker has taken what comes after it, or would have had to take this one next."""
+        return _reaches(self.expected, batch.sequence)
 
     def lost(self, batch: Batch) -> None:
         """A batch was given up after it was sent: its sequence numbers will never be filled."""
@@ -166,7 +178,7 @@ class Lane(OpenLane):
     def begin_epoch(self, producer: tuple[int, int]) -> None:
         """Goes on under another epoch: what was numbered and is not out is numbered anew from 0."""
         assert not self.flying
-        self.producer, self.broken, self.expected = producer, False, 0
+        self.producer, self.broken, self.expected, self.known = producer, False, 0, False
         sequence = 0
         for batch in self.queue:
             if batch.sequence == NO_SEQUENCE:
@@ -180,3 +192,8 @@ class Lane(OpenLane):
                 sequence += batch.builder.count
             sequence &= SEQUENCE_MASK
         self._next_sequence = sequence
+
+
+def _reaches(sequence: int, other: int) -> bool:
+    """Whether a sequence number is as far as another, or farther, on their way round."""
+    return (sequence - other) & SEQUENCE_MASK <= SEQUENCE_MASK // 2

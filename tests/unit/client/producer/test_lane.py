@@ -9,6 +9,13 @@ from penstock.kernels import RecordsBuilder, read_header
 FIRST, SECOND = (7, 0), (7, 1)
 
 
+def known_lane() -> Lane:
+    """One of whose producer the brokers have something already, so that several batches may be out."""
+    lane = Lane("t", 0)
+    lane.producer, lane.known = FIRST, True
+    return lane
+
+
 def batch(lane: Lane, records: int = 2) -> Batch:
     builder = RecordsBuilder(10_000)
     for _ in range(records):
@@ -42,16 +49,15 @@ def header(one: Batch) -> tuple[int, int, int]:
 
 
 def test_sequences_count_records_from_the_first_sending_on() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     first, second = batch(lane, 3), batch(lane, 2)
     assert (send(lane), send(lane)) == (first, second)
     assert (header(first), header(second)) == ((7, 0, 0), (7, 0, 3))
 
 
 def test_sequences_go_round() -> None:
-    lane = Lane("t", 0)
-    send(lane)
-    lane.producer, lane._next_sequence = FIRST, SEQUENCE_MASK
+    lane = known_lane()
+    lane._next_sequence = lane.expected = SEQUENCE_MASK
     first, second = batch(lane, 3), batch(lane)
     send(lane)
     send(lane)
@@ -59,7 +65,7 @@ def test_sequences_go_round() -> None:
 
 
 def test_no_more_is_out_than_a_broker_knows_again() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     batches = [batch(lane) for _ in range(REMEMBERED_BATCHES + 1)]
     assert [send(lane) for _ in batches] == [*batches[:-1], None]
     # The old leader is gone and the new one has them all: each must still be known when it is repeated.
@@ -75,7 +81,7 @@ def test_no_more_is_out_than_a_broker_knows_again() -> None:
 
 
 def test_a_batch_that_was_answered_out_of_turn_still_counts_for_the_broker() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     batches = [batch(lane) for _ in range(REMEMBERED_BATCHES + 2)]
     first, second = send(lane), send(lane)
     assert first is not None
@@ -88,8 +94,41 @@ def test_a_batch_that_was_answered_out_of_turn_still_counts_for_the_broker() -> 
     assert send(lane) is batches[REMEMBERED_BATCHES]
 
 
-def test_a_repetition_keeps_its_sequence_and_goes_first() -> None:
+def test_the_first_batch_of_an_epoch_goes_alone() -> None:
+    """From a producer that it does not know a broker takes any number, also that of the second batch."""
     lane = Lane("t", 0)
+    first, second, third = batch(lane), batch(lane), batch(lane)
+    assert [send(lane), send(lane)] == [first, None]
+    lane.land(first)
+    lane.again(first)  # it was lost on its way
+    assert [send(lane), send(lane)] == [first, None]
+    lane.land(first)
+    lane.accepted(first)
+    assert [send(lane), send(lane)] == [second, third]
+
+
+def test_what_the_broker_has_never_becomes_less() -> None:
+    lane = known_lane()
+    first, second, third = batch(lane), batch(lane), batch(lane)
+    for one in (first, second, third):
+        assert send(lane) is one
+    for one in (second, first):  # answered out of turn
+        lane.land(one)
+        lane.accepted(one)
+    assert lane.expected == third.sequence
+    assert lane.came_too_late(third), "nothing before it is missing"
+    assert lane.came_too_late(first)
+    assert not lane.came_too_late(batch_numbered(lane, third.sequence + 2))
+
+
+def batch_numbered(lane: Lane, sequence: int) -> Batch:
+    made = batch(lane)
+    made.sequence = sequence
+    return made
+
+
+def test_a_repetition_keeps_its_sequence_and_goes_first() -> None:
+    lane = known_lane()
     first, second, third = batch(lane), batch(lane), batch(lane)
     send(lane)
     send(lane)
@@ -102,7 +141,7 @@ def test_a_repetition_keeps_its_sequence_and_goes_first() -> None:
 
 
 def test_a_repetition_waits_while_an_earlier_batch_is_out() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     first, second = batch(lane), batch(lane)
     send(lane)
     send(lane)
@@ -115,7 +154,7 @@ def test_a_repetition_waits_while_an_earlier_batch_is_out() -> None:
 
 
 def test_repetitions_are_sent_in_their_first_order() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     batches = [batch(lane) for _ in range(3)]
     for _ in batches:
         send(lane)
@@ -126,7 +165,7 @@ def test_repetitions_are_sent_in_their_first_order() -> None:
 
 
 def test_a_hole_ends_an_epoch_and_what_follows_is_numbered_anew() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     first, second, third = batch(lane), batch(lane), batch(lane)
     send(lane)
     send(lane)
@@ -139,12 +178,15 @@ def test_a_hole_ends_an_epoch_and_what_follows_is_numbered_anew() -> None:
     assert lane.needs_new_epoch
     lane.begin_epoch(SECOND)
     assert send(lane, SECOND) is second
+    assert send(lane, SECOND) is None  # nobody knows this epoch yet
+    lane.land(second)
+    lane.accepted(second)
     assert send(lane, SECOND) is third
     assert (header(second), header(third)) == ((7, 1, 0), (7, 1, 2))
 
 
 def test_what_may_be_written_already_keeps_its_number_until_its_fate_is_known() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     first, second = batch(lane), batch(lane)
     send(lane)
     send(lane)
@@ -159,7 +201,7 @@ def test_what_may_be_written_already_keeps_its_number_until_its_fate_is_known() 
 
 
 def test_epochs_do_not_overlap() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     first, second = batch(lane), batch(lane)
     send(lane, FIRST)
     assert send(lane, SECOND) is None  # another lane has raised the epoch
@@ -170,7 +212,7 @@ def test_epochs_do_not_overlap() -> None:
 
 
 def test_halves_take_the_place_and_the_numbers_of_the_whole() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     whole, later = batch(lane, 5), batch(lane)
     send(lane)
     send(lane)
@@ -185,7 +227,7 @@ def test_halves_take_the_place_and_the_numbers_of_the_whole() -> None:
 
 
 def test_without_an_identity_nothing_is_numbered() -> None:
-    lane = Lane("t", 0)
+    lane = known_lane()
     only = batch(lane)
     picked = lane.next_batch(None)
     assert picked is only
