@@ -21,10 +21,12 @@ COMMANDS = {
     "tail": ("penstock.cli.consume:tail", "Print the last records of topics and those to come."),
     "group": ("penstock.cli.group:group", "See consumer groups and their lag, move or forget their positions."),
     "cluster": ("penstock.cli.cluster:cluster", "See brokers, controller and health; change brokers' defaults."),
+    "agent": ("penstock.cli.agent:agent", "Bring logs and events from files and the network into topics."),
     "pipeline": ("penstock.cli.pipeline:pipeline", "Run flows from topics to tables and topics on Spark."),
     "lake": ("penstock.cli.lake:lake", "See, query, compact and audit lake tables."),
     "sim": ("penstock.cli.sim:sim", "Run a whole cluster under a seed, in virtual time, and hurt it."),
     "doctor": ("penstock.cli.doctor:doctor", "Say in words what is wrong, and what to try."),
+    "generate": ("penstock.cli.generate:generate", "Print files for systemd and Prometheus."),
     "profile": ("penstock.cli.profile:profile", "Keep addresses and settings of clusters under names."),
     "completion": ("penstock.cli.completion:completion", "Print the completion script of a shell."),
 }

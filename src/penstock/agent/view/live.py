@@ -14,11 +14,14 @@ from rich.text import Text
 from penstock.agent.admin.snapshot import RUNNING, InputSnapshot, Snapshot
 from penstock.agent.admin.verdicts import memory_full, readiness, spool_full
 from penstock.agent.view.numbers import bar, megabytes, rate, size, span, trend
-from penstock.agent.view.rates import Rate, Rates
+from penstock.agent.view.rates import TREND_POINTS, Rate, Rates
 from penstock.agent.view.sentences import source, summary, words_of
 from penstock.agent.view.views import LIVE_EVERY_S
 
-BAR_WIDTH: Final = 24
+WIDE: Final = 110
+"""Columns of a terminal that has room for everything."""
+TREND_POINTS_NARROW: Final = 8
+BAR_WIDTH: Final = 20
 WORDS_MAX: Final = 6
 
 
@@ -34,7 +37,7 @@ class LiveTable:
 
     def show(self, snapshot: Snapshot) -> None:
         rates = self._rates.feed(snapshot.inputs, time.monotonic())
-        self._live.update(drawn(snapshot, rates), refresh=True)
+        self._live.update(drawn(snapshot, rates, self._live.console.width), refresh=True)
 
     def close(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:
@@ -44,11 +47,14 @@ class LiveTable:
             self._live.console.print(summary(snapshot), highlight=False, markup=False)
 
 
-def drawn(snapshot: Snapshot, rates: Mapping[str, Rate]) -> Group:
+def drawn(snapshot: Snapshot, rates: Mapping[str, Rate], width: int = WIDE) -> Group:
     """The agent's own line, a table of its inputs, bars of its buffers, and below them what is to be said."""
+    points = TREND_POINTS if width >= WIDE else TREND_POINTS_NARROW
     reasons = [Text(f"! {reason}", "red") for reason in readiness(snapshot) if snapshot.state == RUNNING]
     words = [Text(f"  {line}", "dim") for line in words_of(snapshot)[:WORDS_MAX]]
-    return Group(_title(snapshot), Text(""), _table(snapshot, rates), Text(""), _bars(snapshot), *reasons, *words)
+    return Group(
+        _title(snapshot), Text(""), _table(snapshot, rates, points), Text(""), _bars(snapshot), *reasons, *words
+    )
 
 
 def _title(snapshot: Snapshot) -> Text:
@@ -59,7 +65,7 @@ def _title(snapshot: Snapshot) -> Text:
     return Text.assemble((snapshot.name, "bold"), "  ", (state, colour), "   ", brokers, (admin, "dim"))
 
 
-def _table(snapshot: Snapshot, rates: Mapping[str, Rate]) -> Table:
+def _table(snapshot: Snapshot, rates: Mapping[str, Rate], points: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("INPUT", "TYPE"):
         table.add_column(heading, no_wrap=True)
@@ -75,7 +81,7 @@ def _table(snapshot: Snapshot, rates: Mapping[str, Rate]) -> Table:
             Text(name, "red" if each.failing else "cyan"),
             each.kind,
             rate(now.events_per_s),
-            Text(trend(now.trend), "blue"),
+            Text(trend(now.trend[-points:]), "blue"),
             megabytes(now.bytes_per_s),
             f"{each.events:,}",
             size(each.behind_bytes) if each.files or each.behind_bytes else "-",
