@@ -1,0 +1,151 @@
+"""One run, watched: how many records have arrived, and what the processes have used, over time."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tests.compat import wire
+
+LIST_OFFSETS, LIST_OFFSETS_VERSION, LATEST = 2, 1, -1
+
+
+class Ends:
+    """Asks a broker where the partitions of a topic end, over one connection."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        wanted = b"".join(struct.pack(">iq", partition, LATEST) for partition in range(partitions))
+        body = struct.pack(">ii", -1, 1) + wire.text(topic) + struct.pack(">i", partitions) + wanted
+        self._request = wire.request(LIST_OFFSETS, LIST_OFFSETS_VERSION, body)
+        self._connection = wire.connect(bootstrap)
+
+    def records(self) -> int:
+        """Records in all partitions that consumers could read."""
+        reply = self._connection.call(self._request)
+        total = 0
+        for _ in range(reply.one("i")):
+            reply.text()
+            for _ in range(reply.one("i")):
+                _partition, error, _timestamp, offset = reply.take("ihqq")
+                if error:
+                    raise AssertionError(f"the end of a partition was refused with error {error}")
+                total += offset
+        return total
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a process and its children have used so far."""
+
+    cpu_s: float
+    rss_bytes: int
+
+    @staticmethod
+    def by(pid: int) -> Used:
+        root = psutil.Process(pid)
+        family = [root, *root.children(recursive=True)]
+        cpu_s, rss_bytes = 0.0, 0
+        for process in family:
+            try:
+                times, memory = process.cpu_times(), process.memory_info()
+            except psutil.NoSuchProcess:
+                continue
+            cpu_s += times.user + times.system
+            rss_bytes += memory.rss
+        return Used(cpu_s, rss_bytes)
+
+
+@dataclass(frozen=True)
+class Sample:
+    at_s: float
+    records: int
+    used: Mapping[str, Used]
+    more: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Course:
+    """From the first record that was seen to the last."""
+
+    samples: list[Sample]
+
+    @property
+    def seconds(self) -> float:
+        return self.samples[-1].at_s - self.samples[0].at_s
+
+    @property
+    def records(self) -> int:
+        return self.samples[-1].records - self.samples[0].records
+
+    @property
+    def records_per_s(self) -> float:
+        return self.records / self.seconds
+
+    def cpu_s(self, name: str) -> float:
+        return self.samples[-1].used[name].cpu_s - self.samples[0].used[name].cpu_s
+
+    def rss_max_bytes(self, name: str) -> int:
+        return max(sample.used[name].rss_bytes for sample in self.samples)
+
+    def rss_late_over_early(self, name: str) -> float:
+        """The highest of the last third over the highest of the second: 1 is flat."""
+        third = max(len(self.samples) // 3, 1)
+        middle, last = self.samples[third : 2 * third] or self.samples, self.samples[2 * third :]
+        return max(each.used[name].rss_bytes for each in last) / max(each.used[name].rss_bytes for each in middle)
+
+
+class Watch:
+    """Looks at a topic and at processes, again and again."""
+
+    def __init__(
+        self, ends: Ends, pids: Mapping[str, int], more: Callable[[], Mapping[str, float]] | None = None
+    ) -> None:
+        self._ends, self._pids, self._more = ends, pids, more
+        self._began = time.perf_counter()
+        self.samples: list[Sample] = []
+
+    def look(self) -> Sample:
+        more = self._more() if self._more else {}
+        records = self._ends.records()
+        used = {name: Used.by(pid) for name, pid in self._pids.items()}
+        sample = Sample(time.perf_counter() - self._began, records, used, more)
+        self.samples.append(sample)
+        return sample
+
+    def until(self, enough: Callable[[Sample], bool], *, timeout_s: float, every_s: float = 0.05) -> Course:
+        """The course from the first record on; AssertionError when it does not come to its end."""
+        deadline = time.perf_counter() + timeout_s
+        first = 0
+        while not enough(self.look()):
+            if not self.samples[-1].records:
+                first = len(self.samples)
+            if time.perf_counter() > deadline:
+                raise AssertionError(f"after {timeout_s:.0f} s there are {self.samples[-1].records:,} records")
+            time.sleep(every_s)
+        return Course(self.samples[first:])
+
+
+def lines_of(path: Path, line_bytes: int) -> int:
+    """How many lines of one length a file has so far."""
+    return path.stat().st_size // line_bytes if path.exists() else 0
+
+
+def ages_ms(samples: list[Sample], written: str) -> list[float]:
+    """At each sample: how old was the oldest line that was written and had not arrived? 0 when all had."""
+    found: list[float] = []
+    at = 0
+    for index, sample in enumerate(samples):
+        while at < index and samples[at].more[written] <= sample.records:
+            at += 1
+        waiting = samples[at].more[written] > sample.records
+        # It was written after the look before.
+        found.append((sample.at_s - samples[max(at - 1, 0)].at_s) * 1000 if waiting else 0.0)
+    return found
