@@ -42,6 +42,8 @@ PARTITIONS_AT_ONCE: Final = 1_000
 SLICE_S: Final = 0.005
 OVERTAKING_S: Final = 0.005
 """How long after a fetch the next may go out over the other link; sooner it could arrive first."""
+EARLY_S: Final = 0.001
+"""A timer may ring so much before its time; asking the clock again and again until then would hold the loop."""
 THROTTLED_S: Final = 0.1
 SYNCING: Final = "it is being synced"
 _LANES: Final = 2
@@ -185,7 +187,7 @@ class FollowerFetcher:
             if session.established and not session.has_news:
                 return None
             earliest = max(earliest, self._sent_at + OVERTAKING_S)
-        if now < earliest:
+        if now < earliest - EARLY_S:
             self._wake_at(earliest)
             return None
         question = session.question(self._position, PARTITIONS_AT_ONCE)
