@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from penstock.agent.settings import AgentSettings
+    from penstock.agent.portion import Origin
+    from penstock.agent.settings import AgentSettings, InputSettings
     from penstock.agent.trying import Tried
 
 
-def show_tried(settings: AgentSettings, name: str | None, lines: Iterable[bytes], style: str) -> None:
-    """Prints record after record; at the end, on standard error, how many there were of which kind."""
-    from penstock.agent.trying import try_lines
+FROM_FILES: Final = ("tail", "spooldir")
+PEER: Final = "127.0.0.1"
 
+
+def show_tried(settings: AgentSettings, name: str | None, lines: IO[bytes], style: str) -> None:
+    """Prints record after record; at the end, on standard error, how many there were of which kind."""
+    from penstock.agent.sampling import sample_portions
+    from penstock.agent.trying import try_portions
+
+    chosen = settings.inputs[chosen_input(settings, name)]
+    events = (line.rstrip(b"\r\n") for line in lines)
+    portions = sample_portions(chosen, events, _origin(settings, chosen, lines), time.time_ns() // 1_000_000)
     sent = dead = left_out = 0
-    for tried in try_lines(settings, chosen_input(settings, name), (line.rstrip(b"\r\n") for line in lines)):
+    for tried in try_portions(settings, chosen.name, portions):
         left_out, dead, sent = left_out + tried.filtered, dead + tried.dead, sent + (not tried.filtered)
         if style == "json":
             click.echo(json.dumps(data_of(tried), ensure_ascii=False))
@@ -30,6 +41,16 @@ def show_tried(settings: AgentSettings, name: str | None, lines: Iterable[bytes]
     counted += [f"{dead} of them dead letters"] if dead else []
     counted += [f"{left_out} left out"] if left_out else []
     click.echo(", ".join(counted), err=True)
+
+
+def _origin(settings: AgentSettings, chosen: InputSettings, lines: IO[bytes]) -> Origin:
+    """As if the sample were the file, or its reader the sender."""
+    from penstock.agent.portion import Origin
+
+    if chosen.kind not in FROM_FILES:
+        return Origin(chosen.name, settings.host, peer=PEER)
+    name = lines.name if isinstance(lines.name, str) and lines.name != "<stdin>" else ""
+    return Origin(chosen.name, settings.host, path=str(Path(name).absolute()) if name else "")
 
 
 def chosen_input(settings: AgentSettings, name: str | None) -> str:
@@ -55,7 +76,7 @@ def text_of(tried: Tried) -> Iterator[str]:
     key = "" if tried.key is None else f"  key {_shown(tried.key)}"
     at = "" if tried.timestamp_ms is None else f"  at {_moment(tried.timestamp_ms)}"
     yield f"→ {tried.topic}{key}{at}"
-    yield f"  {_shown(tried.value)}"
+    yield "\n".join(f"  {line}" for line in _shown(tried.value).split("\n"))
     headers = "  ".join(f"{name}: {_shown(value)}" for name, value in tried.headers)
     if headers:
         yield f"  {headers}"
