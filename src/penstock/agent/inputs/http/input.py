@@ -1,0 +1,199 @@
+"""The HTTP input: who may send what, and what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from dataclasses import replace
+from typing import Final, cast
+
+from penstock.agent.environment import Environment
+from penstock.agent.http import HttpServer, Limits, Request, Response
+from penstock.agent.inputs.http.bodies import BodyFormat, Events, Refused, format_of, read_body
+from penstock.agent.inputs.http.settings import HttpSettings
+from penstock.agent.inputs.input import Channel, InputStatus
+from penstock.agent.listening.addresses import Address
+from penstock.agent.listening.streams import tls_context
+from penstock.agent.portion import EVENT_OVERHEAD_BYTES, TRUNCATED, Portion
+
+HEALTH: Final = "/health"
+_READ_ON_THE_LOOP_BYTES: Final = 64 << 10
+_FIELDS_OVERHEAD_BYTES: Final = 600
+
+
+class HttpInput:
+    """`addresses` are those it listens on, with their real ports, once it runs."""
+
+    def __init__(self, settings: HttpSettings, channel: Channel, env: Environment) -> None:
+        self._settings, self._channel = settings, channel
+        self._status = InputStatus("http", "starting")
+        self._server = HttpServer(
+            self._handle,
+            Limits(
+                body_bytes_max=settings.body_bytes_max,
+                held_bytes_max=max(env.bounded_memory_bytes // 4, 2 * settings.body_bytes_max),
+                connections_max=settings.connections_max,
+                idle_timeout_s=settings.idle_timeout_ms / 1000,
+            ),
+            admit=self._admit,
+        )
+        self._token = settings.token.encode() if settings.token is not None else None
+        self._below = settings.path.rstrip("/") + "/"
+        self._retry_after = (("retry-after", str(max(1, -(-settings.retry_after_ms // 1000)))),)
+        self._reading = asyncio.Semaphore(1)
+        """Large bodies are read one after the other: while they are read they cost several times their size."""
+        self._stopped = asyncio.Event()
+        self._unanswered: set[asyncio.Future[None]] = set()
+        self.addresses: list[Address] = []
+
+    async def run(self) -> None:
+        try:
+            tls = tls_context(self._settings.tls) if self._settings.tls is not None else None
+            for address in self._settings.listen:
+                port = await self._server.start(address.host, address.port, tls)
+                self.addresses.append(replace(address, scheme="https" if tls else "http", port=port))
+        except BaseException:
+            await self._server.close()
+            raise
+        self._status.words = f"listening on {', '.join(map(str, self.addresses))}"
+        await self._stopped.wait()
+
+    async def stop(self) -> None:
+        """From here on everybody is told to come again; who waits for an acknowledgement may still get it."""
+        self._stopped.set()
+        self._status.words = "stopping"
+
+    async def close(self) -> None:
+        """Who still waits is told to send again."""
+        self._stopped.set()
+        for waiting in self._unanswered:
+            if not waiting.done():
+                waiting.cancel()
+        await self._server.close()
+        self._status.words = "stopped"
+
+    def status(self, *, details: bool = False) -> InputStatus:
+        counts = self._server.counts
+        status = self._status
+        status.connections = self._server.connections
+        status.refused = self._server.refused + counts.by_status.get(429, 0) + counts.by_status.get(503, 0)
+        status.malformed = counts.by_status.get(400, 0) + counts.by_status.get(431, 0)
+        status.errors, status.last_error = counts.failures, counts.last_error
+        return status
+
+    @property
+    def held_bytes(self) -> int:
+        """Of bodies that are being received or read."""
+        return self._server.counts.held_bytes
+
+    def _admit(self, request: Request) -> Response | None:
+        """Looks at the head alone, so that what is refused costs no more than that."""
+        if request.path == HEALTH and request.method in ("GET", "HEAD"):
+            return None
+        if self._stopped.is_set():
+            return self._come_again(503, "the agent is stopping; send it again")
+        if self._token is not None and not self._knows_token(request):
+            words = "a token is needed: authorization: Bearer …"
+            return Response.refusal(401, words, (("www-authenticate", "Bearer"),), close=True)
+        if request.path + "/" != self._below and not request.path.startswith(self._below):
+            return Response.refusal(404, f"events are taken at {self._settings.path}", close=True)
+        if request.method not in ("POST", "PUT"):
+            return Response.refusal(405, "events are sent with POST", (("allow", "POST, PUT"),), close=True)
+        if self._format(request) is None:
+            return Response.refusal(
+                415,
+                f"content-type {request.headers.get('content-type', '')!r} is not known: send application/json,"
+                " application/x-ndjson, text/plain (lines) or application/octet-stream (one event)",
+                close=True,
+            )
+        if not self._channel.roomy:
+            return self._come_again(429, "there is no room now")
+        return None
+
+    async def _handle(self, request: Request) -> Response:
+        if request.path == HEALTH and request.method in ("GET", "HEAD"):
+            return self._health()
+        if self._stopped.is_set():
+            return self._come_again(503, "the agent is stopping; send it again")
+        try:
+            events = await self._read(request)
+        except Refused as refused:
+            return Response.refusal(refused.status, str(refused))
+        count = len(events.values)
+        if not count:
+            return Response.json({"accepted": 0})
+        safe: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._stopped.is_set():
+            return self._come_again(503, "the agent is stopping; send it again")
+        if not self._channel.offer(self._compose(events, request.peer), lambda: _set(safe)):
+            return self._come_again(429, "there is no room now")
+        self._count(events)
+        del events
+        request.let_go()
+        if self._settings.answer_when == "taken":
+            return Response.json({"accepted": count}, 202)
+        return await self._answer(safe, count)
+
+    async def _answer(self, safe: asyncio.Future[None], count: int) -> Response:
+        self._unanswered.add(safe)
+        try:
+            async with asyncio.timeout(self._settings.answer_within_ms / 1000):
+                await asyncio.wait((safe,))
+        except TimeoutError:
+            return self._come_again(503, "not acknowledged in time; send it again, it may arrive twice")
+        finally:
+            self._unanswered.discard(safe)
+        if safe.cancelled():
+            return self._come_again(503, "the agent stopped before it was acknowledged; send it again")
+        return Response.json({"accepted": count})
+
+    async def _read(self, request: Request) -> Events:
+        format = self._format(request)
+        assert format is not None, "admitted"
+        limit = self._settings.line_bytes_max
+        if len(request.body) <= _READ_ON_THE_LOOP_BYTES:
+            return read_body(request.body, format, limit)
+        async with self._reading:
+            return await asyncio.to_thread(read_body, request.body, format, limit)
+
+    def _compose(self, events: Events, peer: str) -> Portion:
+        total_bytes, count = sum(map(len, events.values)), len(events.values)
+        size_bytes = total_bytes + EVENT_OVERHEAD_BYTES * count
+        if events.fields is not None:
+            size_bytes += total_bytes + _FIELDS_OVERHEAD_BYTES * count
+        return Portion(
+            self._channel.origin(peer=peer),
+            events.values,
+            fields=events.fields,
+            marks=dict.fromkeys(events.cut, TRUNCATED),
+            size_bytes=size_bytes,
+        )
+
+    def _count(self, events: Events) -> None:
+        self._status.events += len(events.values)
+        self._status.bytes += sum(map(len, events.values))
+        self._status.truncated += len(events.cut)
+
+    def _format(self, request: Request) -> BodyFormat | None:
+        if self._settings.format == "auto":
+            return format_of(request.headers.get("content-type", ""))
+        return cast(BodyFormat, self._settings.format)
+
+    def _knows_token(self, request: Request) -> bool:
+        assert self._token is not None
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # In constant time, so that the answer's delay does not tell how much of it was right.
+        return hmac.compare_digest(given.strip().encode(), self._token) and scheme.lower() == "bearer"
+
+    def _health(self) -> Response:
+        if self._stopped.is_set():
+            return Response.json({"status": "stopping"}, 503)
+        return Response.json({"status": "ok", "room": self._channel.roomy})
+
+    def _come_again(self, status: int, words: str) -> Response:
+        return Response.refusal(status, words, self._retry_after)
+
+
+def _set(safe: asyncio.Future[None]) -> None:
+    if not safe.done():
+        safe.set_result(None)
