@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ADMIN_LISTENER = "penstock.admin.listener"
 DEFAULT_PORT = 9092
 DEFAULT_FOLDER = ".penstock"
+DEMO_NODES = 3
 
 
 @click.group(
@@ -26,6 +27,7 @@ DEFAULT_FOLDER = ".penstock"
         "penstock dev --ephemeral",
         "penstock dev --port 0 --data-dir data -c num.partitions=6",
         "penstock dev --nodes 3 --port 0 --ephemeral",
+        "penstock dev --demo",
     ),
 )
 @click.option(
@@ -47,6 +49,22 @@ DEFAULT_FOLDER = ".penstock"
 )
 @click.option("--ephemeral", is_flag=True, help="Keep data in a temporary folder that goes when the nodes stop.")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="Show everything at work: an agent, three nodes, Spark and a table, two crashes, and checks of every line.",
+)
+@click.option("--keep", is_flag=True, help="With --demo: leave everything up and say how to stop it.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(5, 3600),
+    help="With --demo: how long lines are written; 60 if not given.",
+)
+@click.option(
+    "--plant",
+    type=click.Choice(["lost", "doubled", "gap"]),
+    help="With --demo: break something on purpose, to see the checks find it.",
+)
 @log_level_option("warning")
 @log_format_option
 @click.pass_context
@@ -57,6 +75,10 @@ def dev(
     data_dir: str | None,
     ephemeral: bool,
     configs: tuple[str, ...],
+    demo: bool,
+    keep: bool,
+    seconds: float | None,
+    plant: str | None,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -69,6 +91,11 @@ def dev(
         return
     if data_dir is not None and ephemeral:
         raise click.UsageError("--data-dir and --ephemeral exclude each other")
+    if demo:
+        context.exit(_run_demo(nodes, data_dir, keep, seconds, plant))
+    for name, said in (("--keep", keep), ("--seconds", seconds is not None), ("--plant", plant is not None)):
+        if said:
+            raise click.UsageError(f"{name} goes with --demo")
     with ExitStack() as stack:
         if ephemeral:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-dev-"))
@@ -79,6 +106,16 @@ def dev(
         else:
             chosen = port if context.get_parameter_source("port") is click.core.ParameterSource.COMMANDLINE else None
             _run_several(Path(directory), nodes, chosen, given, ephemeral, log_level, log_format)
+
+
+def _run_demo(nodes: int | None, data_dir: str | None, keep: bool, seconds: float | None, plant: str | None) -> int:
+    from penstock.cli.dev_demo import run
+    from penstock.demo.plan import SECONDS, Plan
+
+    if nodes is not None and nodes < DEMO_NODES:
+        raise click.UsageError(f"--demo loses a node and goes on: it needs {DEMO_NODES} or more")
+    plan = Plan(seconds=seconds or SECONDS, plant=plant, keep=keep)
+    return run(plan, nodes=nodes or DEMO_NODES, data_dir=data_dir)
 
 
 def _run_one(

@@ -92,6 +92,7 @@ def start(node_id: int, folder: Path, log_level: str, log_format: str) -> None:
 def stop(node_ids: tuple[int, ...], folder: Path) -> None:
     """Stop nodes cleanly; all of them, and the command that runs them, if none is named."""
     from penstock.cli.dev_cluster import found_in
+    from penstock.cli.dev_demo import stop_kept
     from penstock.cli.dev_processes import STOP_TIMEOUT_S, stop_all, wait_until
     from penstock.cli.dev_running import Foreground
 
@@ -100,10 +101,13 @@ def stop(node_ids: tuple[int, ...], folder: Path) -> None:
         _refuse_unknown(cluster, node_id)
     chosen = [cluster.process(node_id) for node_id in node_ids or cluster.nodes]
     running = [node.node_id for node in chosen if node.pid is not None]
+    beside = [] if node_ids else stop_kept(folder)
     foreground = Foreground(folder)
     if not node_ids and foreground.pid is not None:
         os.kill(foreground.pid, signal.SIGTERM)
         wait_until(lambda: foreground.pid is None, STOP_TIMEOUT_S)
     stop_all(chosen)
+    if beside:
+        click.echo(f"stopped {', '.join(beside)}", err=True)
     names = ", ".join(map(str, running))
     click.echo(f"stopped node {names}" if running else "no node was running", err=True)

@@ -33,7 +33,8 @@ warehouse = "lake"
 
 [spark]
 master = "local[2,4]"
-settings = {{ "spark.driver.memory" = "1g", "spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }}
+settings."spark.driver.memory" = "1g"
+settings."spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # it starts quicker
 
 [sources.access]
 topic = "{TOPIC}"
@@ -55,7 +56,7 @@ format = "regex"
 schema = "{SCHEMA}"
 start = "earliest"
 dead_letters = "drop"
-watermark = {{ column = "at", delay = "1 day" }}
+watermark = {{ column = "time", delay = "1 day" }}
 options = {{ "value.regex.pattern" = '''{PATTERN}''' }}
 
 [[steps]]
@@ -63,7 +64,7 @@ name = "per_minute"
 sql = '''
 SELECT date_format(window.start, "yyyy-MM-dd'T'HH:mm") AS minute, count(*) AS requests,
        count_if(status >= 500) AS failed, sum(bytes) AS bytes, round(max(took_s), 3) AS slowest_s
-FROM requests GROUP BY window(at, '1 minute')
+FROM requests GROUP BY window(time, '1 minute')
 '''
 
 [sinks.minutes]                  # the newest record of a minute is its sum so far

@@ -18,12 +18,12 @@ MIDNIGHT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 """When the log begins."""
 
 PATTERN: Final = (
-    r"^(?P<client>\S+) - (?P<user>\S+) \[(?P<at>(?P<day>\d{4}-\d\d-\d\d)T[\d:.]+Z)\] "
+    r"^(?P<client>\S+) - (?P<user>\S+) \[(?P<time>(?P<day>\d{4}-\d\d-\d\d)T[\d:.]+Z)\] "
     r'"(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3}) (?P<bytes>\d+) '
     r'"(?P<referer>[^"]*)" "(?P<agent>[^"]*)" (?P<took_s>[\d.]+) (?P<line>\d+) (?P<written_ms>\d+)$'
 )
 SCHEMA: Final = (
-    "client STRING, user STRING, at TIMESTAMP, day DATE, method STRING, path STRING, status INT, bytes BIGINT, "
+    "client STRING, user STRING, time TIMESTAMP, day DATE, method STRING, path STRING, status INT, bytes BIGINT, "
     "referer STRING, agent STRING, took_s DOUBLE, line BIGINT, written_ms BIGINT"
 )
 

@@ -2,8 +2,8 @@
 
     python -m penstock.demo.writing FOLDER --seconds 60 --lines-per-s 4000
 
-It writes until SIGTERM. FOLDER has `access.log` and what rotation made of it; `count.json` beside FOLDER says twice a
-second how many lines were written, and in the end which of them are broken.
+It writes until SIGTERM. FOLDER has `access.log` and what rotation made of it; `count.json` beside FOLDER says several
+times a second how many lines were written, and in the end which of them are broken.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.demo.rotating import RotatingLog
 from penstock.demo.traffic import Traffic, lines_until, log_time
 
 TICK_S: Final = 0.05
-COUNT_EVERY_S: Final = 0.5
+COUNT_EVERY_S: Final = 0.2
 NEVER: Final = -1
 
 

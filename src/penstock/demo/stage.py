@@ -1,0 +1,113 @@
+"""Where it happens: a folder, the nodes, and three processes beside them. Knows how each is started and ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from penstock.demo import files
+from penstock.demo.nodes import Nodes
+from penstock.demo.plan import BROKEN_SHARE, PIPELINE, Plan
+from penstock.demo.processes import PENSTOCK, PYTHON, Actor, remember
+from penstock.demo.writing import Count
+from penstock.spark.pipeline.home import Home
+
+AGENT_WITHIN_S: Final = 15.0
+PIPELINE_WITHIN_S: Final = 25.0
+WRITER_WITHIN_S: Final = 5.0
+
+
+class Stage:
+    """Made before anything runs; `end` leaves nothing running."""
+
+    def __init__(self, nodes: Nodes, plan: Plan) -> None:
+        self.nodes, self.plan = nodes, plan
+        self.folder = nodes.folder
+        self.writer = self._writer()
+        self.agent = Actor("agent", [*PENSTOCK, "agent", "run", "-c", "agent.toml"], self.folder)
+        state = self.folder / "state"
+        # Its own state, so that two demos, or a pipeline of the user's, may have the same name.
+        self.pipeline = Actor(
+            "pipeline",
+            [*PENSTOCK, "pipeline", "run", "pipeline.toml", "--stop-within", "10"],
+            self.folder,
+            {"XDG_STATE_HOME": str(state)},
+        )
+        self.home = Home(PIPELINE, state / "penstock" / "pipelines")
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "lake"
+
+    @property
+    def agent_state(self) -> Path:
+        return self.folder / "agent"
+
+    @property
+    def actors(self) -> tuple[Actor, ...]:
+        return (self.writer, self.agent, self.pipeline)
+
+    def prepare(self) -> None:
+        """Writes the two files; they are worth reading when the demo is over."""
+        (self.folder / "web").mkdir(parents=True, exist_ok=True)
+        (self.folder / "agent.toml").write_text(files.agent_file(self.nodes.bootstrap), encoding="utf-8")
+        (self.folder / "pipeline.toml").write_text(files.pipeline_file(self.nodes.bootstrap), encoding="utf-8")
+
+    def count(self) -> Count | None:
+        """What the writer says of itself."""
+        return Count.load(self.folder / "count.json")
+
+    def check(self) -> None:
+        """`DemoFailed` when somebody has ended who should not."""
+        for each in (self.agent, self.pipeline):
+            each.check()
+
+    def kill_driver(self) -> int | None:
+        """kill -9 of the process that has the Spark session; its id, or None when there is none just now."""
+        state = self.home.state()
+        if state is None or not state.driver_pid:
+            return None
+        with suppress(ProcessLookupError):
+            os.kill(state.driver_pid, signal.SIGKILL)
+        return state.driver_pid
+
+    def write_on(self, first: int) -> None:
+        """Another writer, for those who stay: the next lines, at a leisurely pace."""
+        self.writer = self._writer(first=first, lines_per_s=self.plan.lines_per_s / 10, seconds=600.0)
+        self.writer.start()
+
+    def leave(self) -> None:
+        """Everything stays up; `penstock dev stop` finds it."""
+        remember(self.folder, self.actors)
+
+    def end(self) -> None:
+        """Ends everything, those who take longest first."""
+        driver = self._driver()
+        for each in (self.pipeline, self.agent, self.writer):
+            each.ask_to_end()
+        self.writer.end(WRITER_WITHIN_S)
+        self.agent.end(AGENT_WITHIN_S)
+        self.pipeline.end(PIPELINE_WITHIN_S)
+        if driver:
+            # A supervisor that was killed leaves its driver, which notices only after a while.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(driver, signal.SIGKILL)
+        self.nodes.end_all()
+
+    def _driver(self) -> int:
+        state = self.home.state()
+        return state.driver_pid if state is not None and state.alive else 0
+
+    def _writer(self, *, first: int = 0, lines_per_s: float | None = None, seconds: float | None = None) -> Actor:
+        plan = self.plan
+        lost = int(plan.lines_per_s * plan.seconds / 3) if plan.plant == "lost" and not first else -1
+        command = [
+            *PYTHON, "penstock.demo.writing", "web",
+            "--seconds", str(seconds or plan.seconds), "--lines-per-s", str(lines_per_s or plan.lines_per_s),
+            "--rotate-every-s", str(plan.rotate_every_s), "--broken-share", str(BROKEN_SHARE),
+            "--first", str(first), "--lose", str(lost),
+        ]  # fmt: skip
+        return Actor("writer", command, self.folder)
