@@ -35,6 +35,7 @@ log = logging.getLogger("penstock.client")
 
 NO_REPLY = 0
 _TIMER_SLACK_MS = 0.5
+_TIMER_TICK_MS = 1.0
 
 
 class Sender:
@@ -243,7 +244,9 @@ class Sender:
                 return
             self._timer.cancel()
         self._timer_at_ms = next_ms
-        self._timer = self._loop.call_later(max(next_ms - now_ms, 0) / 1000, self._ring)
+        # At least a tick for what is still to come: a timer that rang just before its time would ring again and again.
+        delay_ms = max(next_ms - now_ms, _TIMER_TICK_MS) if next_ms > now_ms else 0
+        self._timer = self._loop.call_later(delay_ms / 1000, self._ring)
 
     def _ring(self) -> None:
         self._timer = None

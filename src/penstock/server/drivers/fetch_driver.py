@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.fetch import FetchRequest
     from penstock.server.drivers.partition_driver import PartitionDriver
 
+EARLY_S = 0.001
 _GONE_MAX = 1_000
 _BY_ID_SINCE = 13
 _ENDPOINTS_SINCE = 16
@@ -158,7 +159,8 @@ class FetchDriver:
         now = loop.time()
         heap = self._heap
         due = []
-        while heap and (heap[0][2].future is None or heap[0][0] <= now):
+        # A timer may ring a hair before its time; looking again and again until then would hold the loop.
+        while heap and (heap[0][2].future is None or heap[0][0] <= now + EARLY_S):
             due.append(heapq.heappop(heap)[2])
         for ask in due:
             self._complete(ask)
