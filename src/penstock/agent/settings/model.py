@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.agent.routing import Routing
-    from penstock.agent.transforms import Step
+    from penstock.agent.routing.routing import Routing
+    from penstock.agent.transforms.step import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.agent.errors import AgentFileBroken
+from penstock.agent.routing.reading import read_routing
 from penstock.agent.settings.kinds import KINDS, LOSSY, SPOOLED, kind_of
 from penstock.agent.settings.model import AgentSettings, InputSettings, SpoolSettings
 from penstock.agent.settings.output import read_bootstrap, read_output
 from penstock.agent.settings.variables import filled_in
+from penstock.agent.transforms.reading import read_steps
 from penstock.declared.fields import Notes, Table
 from penstock.declared.mistakes import Mistake, did_you_mean, not_toml
 from penstock.declared.positions import Positions
@@ -129,7 +131,7 @@ def _inputs(file: Table, folder: Path, host: str) -> dict[str, InputSettings]:
         file.wrong(None, 'the file has no inputs: write [inputs.NAME] with type = "tail" and what it reads')
     elif not found and shared:
         # Nobody has looked at them, and their mistakes must not wait for the next try.
-        _steps(None, shared, file.notes)
+        read_steps((), shared, file.notes)
     return found
 
 
@@ -139,21 +141,13 @@ def _input(name: str, table: Table, shared: list[Table], folder: Path, host: str
         if kind:
             table.wrong("type", f"type = {kind!r} is not known{did_you_mean(kind, KINDS)}")
         return None
-    from penstock.agent.routing import read_routing
-
     routing = read_routing(table)
-    steps = _steps(table, shared, table.notes)
+    steps = read_steps(table.table_list("transforms"), shared, table.notes, routing)
     own = kind_of(kind).read(table, folder)
     table.finish()
     if kind in LOSSY:
         table.notes.warn((*table.path, "type"), f"{kind} inputs are lossy: {LOSSY[kind]}")
     return InputSettings(name, kind, own, routing, steps, _digest(name, table.values, shared, folder, host))
-
-
-def _steps(table: Table | None, shared: list[Table], notes: Notes) -> tuple[Any, ...]:
-    from penstock.agent.transforms.reading import read_steps
-
-    return read_steps(() if table is None else table.table_list("transforms"), shared, notes)
 
 
 def _digest(name: str, values: Mapping[str, Any], shared: list[Table], folder: Path, host: str) -> str:
