@@ -146,8 +146,8 @@ trigger = "{TRIGGER_S} seconds"
 
     def _note(self, plan: Plan, samples: list[Sample]) -> None:
         add, group = self._results.add, "a burst at twice the rate of the lake sink"
-        start_s = samples[0].at_s
-        during = [each for each in samples if plan.calm_s < each.at_s - start_s < plan.calm_s + plan.burst_s]
+        begin_s, end_s = _burst_s(plan, samples)
+        during = [each for each in samples if begin_s <= each.at_s <= end_s]
         lags = [each.records - each.more["rows"] for each in samples]
         ages = dict(zip((each.at_s for each in samples), ages_ms(samples, "written"), strict=True))
         burst_s = during[-1].at_s - during[0].at_s
@@ -159,20 +159,20 @@ trigger = "{TRIGGER_S} seconds"
         acknowledged = (during[-1].records - during[0].records) / burst_s
         ours("of which the agent got acknowledged", "lines/s", acknowledged, lower=False)
         ours("of which the sink took", "rows/s", _rise(during, "rows") / burst_s, lower=False)
-        calm = [age for at, age in ages.items() if at - start_s < plan.calm_s]
+        calm = [age for at, age in ages.items() if at < begin_s]
         ours("oldest line not acknowledged before the burst, p99", "ms", percentile(calm, 0.99))
         ours("oldest line not acknowledged in the burst, p99", "ms", percentile([ages[e.at_s] for e in during], 0.99))
         ours("highest lag of the table", "lines", max(lags))
         ours("lag at the end", "lines", lags[-1])
-        over_s = during[-1].at_s
         after = [each for each, lag in zip(samples, lags, strict=True) if lag < plan.sink_rate * TRIGGER_S]
-        drained_s = next(each.at_s for each in after if each.at_s > over_s)
-        ours("from the end of the burst until the lag is below one trigger", "s", drained_s - over_s)
+        drained_s = next(each.at_s for each in after if each.at_s > end_s)
+        ours("from the end of the burst until the lag is below one trigger", "s", drained_s - end_s)
         ours("lines lost or twice in the table", "lines", 0)
         ours("agent's memory, highest", "MB RSS", max(e.used["agent"].rss_bytes for e in samples) / MB)
 
     def _chart(self, plan: Plan, samples: list[Sample]) -> Chart:
         start_s, base = samples[0].at_s, samples[0].records
+        begin_s, end_s = _burst_s(plan, samples)
         at = [each.at_s - start_s for each in samples]
         written = [each.more["written"] - base for each in samples]
         records = [float(each.records - base) for each in samples]
@@ -195,8 +195,16 @@ trigger = "{TRIGGER_S} seconds"
                     [Line("written", _rates(at, written)), Line("acknowledged", _rates(at, records), dashed=True)],
                 ),
             ],
-            [(plan.calm_s, plan.calm_s + plan.burst_s, f"burst, {plan.sink_rate * 2:,} lines/s")],
+            [(begin_s - start_s, end_s - start_s, f"burst, {plan.sink_rate * 2:,} lines/s")],
         )
+
+
+def _burst_s(plan: Plan, samples: list[Sample]) -> tuple[float, float]:
+    """When it began and ended, by what was written: the writer needs a moment to start."""
+    before = samples[0].more["written"] + plan.calm_rate * plan.calm_s
+    after = before + plan.sink_rate * 2 * plan.burst_s
+    begin_s = next(each.at_s for each in samples if each.more["written"] >= before)
+    return begin_s, next(each.at_s for each in samples if each.more["written"] >= after)
 
 
 def _added_rows(line: str) -> int:
@@ -210,8 +218,8 @@ def _rise(samples: list[Sample], name: str) -> float:
     return samples[-1].more[name] - samples[0].more[name]
 
 
-def _rates(at: list[float], counts: list[float], over_s: float = 2.0) -> list[tuple[float, float]]:
-    """A second's worth, smoothed over the last two."""
+def _rates(at: list[float], counts: list[float], over_s: float = 1.0) -> list[tuple[float, float]]:
+    """Counts a second, over the last one."""
     found, first = [], 0
     for index, now in enumerate(at):
         while at[first] < now - over_s:

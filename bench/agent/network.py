@@ -19,6 +19,7 @@ from bench.series import Results
 from tests.compat.processes import Child, free_ports, wait_for
 
 GROUP = "over the network"
+QUIET_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Way:
     listen: str
     rate: int = 0
     connections: int = 4
+    extra: str = ""
+    """More lines for the input."""
 
 
 WAYS = (
@@ -39,6 +42,7 @@ WAYS = (
     Way(f"HTTP, NDJSON, {EVENTS_A_POST:,} events of 200 B a request, 4 connections", "ndjson", "http"),
     Way("HTTP, JSON, one event a request, 4 connections", "json", "http"),
     Way("HTTP, JSON, one event a request, 64 connections", "json", "http", connections=64),
+    Way("the same, answered when taken", "json", "http", connections=64, extra='answer_when = "taken"'),
 )
 
 
@@ -55,7 +59,7 @@ class Listener(Agent):
         (head, _, _) = file.read_text().partition("[inputs.files]")
         file.write_text(
             f'{head}[inputs.net]\ntype = "{kind}"\nlisten = "{self.way.listen}://127.0.0.1:{self.port}"\n'
-            f'topic = "{job.topic}"\n'
+            f'topic = "{job.topic}"\n{self.way.extra}\n'
         )
         return command
 
@@ -114,10 +118,10 @@ def _send(way: Way, port: int, seconds: float) -> int:
 
 def _settle(watch: Watch, sent: int) -> None:
     """Until all is there, or nothing more comes: a datagram that the kernel dropped never does."""
-    start = watch.samples[0].records
+    start, over_s = watch.samples[0].records, watch.samples[-1].at_s
     wait_for(
         "the last records",
-        lambda: watch.look().records - start >= sent or _quiet_s(watch) > 1.0,
+        lambda: watch.look().records - start >= sent or _quiet_s(watch, over_s) > QUIET_S,
         timeout_s=60,
         pause_s=0.02,
     )
@@ -129,5 +133,6 @@ def _last_rise_s(watch: Watch) -> float:
     return next(sample.at_s for sample in watch.samples if sample.records == last)
 
 
-def _quiet_s(watch: Watch) -> float:
-    return watch.samples[-1].at_s - _last_rise_s(watch)
+def _quiet_s(watch: Watch, over_s: float) -> float:
+    """How long nothing has come, after the sending was over."""
+    return watch.samples[-1].at_s - max(_last_rise_s(watch), over_s)
