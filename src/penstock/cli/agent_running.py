@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 PULSE_S: Final = 10.0
 """How often the service manager is told how we are, when it does not want to hear it more often."""
 
+LISTENING_WITHIN_S: Final = 5.0
+ASKED_WITHIN_S: Final = 2.0
+"""How long the first picture waits to know whether brokers answer."""
+
 _log = logging.getLogger("penstock.agent")
 
 Load = Callable[[], AgentSettings]
@@ -66,6 +70,7 @@ class Attendance:
             try:
                 await asyncio.wait((working, ready), return_when=asyncio.FIRST_COMPLETED)
                 if ready.done():
+                    await self._wait_until(listening, LISTENING_WITHIN_S)
                     await self._go_public()
                 await working
             finally:
@@ -80,6 +85,12 @@ class Attendance:
             admin=self._port.address if self._port else "",
             ready=self._agent.ready.is_set(),
         )
+
+    async def _wait_until(self, enough: Callable[[Snapshot], bool], within_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not enough(self.look()):
+                    await asyncio.sleep(0.01)
 
     async def _go_public(self) -> None:
         if self._settings.admin is not None:
@@ -192,6 +203,7 @@ class Attendance:
 
     async def _show(self) -> None:
         """In a thread, one at a time: a terminal that is held up (Ctrl-S) must not hold up the agent."""
+        await self._wait_until(lambda now: now.brokers_up or bool(now.last_error), ASKED_WITHIN_S)
         while True:
             try:
                 await asyncio.to_thread(self._view.show, self.look())
@@ -207,6 +219,11 @@ class Attendance:
             snapshot = self.look()
             self._notify.alive(short(snapshot, self._rates.feed(snapshot.inputs, time.monotonic())))
             await asyncio.sleep(every_s)
+
+
+def listening(snapshot: Snapshot) -> bool:
+    """Whoever hears that an agent is ready may send at once: inputs should listen by then, or have said why not."""
+    return all("starting" not in (each.state, each.words) for each in snapshot.inputs.values())
 
 
 def told(done: Reloaded) -> str:

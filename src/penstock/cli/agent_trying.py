@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from penstock.agent.portion import Origin
     from penstock.agent.settings import AgentSettings, InputSettings
     from penstock.agent.trying import Tried
 
@@ -24,14 +22,13 @@ PEER: Final = "127.0.0.1"
 
 def show_tried(settings: AgentSettings, name: str | None, lines: IO[bytes], style: str) -> None:
     """Prints record after record; at the end, on standard error, how many there were of which kind."""
-    from penstock.agent.sampling import sample_portions
-    from penstock.agent.trying import try_portions
+    from penstock.agent.trying import try_lines
 
     chosen = settings.inputs[chosen_input(settings, name)]
-    events = (line.rstrip(b"\r\n") for line in lines)
-    portions = sample_portions(chosen, events, _origin(settings, chosen, lines), time.time_ns() // 1_000_000)
+    plain = (line.rstrip(b"\r\n") for line in lines)
+    path, peer = _origin(chosen, lines)
     sent = dead = left_out = 0
-    for tried in try_portions(settings, chosen.name, portions):
+    for tried in try_lines(settings, chosen.name, plain, path=path, peer=peer):
         left_out, dead, sent = left_out + tried.filtered, dead + tried.dead, sent + (not tried.filtered)
         if style == "json":
             click.echo(json.dumps(data_of(tried), ensure_ascii=False))
@@ -43,14 +40,12 @@ def show_tried(settings: AgentSettings, name: str | None, lines: IO[bytes], styl
     click.echo(", ".join(counted), err=True)
 
 
-def _origin(settings: AgentSettings, chosen: InputSettings, lines: IO[bytes]) -> Origin:
-    """As if the sample were the file, or its reader the sender."""
-    from penstock.agent.portion import Origin
-
+def _origin(chosen: InputSettings, lines: IO[bytes]) -> tuple[str, str]:
+    """Path and peer, as if the sample were the file, or its reader the sender."""
     if chosen.kind not in FROM_FILES:
-        return Origin(chosen.name, settings.host, peer=PEER)
-    name = lines.name if isinstance(lines.name, str) and lines.name != "<stdin>" else ""
-    return Origin(chosen.name, settings.host, path=str(Path(name).absolute()) if name else "")
+        return "", PEER
+    named = isinstance(lines.name, str) and lines.name != "<stdin>"
+    return str(Path(lines.name).absolute()) if named else "", ""
 
 
 def chosen_input(settings: AgentSettings, name: str | None) -> str:

@@ -11,6 +11,8 @@ from typing import Final
 from penstock.agent.admin.snapshot import RUNNING, Snapshot
 
 CHECKPOINT_LATE_S: Final = 60.0
+NO_BROKER: Final = "no broker answers: "
+"""How the outlet begins to say why."""
 FULL: Final = 0.98
 """From here on a buffer is called full: portions rarely fill it to the last byte."""
 
@@ -41,8 +43,9 @@ def readiness(snapshot: Snapshot) -> list[str]:
 
 
 def _away(snapshot: Snapshot) -> str:
-    why = f" ({snapshot.last_error})" if snapshot.last_error else ""
-    words = f"no broker answers at {snapshot.bootstrap}{why}"
+    words = f"no broker answers at {snapshot.bootstrap}"
+    if snapshot.last_error.startswith(NO_BROKER):
+        words += f" ({snapshot.last_error.removeprefix(NO_BROKER)})"
     if spool_full(snapshot):
         return f"{words}, and the spool is full: senders wait"
     if snapshot.spool_limit_bytes:
