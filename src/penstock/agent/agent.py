@@ -230,6 +230,7 @@ class Agent:
     def status(self, details: bool = False) -> AgentStatus:
         """How it goes. `details` tells each file."""
         found = AgentStatus(self.settings.name, self._since_ms, reloads=self._reloads, stopping=self._stopping.is_set())
+        found.checkpoints_failing_ms = int(self._checkpoints.failing_s * 1000)
         outlet = self._outlet
         if outlet is not None:
             found.outlet = outlet.status()

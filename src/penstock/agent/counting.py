@@ -83,3 +83,5 @@ class AgentStatus:
     outlet: OutletStatus = field(default_factory=OutletStatus)
     reloads: int = 0
     stopping: bool = False
+    checkpoints_failing_ms: int = 0
+    """For how long positions could not be saved; 0 when all is well."""

@@ -49,7 +49,7 @@ AGENT: Final = (
     OfAgent(
         "checkpoint_age_seconds",
         "gauge",
-        "Since positions were last saved or there was nothing to save.",
+        "How long positions could not be saved; 0 when all is well.",
         lambda s: s.checkpoint_age_s,
     ),
 )

@@ -87,7 +87,7 @@ class Snapshot:
     """How long something has waited without any acknowledgement; 0 when nothing waits."""
     reloads: int = 0
     checkpoint_age_s: float = 0.0
-    """How long ago positions were last saved, or there was nothing to save."""
+    """How long positions to be saved could not be; 0 when the last try went well."""
     last_error: str = ""
 
     @property
@@ -132,6 +132,7 @@ def picture(
         brokers_up=outlet.brokers_reachable,
         silent_s=outlet.silent_ms / 1000,
         reloads=status.reloads,
+        checkpoint_age_s=status.checkpoints_failing_ms / 1000,
         last_error=outlet.last_error,
     )
 

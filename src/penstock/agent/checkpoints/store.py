@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,6 +43,13 @@ class Checkpoints:
         self.path = path
         self._connection: sqlite3.Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self._failing_since_s: float | None = None
+
+    @property
+    def failing_s(self) -> float:
+        """For how long positions could not be saved; 0 when the last try went well."""
+        since_s = self._failing_since_s
+        return 0.0 if since_s is None else time.monotonic() - since_s
 
     async def open(self) -> None:
         """Makes the file if there is none. Everything else opens too; this is to find mistakes early."""
@@ -54,7 +62,12 @@ class Checkpoints:
         """Sets rows and removes others in one transaction, which is on the disk when this returns."""
         values = [(input, row.key, row.path, row.position, json.dumps(row.facts)) for row in rows]
         keys = [(input, key) for key in forgotten]
-        await self._do(lambda connection: _save(connection, values, keys))
+        try:
+            await self._do(lambda connection: _save(connection, values, keys))
+        except CheckpointsUnwritable:
+            self._failing_since_s = self._failing_since_s or time.monotonic()
+            raise
+        self._failing_since_s = None
 
     async def forget(self, input: str, keys: Iterable[str] | None = None) -> None:
         """These of an input, or all that is known of it."""
