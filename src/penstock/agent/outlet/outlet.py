@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from penstock.agent.counting import Counts, OutletStatus
 from penstock.agent.environment import monotonic_ms, now_ms
+from penstock.agent.outlet.column_producer import ColumnProducer
 from penstock.agent.outlet.lane import Lane
 from penstock.agent.outlet.memory import MemoryGate
 from penstock.agent.outlet.shipment import Shipment
@@ -17,7 +18,6 @@ from penstock.agent.outlet.watch import Watch
 from penstock.agent.settings.producing import UNKNOWN_TOPIC_AFTER_MS
 from penstock.agent.spool.spool import Spool
 from penstock.agent.telling import Teller
-from penstock.client.producer.producer import Producer
 from penstock.client.retry import Backoff
 
 WINDOW_BYTES_MAX: Final = 16 << 20
@@ -69,7 +69,7 @@ class Outlet:
         self._set_producer(producer_settings, unknown_topic_after_ms)
 
     def _set_producer(self, settings: Mapping[str, Any], unknown_topic_after_ms: int) -> None:
-        self.producer = Producer(**settings)
+        self.producer = ColumnProducer(**settings)
         # The producer wants a little room for the headers of the batch around a record.
         self.record_bytes_max = self.producer.settings.max_request_size
         self.topics = Topics(

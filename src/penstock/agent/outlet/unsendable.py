@@ -8,8 +8,8 @@ from typing import Final
 from penstock.agent.portion import Headers, Parcel
 from penstock.agent.routing.routing import ERROR_HEADER
 from penstock.client.errors import ClientError, RecordTooLarge
-from penstock.declared.amounts import size_text
 from penstock.model.errors import INVALID_RECORD, INVALID_TIMESTAMP
+from penstock.model.units import bytes_text
 
 TOPIC_HEADER: Final = "agent.topic"
 """Where a dead letter would have gone."""
@@ -38,7 +38,7 @@ def too_large(parcel: Parcel, limit_bytes: int) -> list[int]:
 
 
 def too_large_words(parcel: Parcel, row: int, limit_bytes: int) -> str:
-    return f"{size_text(record_bytes(parcel, row))} are more than max.request.size allows ({size_text(limit_bytes)})"
+    return f"{bytes_text(record_bytes(parcel, row))} are more than max.request.size allows ({bytes_text(limit_bytes)})"
 
 
 def why_never(parcel: Parcel, row: int, failure: ClientError, limit_bytes: int) -> str | None:

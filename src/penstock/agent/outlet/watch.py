@@ -10,7 +10,7 @@ from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import ClientError, link_failure
 from penstock.transport.dial import LinkError
 
-WHEN_UP_S: Final = 5.0
+WHEN_UP_S: Final = 2.0
 WHEN_DOWN_S: Final = 1.0
 ANSWER_WITHIN_MS: Final = 5_000
 

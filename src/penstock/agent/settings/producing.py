@@ -54,7 +54,7 @@ def producer_keywords(bootstrap: str, client_id: str, output: OutputSettings) ->
         "buffer_memory": _NEVER_FULL_BYTES,
         "delivery_timeout_ms": INT32_MAX,
         # Only topics are waited for, in short turns: the outlet decides when it is enough.
-        "max_block_ms": _TOPIC_ASK_MS,
+        "max_block_ms": min(_TOPIC_ASK_MS, unknown_topic_after_ms(output.kafka)),
     }
     return given
 
