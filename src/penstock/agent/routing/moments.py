@@ -12,12 +12,8 @@ ReadMoment: TypeAlias = Callable[[Any, int], int | None]
 """A value and the time now, both of which it may depend on; None when it cannot be read."""
 
 FORMATS: Final = ("auto", "iso", "apache", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns")
-MONTHS: Final = {
-    name: number + 1
-    for number, name in enumerate(
-        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), start=0
-    )
-}
+_MONTH_NAMES: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
+MONTHS: Final = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start=1)}
 
 FUTURE_MS_MAX: Final = 3_600_000
 """Brokers refuse whole batches for a record that claims to be later than this (message.timestamp.after.max.ms)."""
@@ -32,13 +28,11 @@ _DAY_MS: Final = 86_400_000
 def read_zone(name: str) -> tzinfo:
     """`UTC`, `+02:00` or `Europe/Berlin`; ValueError when there is none of that name."""
     found = _OFFSET.fullmatch(name)
-    if found is not None:
-        minutes = int(found[2]) * 60 + int(found[3])
-        return timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
-    if name.upper() in ("UTC", "Z"):
-        return UTC
     try:
-        return ZoneInfo(name)
+        if found is not None:
+            minutes = int(found[2]) * 60 + int(found[3])
+            return timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
+        return UTC if name.upper() in ("UTC", "Z") else ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise ValueError(
             f"there is no time zone {name!r}: write UTC, +02:00 or a name such as Europe/Berlin"

@@ -36,7 +36,7 @@ class Chain:
         around = Surroundings(chance, self._router.names, routing.encode, self._router.has_dead_letters)
         self._runs: list[tuple[str, Run]] = [(step.title, step.make(around)) for step in steps]
         # A failed event leaves the steps early; what they would have hidden must not go on because of that.
-        self._hides = [step.hide_line for step in steps if isinstance(step, Mask)]
+        self._hides = [step.line_hider() for step in steps if isinstance(step, Mask)]
 
     def apply(self, portion: Portion, now_ms: int) -> Sorted:
         """What becomes of a portion. Its fields are taken over, its other lists are left as they are."""

@@ -9,9 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
-
-Spans: TypeAlias = list[tuple[int, int]]
 
 
 class PatternBroken(ValueError):
@@ -57,19 +54,19 @@ def compile_pattern(text: str) -> Pattern:
         match = search(encoded)
         if match is None:
             return None
-        spans: Spans = match.regs
+        span = match.span
         return tuple(
-            encoded[begin:end].decode() if begin >= 0 else None for begin, end in [spans[number] for number in numbers]
+            _decoded(encoded[begin:end]) if begin >= 0 else None for begin, end in [span(number) for number in numbers]
         )
 
     def replace(instead: Callable[[str], str], line: str) -> str:
         encoded, pieces, end = _encoded(line), [], 0
         for match in finditer(encoded):
-            begin, stop = match.regs[0]
-            pieces.append(encoded[end:begin].decode())
-            pieces.append(instead(encoded[begin:stop].decode()) if stop > begin else "")
+            begin, stop = match.span()
+            pieces.append(_decoded(encoded[end:begin]))
+            pieces.append(instead(_decoded(encoded[begin:stop])) if stop > begin else "")
             end = stop
-        pieces.append(encoded[end:].decode())
+        pieces.append(_decoded(encoded[end:]))
         return "".join(pieces)
 
     return Pattern(text, True, names, lambda line: search(_encoded(line)) is not None, groups, replace)
@@ -94,5 +91,12 @@ def _with_python(text: str) -> Pattern:
 
 
 def _encoded(line: str) -> bytes:
-    # A lone half of a surrogate pair has no bytes in UTF-8.
-    return line.encode("utf-8", "backslashreplace")
+    """Bytes that were no UTF-8 come through here and back; other halves of surrogate pairs have no bytes at all."""
+    try:
+        return line.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return line.encode("utf-8", "backslashreplace")
+
+
+def _decoded(part: bytes) -> str:
+    return part.decode("utf-8", "surrogateescape")

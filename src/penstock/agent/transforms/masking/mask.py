@@ -40,73 +40,74 @@ class Mask:
     """With a key equal values have equal hashes, which nobody without the key can make."""
 
     def make(self, around: Surroundings) -> Run:
-        clean = self._cleaner()
-        spots = [(getter(path), setter(path)) for path in self.places]
-        lines_go_on = around.encode == "raw"
+        return _Masking(self, lines_go_on=around.encode == "raw").run
 
-        def everywhere(fields: Fields) -> None:
-            for name, value in fields.items():
-                # Replacing a value does not disturb the walk; no name comes or goes.
-                fields[name] = clean(value)
+    def line_hider(self) -> Callable[[bytes], bytes]:
+        """What masks a line that has no fields, as far as it can be told by its looks. Other bytes stay as they are."""
+        return _Masking(self).hide_line
 
-        def in_spots(fields: Fields) -> None:
-            for get, put in spots:
-                value = get(fields)
-                if value is not None:
-                    put(fields, clean(value))
 
-        def run(batch: Batch) -> None:
-            if (batch.fields is None and not spots) or lines_go_on:
-                batch.values = [self.hide_line(value) for value in batch.values]
-            if batch.fields is not None or spots:
-                batch.each(in_spots if spots else everywhere, self.title)
+class _Masking:
+    """The step as it runs."""
 
-        return run
+    def __init__(self, step: Mask, *, lines_go_on: bool = False) -> None:
+        self._title, self._lines_go_on = step.title, lines_go_on
+        self._whole = WHOLE in step.kinds
+        own = [compile_pattern(pattern).replace for pattern in step.patterns]
+        self._finders: list[Finder] = [*own, *(FINDERS[kind] for kind in step.kinds if kind != WHOLE)]
+        self._instead = _instead(step)
+        self._spots = [(getter(path), setter(path)) for path in step.places]
+
+    def run(self, batch: Batch) -> None:
+        if (batch.fields is None and not self._spots) or self._lines_go_on:
+            batch.values = [self.hide_line(value) for value in batch.values]
+        if batch.fields is not None or self._spots:
+            batch.each(self._in_spots if self._spots else self._everywhere, self._title)
 
     def hide_line(self, line: bytes) -> bytes:
-        """A line that has no fields, with all that can be told by its looks masked. Other bytes stay as they are."""
         text = line.decode("utf-8", "surrogateescape")
         masked = self._mask(text)
         return line if masked == text else masked.encode("utf-8", "surrogateescape")
 
+    def _everywhere(self, fields: Fields) -> None:
+        for name, value in fields.items():
+            # Replacing a value does not disturb the walk: no name comes or goes.
+            fields[name] = self._clean(value)
+
+    def _in_spots(self, fields: Fields) -> None:
+        for get, put in self._spots:
+            value = get(fields)
+            if value is not None:
+                put(fields, self._clean(value))
+
     def _mask(self, text: str) -> str:
-        for finder in self._finders():
-            text = finder(self._instead(), text)
+        for finder in self._finders:
+            text = finder(self._instead, text)
         return text
 
-    def _finders(self) -> list[Finder]:
-        own = [compile_pattern(pattern).replace for pattern in self.patterns]
-        return [*own, *(FINDERS[kind] for kind in self.kinds if kind != WHOLE)]
+    def _clean(self, value: Any) -> Any:
+        if self._whole and value is not None:
+            return self._instead(as_text(value))
+        if isinstance(value, str):
+            return self._mask(value)
+        if isinstance(value, dict):
+            return {name: self._clean(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return list(map(self._clean, value))
+        if type(value) is int and value >= 10 ** (CARD_DIGITS_MIN - 1):
+            # The number of a card may be a number to JSON.
+            text = str(value)
+            masked = self._mask(text)
+            return value if masked == text else masked
+        return value
 
-    def _instead(self) -> Instead:
-        if self.hash_key is None:
-            return lambda _: self.replacement
-        # blake2 takes keys of up to 64 bytes; a longer one is as good as its hash.
-        key = self.hash_key if len(self.hash_key) <= 64 else hashlib.blake2b(self.hash_key).digest()
-        return lambda found: hashlib.blake2b(to_bytes(found), digest_size=HASH_BYTES, key=key).hexdigest()
 
-    def _cleaner(self) -> Callable[[Any], Any]:
-        finders, instead, whole = self._finders(), self._instead(), WHOLE in self.kinds
-
-        def clean(value: Any) -> Any:
-            if whole and value is not None:
-                return instead(as_text(value))
-            if isinstance(value, str):
-                for finder in finders:
-                    value = finder(instead, value)
-                return value
-            if isinstance(value, dict):
-                return {name: clean(inner) for name, inner in value.items()}
-            if isinstance(value, list):
-                return list(map(clean, value))
-            if type(value) is int and value >= 10 ** (CARD_DIGITS_MIN - 1):
-                # The number of a card may be a number to JSON.
-                text = str(value)
-                masked = clean(text)
-                return value if masked == text else masked
-            return value
-
-        return clean
+def _instead(step: Mask) -> Instead:
+    if step.hash_key is None:
+        return lambda _: step.replacement
+    # blake2 takes keys of up to 64 bytes; a longer one is as good as its hash.
+    key = step.hash_key if len(step.hash_key) <= 64 else hashlib.blake2b(step.hash_key).digest()
+    return lambda found: hashlib.blake2b(to_bytes(found), digest_size=HASH_BYTES, key=key).hexdigest()
 
 
 def read_mask(table: Table, title: str) -> Step | None:

@@ -8,7 +8,7 @@ All lines are read by one call: their pattern matches every line, understood or 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.agent.portion import Fields
@@ -59,10 +59,10 @@ def _rows(texts: Sequence[Text], many: re.Pattern[str], one: re.Pattern[str]) ->
     return rows
 
 
-def _fields_of(rows: Sequence[tuple[str, ...]], iso: Callable[[str], str], has_tail: bool) -> Parsed:
+def _fields_of(rows: Sequence[tuple[str, ...]], iso: _Times, has_tail: bool) -> Parsed:
     found: list[Fields] = []
     why: dict[int, str] = {}
-    add = found.append
+    add, known = found.append, iso.known
     for client, user, time, method, path, protocol, request, status, size, referrer, agent, forwarded, _ in rows:
         if not status:
             why[len(found)] = "not a line of an access log"
@@ -71,7 +71,7 @@ def _fields_of(rows: Sequence[tuple[str, ...]], iso: Callable[[str], str], has_t
         fields: Fields = {
             "client": client,
             "user": None if user == "-" else user,
-            "time": iso(time),
+            "time": known.get(time) or iso(time),
             "method": method or None,
             "path": path or (None if request == "-" else request),
             "protocol": protocol or None,
@@ -91,15 +91,13 @@ class _Times:
     """Times as ISO 8601; many lines have the same. What is no time stays as it is."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self.known: dict[str, str] = {}
 
     def __call__(self, text: str) -> str:
-        known = self._known.get(text)
-        if known is None:
-            if len(self._known) >= _ISO_REMEMBERED_MAX:
-                self._known.clear()
-            known = self._known[text] = _iso(text)
-        return known
+        if len(self.known) >= _ISO_REMEMBERED_MAX:
+            self.known.clear()
+        self.known[text] = _iso(text)
+        return self.known[text]
 
 
 def _iso(text: str) -> str:
