@@ -1,0 +1,159 @@
+"""gzip and zstd, a piece at a time: what a file holds when it is inflated, from its beginning, in bounded memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import zlib
+from typing import IO, Final, Protocol, cast
+
+PLAIN: Final = "plain"
+GZIP: Final = "gzip"
+ZSTD: Final = "zstd"
+
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+MAGIC_BYTES: Final = 4
+
+PIECE_BYTES: Final = 128 << 10
+WINDOW_BYTES_MAX: Final = 64 << 20
+"""A zstd frame that needs more memory than this is refused."""
+
+
+class CutOff(Exception):
+    """The file ends in the middle: it is still being written, or was never written to its end."""
+
+
+class Broken(Exception):
+    """These bytes cannot be inflated, now or later."""
+
+
+def packing_of(head: bytes) -> str:
+    """By its first bytes; names lie."""
+    if head.startswith(_GZIP_MAGIC):
+        return GZIP
+    return ZSTD if head.startswith(_ZSTD_MAGIC) else PLAIN
+
+
+class Stream(Protocol):
+    """Inflated bytes, in order. `read` returns b"" at the end; raises `CutOff`, `Broken` or `OSError`."""
+
+    def read(self, length: int) -> bytes: ...
+
+
+def inflate(descriptor: int, packing: str) -> Stream:
+    """From the beginning of the file, whatever the descriptor's own position. The descriptor stays the caller's."""
+    return _Zstd(descriptor) if packing == ZSTD else _Gzip(descriptor)
+
+
+def skip(stream: Stream, position: int, tail_bytes: int) -> bytes:
+    """Goes on to a position and returns the last bytes before it; fewer when the end comes first."""
+    tail, left = b"", position
+    while left:
+        piece = stream.read(min(left, PIECE_BYTES))
+        if not piece:
+            return b""
+        left -= len(piece)
+        tail = (tail + piece)[-tail_bytes:]
+    return tail
+
+
+class _Gzip:
+    """One member after another, as `gzip` and `cat` make them."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._at = descriptor, 0
+        self._packed = b""
+        self._inflater = zlib.decompressobj(31)
+        self._begun = False
+
+    def read(self, length: int) -> bytes:
+        while True:
+            if self._inflater.eof:
+                self._packed = self._inflater.unused_data.lstrip(b"\0")
+                self._inflater, self._begun = zlib.decompressobj(31), False
+            if not self._packed:
+                self._packed = os.pread(self._descriptor, PIECE_BYTES, self._at)
+                self._at += len(self._packed)
+                if not self._begun:
+                    # Zeros after the last member are padding.
+                    self._packed = self._packed.lstrip(b"\0") if self._at > len(self._packed) else self._packed
+            if not self._packed:
+                if self._begun:
+                    raise CutOff
+                return b""
+            self._begun = True
+            try:
+                piece = self._inflater.decompress(self._packed, length)
+            except zlib.error as error:
+                raise Broken(f"not gzip after {self._at:,} bytes: {error}") from error
+            self._packed = self._inflater.unconsumed_tail
+            if piece:
+                return piece
+
+
+class _Zstd:
+    """One frame after another."""
+
+    def __init__(self, descriptor: int) -> None:
+        import zstandard
+
+        self._descriptor = descriptor
+        self._error = zstandard.ZstdError
+        inflater = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
+        source = cast(IO[bytes], _Source(descriptor))
+        self._reader = inflater.stream_reader(source, read_size=PIECE_BYTES, read_across_frames=True)
+
+    def read(self, length: int) -> bytes:
+        try:
+            piece: bytes = self._reader.read(length)
+        except self._error as error:
+            raise Broken(f"not zstd: {error}") from error
+        # The library takes the end of the file for the end of the frame.
+        if not piece and not zstd_is_whole(self._descriptor):
+            raise CutOff
+        return piece
+
+
+class _Source(io.RawIOBase):
+    """A descriptor as something to read from, at a position of its own."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._at = descriptor, 0
+
+    def read(self, length: int = -1, /) -> bytes:
+        piece = os.pread(self._descriptor, PIECE_BYTES if length < 0 else length, self._at)
+        self._at += len(piece)
+        return piece
+
+
+_SKIPPABLE_MAGIC: Final = b"\x2a\x4d\x18"
+_BLOCK_HEADER_BYTES: Final = 3
+_RLE: Final = 1
+
+
+def zstd_is_whole(descriptor: int) -> bool:
+    """Whether the last frame has its end: block headers are walked over (RFC 8878, 3.1.1), nothing is inflated."""
+    import zstandard
+
+    at, size = 0, os.fstat(descriptor).st_size
+    while at < size:
+        head = os.pread(descriptor, 18, at)
+        if head[1:4] == _SKIPPABLE_MAGIC:
+            at += 8 + int.from_bytes(head[4:8], "little")
+            continue
+        try:
+            at += zstandard.frame_header_size(head)
+            checked = zstandard.get_frame_parameters(head).has_checksum
+        except zstandard.ZstdError:
+            return False
+        last = False
+        while not last:
+            block = os.pread(descriptor, _BLOCK_HEADER_BYTES, at)
+            if len(block) < _BLOCK_HEADER_BYTES:
+                return False
+            header = int.from_bytes(block, "little")
+            last = bool(header & 1)
+            at += _BLOCK_HEADER_BYTES + (1 if header >> 1 & 3 == _RLE else header >> 3)
+        at += 4 if checked else 0
+    return at == size

@@ -1,0 +1,297 @@
+"""A search of the folders, and what becomes of what it finds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Final
+
+from penstock.agent.inputs.files.inflating import PLAIN, Broken, CutOff
+from penstock.agent.inputs.files.troubles import in_words
+from penstock.agent.inputs.tail.descriptors import NotAFile
+from penstock.agent.inputs.tail.finding import Finder, Finding, Found
+from penstock.agent.inputs.tail.followed import Followed
+from penstock.agent.inputs.tail.identity import (
+    Alias,
+    CopyOf,
+    New,
+    Place,
+    Renamed,
+    Replaced,
+    Same,
+    Sighting,
+    Verdict,
+    Wait,
+    anchor_at,
+    judge,
+    print_of,
+)
+from penstock.agent.inputs.tail.sighting import Candidate, Opened, open_path, sight
+from penstock.agent.inputs.tail.tracked import Tracked
+
+SLICE: Final = 100
+"""So many files are judged before others have their turn on the loop."""
+RETRY_MAX_MS: Final = 30_000.0
+LAST_LINE_WITHIN_BYTES: Final = 64 << 10
+
+
+class Discovery:
+    """Finds files, knows them again, and hands them to the schedule."""
+
+    def __init__(self, followed: Followed) -> None:
+        self._followed = followed
+        self._settings = followed.settings
+        self._finder = Finder(followed.settings.paths, followed.settings.exclude)
+        self._candidates: dict[str, Candidate] = {}
+        self._finding = Finding()
+        self._from_end = False
+        self.waiting = 0
+        """Candidates that are still undecided."""
+
+    async def round(self, *, news: bool = True, first_ever: bool = False) -> None:
+        """One search. `news`: something is not where it was. `first_ever`: files may be read from their end."""
+        self._from_end = first_ever and self._settings.from_end
+        finding = await asyncio.to_thread(self._finder.find)
+        self._tell_folders(finding)
+        self._finding = finding
+        if finding.fresh or news:
+            await self._compare(finding)
+        await self._decide()
+
+    def _tell_folders(self, finding: Finding) -> None:
+        troubles = self._followed.troubles
+        for folder in self._finding.troubles.keys() - finding.troubles.keys():
+            troubles.well(folder)
+        for folder, error in finding.troubles.items():
+            troubles.tell(folder, f"cannot be searched: {in_words(error)}")
+
+    async def _compare(self, finding: Finding) -> None:
+        """Candidates are the paths that do not show what they are known to show."""
+        catalogue, now_ms = self._followed.catalogue, self._followed.now_ms()
+        paths = set()
+        for number, found in enumerate(finding.found):
+            paths.add(found.path)
+            file = catalogue.at_path(found.path)
+            if file is None or (found.entry and file.entry and found.entry != file.entry):
+                self._nominate(found, now_ms)
+            if number % 1000 == 999:
+                await asyncio.sleep(0)
+        for gone in self._candidates.keys() - paths:
+            del self._candidates[gone]
+        for path, file in catalogue.paths():
+            if path not in paths and not _shows(path, file):
+                self._followed.leave(file)
+
+    def _nominate(self, found: Found, now_ms: float) -> None:
+        known = self._candidates.get(found.path)
+        if known is None:
+            self._candidates[found.path] = Candidate(found.path, found.entry, found.named, now_ms)
+        elif known.entry != found.entry:
+            known.entry, known.next_ms = found.entry, 0.0
+
+    async def _decide(self) -> None:
+        """First what is known by its inode, so that it is clear what is still there; then copies and new ones."""
+        now_ms = self._followed.now_ms()
+        due = [candidate for candidate in self._candidates.values() if candidate.next_ms <= now_ms]
+        strangers: list[tuple[int, Candidate]] = []
+        at_their_own: list[Candidate] = []
+        elsewhere: list[Candidate] = []
+        for number, candidate in enumerate(due):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+            found = self._stat(candidate, now_ms)
+            if found is None:
+                continue
+            self._leave_if_replaced(candidate)
+            file = self._followed.catalogue.with_identity(*candidate.identity)
+            if file is None:
+                strangers.append((candidate.modified_ns, candidate))
+            elif file.path == candidate.path:
+                at_their_own.append(candidate)
+            elif file.place is not Place.HERE or not _shows(file.path, file):
+                self._followed.leave(file)
+                elsewhere.append(candidate)
+            # Else it is another name of a file that is at its own; what a link means may change later.
+        # The oldest first: what was rotated away is read before what took its place.
+        strangers.sort(key=lambda pair: (pair[0], pair[1].path))
+        ordered = [*at_their_own, *elsewhere, *(candidate for _, candidate in strangers)]
+        for number, candidate in enumerate(ordered):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+            await self._settle(candidate, now_ms)
+        self.waiting = sum(1 for candidate in self._candidates.values() if candidate.tries)
+
+    def _stat(self, candidate: Candidate, now_ms: float) -> os.stat_result | None:
+        try:
+            found = os.stat(candidate.path)
+        except FileNotFoundError:
+            # What a link or a name that was asked for means may come to be; other names are found again by a search.
+            candidate.next_ms = now_ms
+            if candidate.entry:
+                self._candidates.pop(candidate.path, None)
+            return None
+        except OSError as error:
+            self._trouble(candidate, in_words(error), now_ms)
+            return None
+        candidate.see(found, now_ms)
+        return found
+
+    def _leave_if_replaced(self, candidate: Candidate) -> None:
+        """The file that was at this path before is not there any more."""
+        before = self._followed.catalogue.at_path(candidate.path)
+        if before is not None and before.identity != candidate.identity:
+            self._followed.leave(before)
+
+    async def _settle(self, candidate: Candidate, now_ms: float) -> None:
+        try:
+            opened = open_path(candidate.path)
+        except FileNotFoundError:
+            return
+        except NotAFile as error:
+            if candidate.named:
+                self._trouble(candidate, in_words(error), now_ms)
+            else:
+                candidate.next_ms = now_ms + RETRY_MAX_MS
+            return
+        except OSError as error:
+            self._trouble(candidate, in_words(error), now_ms)
+            return
+        kept = False
+        try:
+            candidate.see(opened.found, now_ms)
+            kept = await self._judge(candidate, opened, now_ms)
+        except CutOff:
+            self._trouble(candidate, "is compressed and not complete; waiting for the rest", now_ms)
+        except Broken as error:
+            self._trouble(candidate, f"is broken and left out: {error}", now_ms)
+        except OSError as error:
+            self._trouble(candidate, in_words(error), now_ms)
+        finally:
+            if not kept:
+                os.close(opened.descriptor)
+
+    async def _judge(self, candidate: Candidate, opened: Opened, now_ms: float) -> bool:
+        """Whether the descriptor was taken over."""
+        followed, header_bytes = self._followed, self._settings.ignored_header_bytes
+        packed = opened.packing != PLAIN
+        if packed:
+            seen = await asyncio.to_thread(sight, opened, candidate, header_bytes, now_ms)
+        else:
+            seen = sight(opened, candidate, header_bytes, now_ms)
+        own = followed.catalogue.with_identity(*opened.identity)
+        alike = [] if own is not None else followed.catalogue.alike(seen.head)
+        if own is None and not alike:
+            # The usual case, and at the first start the only one.
+            return self._apply(New(), candidate, opened, seen)
+        known_own = followed.known(own) if own is not None else None
+        known_alike = [followed.known(file) for file in alike]
+        settle_ms = self._settings.rotate_wait_ms
+        if packed:
+            verdict = await asyncio.to_thread(judge, seen, known_own, known_alike, settle_ms)
+            if any(followed.catalogue.files[known.key].place is not known.place for known in known_alike):
+                # Reading went on meanwhile, and the facts are others now.
+                return self._again(candidate)
+        else:
+            verdict = judge(seen, known_own, known_alike, settle_ms)
+        return self._apply(verdict, candidate, opened, seen)
+
+    def _apply(self, verdict: Verdict, candidate: Candidate, opened: Opened, seen: Sighting) -> bool:
+        followed, files = self._followed, self._followed.catalogue.files
+        match verdict:
+            case Same(key) | Renamed(key):
+                self._arrived(files[key], candidate, opened, seen)
+            case Replaced(key):
+                followed.cut(files[key], in_place=files[key].path == candidate.path)
+                followed.news.set()
+                self._begin(candidate, opened, seen)
+            case CopyOf(key, position, True):
+                self._take_over(files[key], position, candidate, opened, seen)
+            case CopyOf(key, position, False):
+                if files[key].ledger.safe < position:
+                    # What comes before the position is not acknowledged yet: the copy cannot claim that it is.
+                    return self._again(candidate)
+                self._begin(candidate, opened, seen, position)
+            case Alias() | Wait():
+                return self._again(candidate)
+            case New():
+                self._begin(candidate, opened, seen)
+        self._candidates.pop(candidate.path, None)
+        followed.troubles.well(candidate.path)
+        return True
+
+    def _arrived(self, file: Tracked, candidate: Candidate, opened: Opened, seen: Sighting) -> None:
+        self._note(file, candidate, opened)
+        self._followed.arrive(file, candidate.path, opened.identity, opened.descriptor)
+        if not file.tail and file.packing == PLAIN:
+            self._fill_tail(file, seen)
+
+    def _take_over(self, file: Tracked, position: int, candidate: Candidate, opened: Opened, seen: Sighting) -> None:
+        file.packing, file.rotated = opened.packing, True
+        file.rewind(position, None)
+        self._note(file, candidate, opened)
+        self._followed.arrive(file, candidate.path, opened.identity, opened.descriptor)
+        if file.packing == PLAIN:
+            self._fill_tail(file, seen)
+
+    def _begin(self, candidate: Candidate, opened: Opened, seen: Sighting, position: int = 0) -> None:
+        followed = self._followed
+        before = followed.not_yet_read(candidate.path)
+        file = followed.new(candidate.path, *opened.identity)
+        file.packing = opened.packing
+        followed.descriptors.give(file, opened.descriptor)
+        self._note(file, candidate, opened)
+        file.after = before
+        if self._from_end and not position:
+            position = self._end_of_lines(file, opened, seen)
+        if position and file.packing == PLAIN:
+            bytes_before = seen.look(max(0, position - 256), min(256, position))
+            file.begin_at(position, bytes_before, anchor_at(position, bytes_before))
+        elif position:
+            file.begin_at(position, None, None)
+        if file.packing != PLAIN:
+            followed.catalogue.grow(file, print_of(seen.head))
+        else:
+            followed.grow_prefix(file, seen.head)
+        if position or file.skipped:
+            followed.mark_dirty(file)
+        followed.want(file)
+
+    def _end_of_lines(self, file: Tracked, opened: Opened, seen: Sighting) -> int:
+        """Where the last complete line ends; a compressed file is complete and has nothing to add."""
+        if seen.size is None:
+            file.skipped = True
+            return 0
+        begin = max(0, seen.size - LAST_LINE_WITHIN_BYTES)
+        last = seen.look(begin, seen.size - begin).rfind(b"\n")
+        return begin + last + 1 if last >= 0 else seen.size
+
+    def _fill_tail(self, file: Tracked, seen: Sighting) -> None:
+        """The anchor was found to stand: these are the bytes it is of."""
+        length = min(256, file.read)
+        file.tail = seen.look(file.read - length, length)
+
+    def _note(self, file: Tracked, candidate: Candidate, opened: Opened) -> None:
+        file.entry = candidate.entry
+        file.size, file.modified_ns = opened.found.st_size, opened.found.st_mtime_ns
+
+    def _again(self, candidate: Candidate) -> bool:
+        candidate.tries += 1
+        wait_ms = min(self._settings.discover_ms * candidate.tries, self._settings.rotate_wait_ms / 2, RETRY_MAX_MS)
+        candidate.next_ms = self._followed.now_ms() + wait_ms
+        return False
+
+    def _trouble(self, candidate: Candidate, words: str, now_ms: float) -> None:
+        self._followed.troubles.tell(candidate.path, words)
+        candidate.tries += 1
+        candidate.next_ms = now_ms + min(self._settings.discover_ms * 2 ** min(candidate.tries, 16), RETRY_MAX_MS)
+
+
+def _shows(path: str, file: Tracked) -> bool:
+    """Whether a path that a search did not find shows the file all the same, as when its folder cannot be read."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return (found.st_dev, found.st_ino) == file.identity

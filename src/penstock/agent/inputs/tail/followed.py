@@ -1,0 +1,189 @@
+"""What the tasks of one tail share: the files, their descriptors, whose turn it is; and the changes to all that."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Final
+
+from penstock.agent.environment import Environment
+from penstock.agent.inputs.files.inflating import PLAIN
+from penstock.agent.inputs.files.lines import Look
+from penstock.agent.inputs.files.troubles import Troubles
+from penstock.agent.inputs.tail.catalogue import GONE_MAX, Catalogue
+from penstock.agent.inputs.tail.descriptors import Descriptors
+from penstock.agent.inputs.tail.identity import PREFIX_BYTES, Known, Place, print_of
+from penstock.agent.inputs.tail.schedule import Looks, Turns
+from penstock.agent.inputs.tail.settings import TailSettings
+from penstock.agent.inputs.tail.tracked import Tracked
+
+GONE_FOR_MS: Final = 24 * 3600 * 1000
+"""A file that is gone for so long is forgotten."""
+
+
+def look_through(descriptor: int) -> Look:
+    return lambda position, length: os.pread(descriptor, length, position)
+
+
+class Followed:
+    """One event loop touches this; nothing in here waits."""
+
+    def __init__(self, settings: TailSettings, env: Environment) -> None:
+        self.settings, self.env = settings, env
+        self.troubles = Troubles(env.input)
+        self.catalogue = Catalogue()
+        self.descriptors = Descriptors(settings.open_files_max)
+        self.looks = Looks[Tracked](settings.poll_min_ms, settings.poll_max_ms)
+        self.turns = Turns[Tracked]()
+        self.packed_turns = Turns[Tracked]()
+        self.dirty: dict[str, Tracked] = {}
+        self.forgotten: set[str] = set()
+        self._rotating: dict[str, Tracked] = {}
+        """By the path where it was: what was rotated away and is not read to its end."""
+        self.work = asyncio.Event()
+        """Set when somebody's turn has come."""
+        self.packed_work = asyncio.Event()
+        self.news = asyncio.Event()
+        """Set when the folders should be searched soon: something is not where it was."""
+
+    def now_ms(self) -> float:
+        return self.env.monotonic_ms()
+
+    def known(self, file: Tracked) -> Known:
+        look = look_through(file.descriptor) if file.descriptor >= 0 and file.packing == PLAIN else None
+        return file.known(look, self.settings.ignored_header_bytes)
+
+    def new(self, path: str, device: int, inode: int) -> Tracked:
+        """A file that was not known, to be read from its beginning. It is on the schedule already."""
+        file = Tracked(self.catalogue.next_key(), path, device, inode, self.mark_dirty)
+        if self.settings.multiline is not None:
+            file.gatherer = self.settings.multiline.gatherer()
+        file.changed_ms = self.now_ms()
+        self.catalogue.add(file)
+        self.looks.add(file, self.now_ms())
+        return file
+
+    def restore(self, file: Tracked) -> None:
+        """One from the checkpoints, not seen yet."""
+        if self.settings.multiline is not None:
+            file.gatherer = self.settings.multiline.gatherer()
+        file.gone_since_ms = self.now_ms()
+        self.catalogue.add(file)
+
+    def want(self, file: Tracked, *, first: bool = False) -> None:
+        if file.packing == PLAIN:
+            self.turns.want(file, first=first)
+            self.work.set()
+        elif not file.skipped and file.finished != (file.size, file.modified_ns):
+            self.packed_turns.want(file)
+            self.packed_work.set()
+
+    def mark_dirty(self, file: Tracked) -> None:
+        if file.key in self.catalogue.files:
+            self.dirty[file.key] = file
+
+    def arrive(self, file: Tracked, path: str, identity: tuple[int, int], descriptor: int) -> None:
+        """It is at this path, where it was before or where it was moved to."""
+        moved = path != file.path
+        if moved or identity != file.identity or file.gone_before_ms:
+            self.mark_dirty(file)
+        self.catalogue.put(file, Place.HERE, path=path, identity=identity)
+        self.descriptors.give(file, descriptor)
+        file.gone_since_ms, file.gone_before_ms = None, 0.0
+        if moved:
+            self._rotate(file)
+        file.suspicious, file.failed, file.cut_off = True, False, None
+        file.changed_ms = self.now_ms()
+        if not file.ticket:
+            self.looks.add(file, self.now_ms())
+        self.want(file)
+
+    def leave(self, file: Tracked) -> None:
+        """Its path shows it no longer."""
+        if file.place is not Place.HERE:
+            return
+        held = file.descriptor >= 0
+        self.catalogue.put(file, Place.HELD if held else Place.GONE)
+        file.changed_ms = self.now_ms()
+        self._rotate(file)
+        if held:
+            self.want(file)
+        else:
+            self._gone(file)
+        self.news.set()
+
+    def drain(self, file: Tracked) -> None:
+        """Its end is reached, or cannot be."""
+        file.drained = True
+        if self._rotating.get(file.origin_path) is file:
+            del self._rotating[file.origin_path]
+
+    def not_yet_read(self, path: str) -> Tracked | None:
+        """What was rotated away from a path and is not read to its end."""
+        return self._rotating.get(path)
+
+    def finish(self, file: Tracked) -> None:
+        """It was read to its end, and no path leads to it."""
+        self.catalogue.put(file, Place.GONE)
+        self._gone(file)
+
+    def cut(self, file: Tracked, *, in_place: bool) -> None:
+        """Its inode holds something else now. What was not read may be in a copy."""
+        self.catalogue.put(file, Place.CUT if in_place else Place.GONE)
+        self._gone(file)
+        if file.gatherer is not None:
+            file.gatherer.drop()
+
+    def begin_anew(self, file: Tracked) -> Tracked:
+        """Its file was truncated or overwritten where it is: what is there now is another file."""
+        path, identity, place = file.path, file.identity, file.place
+        descriptor = os.dup(file.descriptor) if file.descriptor >= 0 else -1
+        entry = file.entry
+        self.cut(file, in_place=True)
+        heir = self.new(path, *identity)
+        heir.origin_path, heir.entry = file.origin_path, entry
+        if descriptor >= 0:
+            self.descriptors.give(heir, descriptor)
+        if place is not Place.HERE:
+            self.catalogue.put(heir, place)
+            heir.rotated = True
+        self.mark_dirty(heir)
+        self.want(heir)
+        self.news.set()
+        return heir
+
+    def forget(self, file: Tracked) -> None:
+        self.descriptors.close(file)
+        file.ticket = 0
+        self.catalogue.remove(file)
+        self.dirty.pop(file.key, None)
+        self.forgotten.add(file.key)
+
+    def forget_the_long_gone(self) -> None:
+        """Once in a while: what is gone for a day, and the oldest of too many."""
+        now_ms = self.now_ms()
+        gone = self.catalogue.gone()
+        for number, file in enumerate(gone):
+            too_many = len(gone) - number > GONE_MAX
+            if too_many or file.gone_ms(now_ms) >= GONE_FOR_MS:
+                self.forget(file)
+            else:
+                # The time that it has been gone is part of its row: the next life goes on counting.
+                self.mark_dirty(file)
+
+    def grow_prefix(self, file: Tracked, head: bytes) -> None:
+        """The prefix covers what was read, up to 1 KB. `head` is the beginning as it was when that was read."""
+        length = min(PREFIX_BYTES, file.read - self.settings.ignored_header_bytes, len(head))
+        if length > file.prefix.length:
+            self.catalogue.grow(file, print_of(head[:length]))
+
+    def _rotate(self, file: Tracked) -> None:
+        file.rotated, file.drained = True, False
+        self._rotating[file.origin_path] = file
+
+    def _gone(self, file: Tracked) -> None:
+        self.descriptors.close(file)
+        self.drain(file)
+        file.ticket = 0
+        file.gone_since_ms = self.now_ms()
+        self.mark_dirty(file)

@@ -1,0 +1,119 @@
+"""Looking at files that are known: did it change, is it still where it was, has it waited long enough?"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Final
+
+from penstock.agent.inputs.files.inflating import PLAIN
+from penstock.agent.inputs.files.troubles import in_words
+from penstock.agent.inputs.tail.descriptors import Moved
+from penstock.agent.inputs.tail.discovery import Discovery
+from penstock.agent.inputs.tail.followed import Followed
+from penstock.agent.inputs.tail.identity import Place
+from penstock.agent.inputs.tail.tracked import Tracked
+
+SLICE: Final = 500
+DEAR: Final = 50
+"""A search that takes long is repeated so rarely that it takes a fiftieth of the time."""
+
+
+class Watch:
+    """Of one tail: searches folders and looks at files, each when it is time."""
+
+    def __init__(self, followed: Followed, discovery: Discovery) -> None:
+        self._followed, self._discovery = followed, discovery
+        self._settings = followed.settings
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        followed = self._followed
+        search_ms, not_before_ms = followed.now_ms() + self._settings.discover_ms, 0.0
+        while True:
+            now_ms = followed.now_ms()
+            if now_ms >= search_ms or (now_ms >= not_before_ms and followed.news.is_set()):
+                news = followed.news.is_set()
+                followed.news.clear()
+                begun_ms = followed.now_ms()
+                await self._discovery.round(news=news)
+                took_ms = followed.now_ms() - begun_ms
+                search_ms = followed.now_ms() + max(self._settings.discover_ms, took_ms * DEAR)
+                not_before_ms = followed.now_ms() + took_ms * DEAR / 10
+            await self.look()
+            await self._nap(search_ms)
+
+    async def look(self) -> None:
+        """At every file whose time has come."""
+        followed, now_ms = self._followed, self._followed.now_ms()
+        for number, file in enumerate(followed.looks.due(now_ms)):
+            followed.looks.looked(file, now_ms, changed=self._look_at(file, now_ms))
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+
+    async def _nap(self, search_ms: float) -> None:
+        followed = self._followed
+        next_ms = followed.looks.next_ms()
+        until_ms = search_ms if next_ms is None else min(search_ms, next_ms)
+        wait_ms = until_ms - followed.now_ms()
+        if wait_ms <= 0:
+            await asyncio.sleep(0)
+            return
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await followed.news.wait()
+        except TimeoutError:
+            return
+        # Many files may move at once; they are found by one search.
+        await asyncio.sleep(self._settings.poll_min_ms / 1000)
+
+    def _look_at(self, file: Tracked, now_ms: float) -> bool:
+        """Whether it changed, or is expected to."""
+        try:
+            found = os.stat(file.path) if file.place is Place.HERE else os.fstat(file.descriptor)
+        except FileNotFoundError:
+            self._followed.leave(file)
+            return True
+        except OSError as error:
+            self._followed.troubles.tell(file.path, in_words(error))
+            return False
+        if (found.st_dev, found.st_ino) != file.identity:
+            self._followed.leave(file)
+            return True
+        if (found.st_size, found.st_mtime_ns) == (file.size, file.modified_ns):
+            return self._look_again(file, now_ms)
+        file.size, file.modified_ns = found.st_size, found.st_mtime_ns
+        file.changed_ms = now_ms
+        file.suspicious, file.drained, file.failed = True, False, False
+        self._hold(file)
+        if file.cut_off is None:
+            self._followed.want(file)
+        return True
+
+    def _hold(self, file: Tracked) -> None:
+        """Opened now: what is renamed or deleted before its turn comes can still be read."""
+        try:
+            self._followed.descriptors.of(file)
+        except Moved:
+            self._followed.leave(file)
+        except OSError as error:
+            self._followed.troubles.tell(file.path, in_words(error))
+
+    def _look_again(self, file: Tracked, now_ms: float) -> bool:
+        """Unchanged. There may be a line that waits for company, or a last one without a line break."""
+        quiet = now_ms - file.changed_ms >= self._settings.rotate_wait_ms
+        if file.packing != PLAIN:
+            if file.cut_off is not None and quiet and file.cut_off != (file.size, file.modified_ns):
+                file.cut_off = None
+                self._followed.want(file)
+            elif file.place is Place.HELD and quiet and file.drained:
+                self._followed.finish(file)
+            return file.place is Place.HELD
+        gatherer = file.gatherer
+        if gatherer is not None and gatherer.due_ms is not None and now_ms >= gatherer.due_ms:
+            self._followed.want(file)
+            return True
+        if file.rotated and file.drained and quiet:
+            self._followed.want(file)
+            return False
+        return file.rotated or (gatherer is not None and gatherer.due_ms is not None)
