@@ -333,6 +333,7 @@ class Sender:
         """Asks for metadata, once for all who want it."""
         if topic is not None:
             self.view.mark_stale(topic)
+            self.view.follow(topic)
         if self._refreshing is None and not self._stopped:
             self._refreshing = self._spawn(self._refreshed())
 
@@ -340,6 +341,8 @@ class Sender:
         failures = 0
         try:
             while True:
+                # A broker that is behind may not know the topic yet; then nobody asks for it any more but we.
+                self.view.follow(*sorted({lane.topic for lane in self._orphans}))
                 try:
                     await self.view.refreshed()
                 except ClientError as broken:

@@ -60,6 +60,15 @@ async def test_what_passes_is_tried_again(node: EmbeddedBroker, error: ErrorCode
     assert await values_of(node, topic) == list(range(100))
 
 
+async def test_a_broker_that_is_behind_does_not_make_a_topic_forgotten(node: EmbeddedBroker) -> None:
+    """It has just come back and does not know the topic yet; the next one that is asked does."""
+    async with Producer(node.bootstrap_servers, **SOON) as producer:
+        await producer.send("behind", b"0", partition=0)
+        node.fail(api="Metadata", code=UNKNOWN_TOPIC_OR_PARTITION, times=2)
+        node.fail(api="Produce", code=NOT_LEADER_OR_FOLLOWER)
+        assert (await producer.send("behind", b"1", partition=0)).offset == 1
+
+
 async def test_retries_have_an_end(node: EmbeddedBroker) -> None:
     async with Producer(node.bootstrap_servers, retries=2, **SOON) as producer:
         await producer.send("end", b"0", partition=0)
