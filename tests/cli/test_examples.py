@@ -20,7 +20,13 @@ from tests.cli.command import DEADLINE_S, QUICK_JAVA, penstock
 from tests.cli.lakes import make_lake
 from tests.compat.processes import Child, free_ports, wait_for
 
-GO_ON = ("penstock dev", "penstock server start", "penstock tail", "penstock group lag billing --watch")
+GO_ON = (
+    "penstock dev",
+    "penstock server start",
+    "penstock tail",
+    "penstock group lag billing --watch",
+    "penstock agent run",
+)
 """These end only when they are told to."""
 ELSEWHERE = (
     "penstock dev kill",
@@ -29,8 +35,9 @@ ELSEWHERE = (
     "penstock cluster decommission 4",
     "penstock cluster quorum add-voter",
     "penstock cluster quorum remove-voter",
+    "penstock agent status",
 )
-"""These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them."""
+"""These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them; or an agent: `test_agent` does."""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:

@@ -25,11 +25,11 @@ quietly with 0. [A guide](../guides/command-line.md) shows the commands at work.
 | 0 | done |
 | 1 | failed, or not confirmed |
 | 2 | the command makes no sense as it was written |
-| 3 | a topic, partition, group or profile is not there |
+| 3 | a topic, partition, group, profile or running agent is not there |
 | 4 | not allowed |
 | 5 | no broker answers |
-| 10 | the cluster is not healthy (`cluster health`, `doctor`) |
-| 130 | stopped by Ctrl-C; what only ends that way (a node, `tail`, `--watch`) ends with 0 |
+| 10 | the cluster, or an agent, is not healthy (`cluster health`, `doctor`, `agent status`) |
+| 130 | stopped by Ctrl-C; what only ends that way (a node, an agent, `tail`, `--watch`) ends with 0 |
 
 | variable | meaning |
 |---|---|
