@@ -95,7 +95,7 @@ def _read_ndjson(body: bytes) -> Events:
             try:
                 fields.append(_decode_fields(value))
             except _NOT_JSON as wrong:
-                at, words = _what(wrong)
+                at, words = _what(wrong, len(value))
                 raise Refused(
                     400, f"line {number}, column {at + 1}: {words}; nothing of the request was taken"
                 ) from None
@@ -116,7 +116,7 @@ def _read_json(body: bytes) -> Events:
         for value in values:
             fields.append(_decode_fields(value))  # noqa: PERF401 # how many there are says which one is wrong
     except _NOT_JSON as wrong:
-        at, words = _what(wrong)
+        at, words = _what(wrong, len(body))
         where = f"event {len(fields) + 1}" if values else _place(body, at)
         raise Refused(400, f"{where}: {words}; nothing of the request was taken") from None
     return Events(values, fields, [])
@@ -128,8 +128,8 @@ def _weigh(body: bytes) -> None:
         raise Refused(413, f"one request may have {VALUES_MAX} JSON values; send fewer events at a time")
 
 
-def _what(wrong: Exception) -> tuple[int, str]:
-    """Where, as far as it is known, and what."""
+def _what(wrong: Exception, size: int) -> tuple[int, str]:
+    """Where, as far as it is known, and what. What ends too soon is wrong at its end."""
     if isinstance(wrong, RecursionError):
         return 0, "it is nested too deeply"
     if isinstance(wrong, msgspec.ValidationError):
@@ -137,7 +137,7 @@ def _what(wrong: Exception) -> tuple[int, str]:
     words = str(wrong)
     found = _BYTE.search(words)
     if found is None:
-        return 0, f"this is not JSON: {words}"
+        return size if "truncated" in words else 0, f"this is not JSON: {words}"
     return int(found[1]), f"this is not JSON: {words[: found.start()]}"
 
 
