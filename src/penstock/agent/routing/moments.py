@@ -101,23 +101,30 @@ def _apache(text: str, zone: tzinfo) -> int | None:
 
 
 def _any(text: str, zone: tzinfo) -> int | None:
-    found = _number(text, 1.0)
+    found = _parsed(text)
     if found is not None and len(text.strip()) > 8:
         # Eight digits are a date in ISO 8601.
-        return _guessed(float(text))
+        return _guessed(found)
     read = _iso(text, zone)
     return read if read is not None else _apache(text, zone)
 
 
+def _parsed(text: str) -> int | float | None:
+    """The number that a text is. An integer keeps all its digits: nanoseconds do not fit into a float."""
+    try:
+        return int(text) if text.strip().isdecimal() else float(text)
+    except ValueError:
+        return None
+
+
 def _number(value: Any, unit: float) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    found = _parsed(value) if isinstance(value, str) else value
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None
     try:
-        # An integer keeps all its digits this way; nanoseconds do not fit into a float.
-        exact = int(value) if isinstance(value, int) or (isinstance(value, str) and value.strip().isdigit()) else None
-        if exact is not None:
-            return int(exact * unit) if unit >= 1 else exact // round(1 / unit)
-        return round(float(value) * unit)
+        if isinstance(found, int):
+            return int(found * unit) if unit >= 1 else found // round(1 / unit)
+        return round(found * unit)
     except (ValueError, OverflowError):
         return None
 

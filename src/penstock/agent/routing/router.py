@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
@@ -122,18 +122,20 @@ class Router:
 
     def _place(self, batch: Batch, kept: dict[int, Aside]) -> None:
         """Gives every event its topics."""
-        template = self._routing.topic
+        template, routed = self._routing.topic, batch.topics
         filled = template.bind(batch.origin)
-        if isinstance(filled, str):
-            name = filled if template.constant is not None else self.names.name(filled)
-            own: Sequence[str] = [name or _unknown(template)] * len(batch)
-        elif filled is None:
-            own = [""] * len(batch)
+        topics: list[Topics]
+        if filled is None or isinstance(filled, str):
+            name = template.constant or (self.names.name(filled) if filled else "")
+            topics = [(name,)] * len(batch) if routed is None else [names or (name,) for names in routed]
         else:
-            name_of = self.names.name
-            own = [name_of(text) if text else "" for text in map(filled, batch.seen_fields())]
-        routed = batch.topics
-        topics: list[Topics] = [(name,) for name in own] if routed is None else _chosen(routed, own)
+            # Only those that no route has placed: the others must not use up topics.
+            places: Iterable[Topics] = repeat(None, len(batch)) if routed is None else routed
+            each, name_of = batch.seen_fields(), self.names.name
+            topics = [
+                names or (name_of(text) if (text := filled(fields)) else "",)
+                for names, fields in zip(places, each, strict=True)
+            ]
         batch.topics = topics
         if ("",) in topics:
             self._misplaced(batch, topics, template, kept)
@@ -241,10 +243,6 @@ def _unknown(template: Template) -> str:
 
 def _as_json(value: bytes) -> bytes:
     return _encode({MESSAGE: value.decode("utf-8", "backslashreplace")})
-
-
-def _chosen(routed: Sequence[Topics], own: Sequence[str]) -> list[Topics]:
-    return [names if names is not None else (name,) for names, name in zip(routed, own, strict=True)]
 
 
 def _parcels(

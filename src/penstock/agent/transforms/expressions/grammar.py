@@ -7,7 +7,6 @@ OP        := == != < <= > >=          operand := field | number | text | true | 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Final, NamedTuple, NoReturn
 
@@ -32,6 +31,7 @@ WORDS: Final = ("and", "or", "not", "in", "matches", "contains", "exists", "true
 
 _COMPARISONS: Final = ("==", "!=", "<=", ">=", "<", ">")
 _MEANT: Final = {"=": "==", "&&": "and", "||": "or", "!": "not", "=~": "matches", "<>": "!=", "~": "matches"}
+_ESCAPED = re.compile(r'\\(["\\])')
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]))
@@ -175,8 +175,8 @@ class _Reader:
                 found: Operand = Field(_path(text))
             case _Token("number", text):
                 found = Literal(float(text) if any(mark in text for mark in ".eE") else int(text))
-            case _Token("text", text, at):
-                found = Literal(_unquoted(text, at))
+            case _Token("text", text):
+                found = Literal(_unquoted(text))
             case _Token("word", ("true" | "false" | "null") as text):
                 found = Literal({"true": True, "false": False, "null": None}[text])
             case _:
@@ -207,12 +207,6 @@ def _path(text: str) -> str:
     return text.strip("`")
 
 
-def _unquoted(text: str, at: int) -> str:
-    if text[0] == "'":
-        return text[1:-1]
-    try:
-        # Patterns are full of backslashes; only what JSON knows is an escape, the rest stays.
-        value = json.loads(re.sub(r'\\(?!["\\/bfnrtu])', r"\\\\", text), strict=False)
-    except ValueError as error:
-        raise ConditionBroken("this text in quotes has a broken escape: write it in '…'", at) from error
-    return str(value)
+def _unquoted(text: str) -> str:
+    """Patterns are full of backslashes: between double quotes only `\\"` and `\\\\` are escapes, the rest stays."""
+    return text[1:-1] if text[0] == "'" else _ESCAPED.sub(r"\1", text[1:-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,9 +21,12 @@ class Literal:
     value: Scalar
 
     def __str__(self) -> str:
-        if isinstance(self.value, float):
-            return repr(self.value)
-        return json.dumps(self.value, ensure_ascii=False)
+        if isinstance(self.value, str):
+            escaped = self.value.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{escaped}"'
+        if self.value is None or isinstance(self.value, bool):
+            return {None: "null", True: "true", False: "false"}[self.value]
+        return repr(self.value)
 
 
 Operand: TypeAlias = Field | Literal
