@@ -8,6 +8,7 @@ profile. `--quick` is a look of two minutes whose figures mean nothing.
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -187,6 +188,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     def say(text: str) -> None:
         print(f"[{time.monotonic() - began:5.0f} s] {text}", flush=True)
 
+    # Asked to end it stops what it started, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     brokers.allow_many_files()
     with brokers.running([PENSTOCK_NODE]) as (broker,), brokers.scratch() as home:
         suite = Suite(settings, broker, home, say)
