@@ -80,19 +80,19 @@ def read(segment: Segment, limit_bytes: int = READ_BYTES) -> Chunk:
     with segment.path.open("rb") as file:
         while chunk.end < segment.bytes:
             file.seek(chunk.end)
+            records = 0
             try:
                 head = read_head(file.read(HEAD_BYTES))
+                if chunk.frames and chunk.end + head.frame_bytes - segment.read_bytes > limit_bytes:
+                    break
+                records = head.records
+                loads = unpack(head, file.read(head.body_bytes))
             except BadFrame as broken:
-                chunk.damage = str(broken)
+                # Its length may be what is wrong with it: only a mark can be trusted.
+                chunk.damage, chunk.lost_records = str(broken), chunk.lost_records + records
                 chunk.end = _next_mark(file, chunk.end + 1, segment.bytes)
                 continue
-            if chunk.frames and chunk.end + head.frame_bytes - segment.read_bytes > limit_bytes:
-                break
-            try:
-                chunk.loads += unpack(head, file.read(head.body_bytes))
-            except BadFrame as broken:
-                chunk.damage = str(broken)
-                chunk.lost_records += head.records
+            chunk.loads += loads
             chunk.frames += 1
             chunk.end += head.frame_bytes
     return chunk
@@ -113,17 +113,15 @@ def recover(path: Path) -> Segment:
         while at < size:
             file.seek(at)
             try:
-                head = read_head(file.read(HEAD_BYTES))
+                end = at + read_head(file.read(HEAD_BYTES)).frame_bytes
             except BadFrame:
-                found = _next_mark(file, at + 1, size)
-                if found == size:
+                end = size + 1
+            if end > size:
+                # Torn, unless more follows: then it is damaged, and `read` says so when it comes there.
+                end = _next_mark(file, at + 1, size)
+                if end == size:
                     break
-                # Damage in the middle; `read` will say so when it comes there.
-                at = found
-                continue
-            if at + head.frame_bytes > size:
-                break
-            at += head.frame_bytes
+            at = end
     if at < size:
         os.truncate(path, at)
     return Segment(path, bytes=at, sealed=True)
