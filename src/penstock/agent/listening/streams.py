@@ -102,10 +102,9 @@ class StreamListener:
         connections_max: int,
         tls: ssl.SSLContext | None = None,
         refusal: bytes = b"",
-        handshake_timeout_s: float = HANDSHAKE_TIMEOUT_S,
     ) -> None:
         self._make, self._connections_max = make, connections_max
-        self._tls, self._refusal, self._handshake_timeout_s = tls, refusal, handshake_timeout_s
+        self._tls, self._refusal = tls, refusal
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._arriving: set[asyncio.Task[None]] = set()
@@ -199,7 +198,7 @@ class StreamListener:
                 lambda: guest,
                 accepted,
                 ssl=tls,
-                ssl_handshake_timeout=self._handshake_timeout_s if tls else None,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls else None,
             )
         except OSError as wrong:
             # Scanners and senders without the right certificate end here; they are counted, not told one by one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 from dataclasses import replace
 from typing import Final, cast
 
@@ -15,6 +16,9 @@ from penstock.agent.inputs.input import Channel, InputStatus
 from penstock.agent.listening.addresses import Address
 from penstock.agent.listening.streams import tls_context
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, TRUNCATED, Portion
+from penstock.declared.amounts import size_text
+
+_log = logging.getLogger(__name__)
 
 HEALTH: Final = "/health"
 _READ_ON_THE_LOOP_BYTES: Final = 64 << 10
@@ -27,11 +31,17 @@ class HttpInput:
     def __init__(self, settings: HttpSettings, channel: Channel, env: Environment) -> None:
         self._settings, self._channel = settings, channel
         self._status = InputStatus("http", "starting")
+        body_bytes_max = min(settings.body_bytes_max, env.bounded_memory_bytes // 4)
+        if body_bytes_max < settings.body_bytes_max:
+            _log.warning(
+                "input %s: bodies may have %s, a quarter of output.memory; raise that for body_bytes_max = %s",
+                *(env.input, size_text(body_bytes_max), size_text(settings.body_bytes_max)),
+            )
         self._server = HttpServer(
             self._handle,
             Limits(
-                body_bytes_max=settings.body_bytes_max,
-                held_bytes_max=max(env.bounded_memory_bytes // 4, 2 * settings.body_bytes_max),
+                body_bytes_max=body_bytes_max,
+                held_bytes_max=env.bounded_memory_bytes // 2,
                 connections_max=settings.connections_max,
                 idle_timeout_s=settings.idle_timeout_ms / 1000,
             ),
