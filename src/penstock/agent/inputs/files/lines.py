@@ -100,7 +100,8 @@ def take(look: Look, position: int, scanned: int, chunk_bytes: int, line_bytes_m
         whole = look(position, scanned) + piece if scanned else piece
         lines = whole.split(b"\n")
         taken = Taken(position, end, lines, Positions(position, lines), frozenset(), whole[-255:] + b"\n", behind, more)
-    return shortened(taken, line_bytes_max, carriage_returns=b"\r" in chunk or scanned > 0)
+    # The first line may begin before the chunk, no other does.
+    return shortened(taken, line_bytes_max, carriage_returns=b"\r" in chunk or b"\r" in taken.lines[0])
 
 
 def take_rest(look: Look, position: int, size: int, line_bytes_max: int) -> Taken:
