@@ -27,6 +27,11 @@ class Aside(NamedTuple):
     on_error: OnError
     time_ms: int | None
 
+    @property
+    def step(self) -> str:
+        """Which step it failed in; reasons begin with it."""
+        return self.why.partition(":")[0]
+
 
 class Batch:
     """The lists have one entry for each event that is still on its way; `rows` says which of the portion it is.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
@@ -41,8 +41,9 @@ class Sorted:
 class Router:
     """One input's way to topics. It remembers which topics it made."""
 
-    def __init__(self, routing: Routing) -> None:
-        self._routing = routing
+    def __init__(self, routing: Routing, hide: Callable[[bytes], bytes] = lambda line: line) -> None:
+        """`hide` takes out of lines what must not go on; they are sent where an event failed."""
+        self._routing, self._hide = routing, hide
         self.names = TopicNames()
         self._key = None if routing.key is None else routing.key.copied()
         self._headers = HeaderWriter(routing.headers)
@@ -83,8 +84,9 @@ class Router:
         dead = self._dead_letters(batch)
         if dead is not None:
             parcels.append(dead)
-        dropped = sum(event.on_error == "drop" for event in batch.aside.values())
-        batch.take_note("on_error", dropped)
+        for event in batch.aside.values():
+            if event.on_error == "drop":
+                batch.take_note(event.step, 1)
         return Sorted(
             parcels,
             filtered=sum(batch.filtered.values()),
@@ -96,7 +98,7 @@ class Router:
 
     def _take_back_kept(self, batch: Batch) -> dict[int, Aside]:
         """Failed events that go on as they are stand in their place again: a topic keeps its order."""
-        kept = {row: event for row, event in batch.aside.items() if self._is_kept(event)}
+        kept = {row: self._hidden(event) for row, event in batch.aside.items() if self._is_kept(event)}
         if not kept:
             return kept
         for row in kept:
@@ -114,6 +116,10 @@ class Router:
             batch.topics = [None if row in kept else topics[place[row]] for row in rows]
         batch.rows = rows
         return kept
+
+    def _hidden(self, event: Aside) -> Aside:
+        why = self._hide(to_bytes(event.why)).decode("utf-8", "backslashreplace")
+        return event._replace(value=self._hide(event.value), why=why)
 
     def _is_kept(self, event: Aside) -> bool:
         if event.on_error in ("dead", ""):
@@ -191,7 +197,7 @@ class Router:
             except Exception as error:
                 why[place] = f"cannot be written as JSON: {told(error)}"
                 if not self.has_dead_letters:
-                    values.append(batch.values[place])
+                    values.append(self._hide(batch.values[place]))
         if self.has_dead_letters:
             batch.set_aside(why, "dead")
         else:
@@ -214,12 +220,10 @@ class Router:
         now_ms = batch.now_ms
         if self._routing.timestamp is not None:
             found = list(map(self._read_moment, batch.column(self._routing.timestamp), repeat(now_ms)))
-            if times is None:
-                batch.untimed += found.count(None)
-                times = found
-            else:
-                # What a timestamp step or the input said stands where the field says nothing.
-                times = [one if one is not None else other for one, other in zip(found, times, strict=True)]
+            batch.untimed += found.count(None)
+            # What a timestamp step or the input said stands where the field says nothing.
+            others = repeat(None, len(found)) if times is None else times
+            times = [one if one is not None else other for one, other in zip(found, others, strict=True)]
         if times is None:
             return None
         return [now_ms if time_ms is None else time_ms for time_ms in times]
@@ -231,8 +235,9 @@ class Router:
             return None
         name = self._routing.dead_letters.bind(batch.origin)
         topic = allowed_name(name) if isinstance(name, str) else _unknown(self._routing.dead_letters)
-        events = [batch.aside[row] for row in rows]
-        headers = self._headers.write(batch.portion, rows, {row: batch.aside[row].why for row in rows})
+        events = [self._hidden(batch.aside[row]) for row in rows]
+        why = {row: event.why for row, event in zip(rows, events, strict=True)}
+        headers = self._headers.write(batch.portion, rows, why)
         times = [batch.now_ms if event.time_ms is None else event.time_ms for event in events]
         return Parcel(topic, [event.value for event in events], None, headers, times)
 

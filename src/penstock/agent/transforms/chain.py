@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from penstock.agent.portion import Portion
 from penstock.agent.routing.batch import Batch, told
@@ -32,11 +33,11 @@ class Chain:
         self, steps: Sequence[Step], routing: Routing, *, input: str, host: str, chance: random.Random
     ) -> None:
         self.input, self.host = input, host
-        self._router = Router(routing)
+        # A failed event leaves the steps early; what they would have hidden must not go on because of that.
+        hides = [step.line_hider() for step in steps if isinstance(step, Mask)]
+        self._router = Router(routing, lambda line: reduce(lambda text, hide: hide(text), hides, line))
         around = Surroundings(chance, self._router.names, routing.encode, self._router.has_dead_letters)
         self._runs: list[tuple[str, Run]] = [(step.title, step.make(around)) for step in steps]
-        # A failed event leaves the steps early; what they would have hidden must not go on because of that.
-        self._hides = [step.line_hider() for step in steps if isinstance(step, Mask)]
 
     def apply(self, portion: Portion, now_ms: int) -> Sorted:
         """What becomes of a portion. Its fields are taken over, its other lists are left as they are."""
@@ -50,16 +51,7 @@ class Chain:
                 run(batch)
             except Exception:  # a mistake of ours; it must cost the events that provoke it and no other
                 _run_one_by_one(batch, title, run)
-        if self._hides and batch.aside:
-            self._hide(batch)
         return self._router.sort(batch)
-
-    def _hide(self, batch: Batch) -> None:
-        for row, event in batch.aside.items():
-            value = event.value
-            for hide in self._hides:
-                value = hide(value)
-            batch.aside[row] = event._replace(value=value)
 
 
 def _run_one_by_one(batch: Batch, title: str, run: Run) -> None:

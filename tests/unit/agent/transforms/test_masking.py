@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.agent.transforms.masking.finders import FINDERS, passes_luhn
-from tests.unit.agent.transforms.chains import apply, fields, parcel, steps
+from tests.unit.agent.transforms.chains import apply, fields, header, parcel, steps
 
 few = settings(max_examples=40)
 
@@ -132,6 +132,18 @@ def test_events_that_fail_are_masked_too(head: str) -> None:
     after = steps('parse = "json"', 'mask = "email"', head=head)
     for text in (before, after):
         assert b"a@b.de" not in apply(text, "broken a@b.de").parcels[0].values[0]
+
+
+def test_events_that_find_no_topic_are_masked_too() -> None:
+    text = steps('parse = "json"', 'mask = "email"', head='topic = "by.{nothing}"\ndead_letters = "dead"')
+    assert parcel(text, '{"to":"a@b.de"}').values == [b'{"to":"***"}']
+
+
+def test_the_reason_of_a_failure_does_not_tell_either() -> None:
+    text = steps('parse = "logfmt"\ntypes = { n = "int" }', 'mask = "email"')
+    assert (
+        header(parcel(text, "n=a@b.de"), 0, "agent.error") == "step 1 (parse logfmt): n = '***' is not a whole number"
+    )
 
 
 def test_lines_that_go_on_as_they_came_are_masked_too() -> None:

@@ -79,7 +79,7 @@ def test_a_field_that_is_not_there_or_no_text_cannot_be_parsed() -> None:
     text = steps('parse = "json"', 'parse = "json"\nfrom = "inner"\non_error = "drop"')
     result = apply(text, '{"inner":"{\\"a\\":1}"}', "{}", '{"inner":7}')
     assert [each.values for each in result.parcels] == [[b'{"a":1}']]
-    assert (result.failed, result.filtered, result.reasons) == (2, 2, {"on_error": 2})
+    assert (result.failed, result.filtered, result.reasons) == (2, 2, {"step 2 (parse json)": 2})
 
 
 def test_what_fails_goes_to_dead_letters_if_there_are_any_and_says_why() -> None:
