@@ -61,22 +61,24 @@ class NotRunning(Exception):
 
 def show_status(wanted: Wanted, style: str, every_s: float | None) -> int:
     """The exit code. With `every_s` it is shown again and again, until Ctrl-C or until the agent ends."""
-    from penstock.agent.view.rates import Rates
-
-    rates = Rates() if every_s is not None else None
     try:
-        snapshot = _ask(wanted)
         if every_s is not None:
-            asyncio.run(_watched(wanted, style, every_s, Rates()))
-        else:
-            show(_data(snapshot), style, _text(snapshot, wanted.files, rates))
+            asyncio.run(_watched(wanted, style, every_s))
+        snapshot = _ask(wanted)
+    except KeyboardInterrupt:
+        return OK
     except NotRunning as failure:
         click.echo(f"penstock: {failure}", err=True)
         return NOT_FOUND
+    show(_data(snapshot), style, _text(snapshot, wanted.files))
     return UNHEALTHY if _reasons(snapshot) else OK
 
 
-async def _watched(wanted: Wanted, style: str, every_s: float, rates: Rates) -> None:
+async def _watched(wanted: Wanted, style: str, every_s: float) -> None:
+    from penstock.agent.view.rates import Rates
+
+    rates = Rates()
+
     async def look() -> tuple[Any, str]:
         snapshot = await asyncio.to_thread(_ask, wanted)
         return _data(snapshot), _text(snapshot, wanted.files, rates)
@@ -94,7 +96,7 @@ def _reasons(snapshot: Snapshot) -> list[str]:
     return readiness(snapshot)
 
 
-def _text(snapshot: Snapshot, files: bool, rates: Rates | None) -> str:
+def _text(snapshot: Snapshot, files: bool, rates: Rates | None = None) -> str:
     from penstock.agent.view.numbers import megabytes, rate
     from penstock.agent.view.sentences import FILE_HEADINGS, HEADINGS, description, file_rows, rows, words_of
 

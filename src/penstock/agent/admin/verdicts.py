@@ -45,7 +45,8 @@ def readiness(snapshot: Snapshot) -> list[str]:
 def _away(snapshot: Snapshot) -> str:
     words = f"no broker answers at {snapshot.bootstrap}"
     if snapshot.last_error.startswith(NO_BROKER):
-        words += f" ({snapshot.last_error.removeprefix(NO_BROKER)})"
+        why = snapshot.last_error.removeprefix(NO_BROKER).removeprefix(f"{snapshot.bootstrap}: ")
+        words += f" ({why})"
     if spool_full(snapshot):
         return f"{words}, and the spool is full: senders wait"
     if snapshot.spool_limit_bytes:

@@ -16,11 +16,11 @@ from penstock.agent.admin.verdicts import memory_full, readiness, spool_full
 from penstock.agent.view.numbers import bar, megabytes, rate, size, span, trend
 from penstock.agent.view.rates import TREND_POINTS, Rate, Rates
 from penstock.agent.view.sentences import source, summary, words_of
-from penstock.agent.view.views import LIVE_EVERY_S
 
 WIDE: Final = 110
 """Columns of a terminal that has room for everything."""
 TREND_POINTS_NARROW: Final = 8
+EVERY_S: Final = 0.5
 BAR_WIDTH: Final = 20
 WORDS_MAX: Final = 6
 
@@ -28,7 +28,7 @@ WORDS_MAX: Final = 6
 class LiveTable:
     """Log lines that are written to standard error meanwhile appear above it."""
 
-    every_s = LIVE_EVERY_S
+    every_s = EVERY_S
 
     def __init__(self) -> None:
         self._live = Live(console=Console(stderr=True), auto_refresh=False, redirect_stdout=False)

@@ -13,7 +13,6 @@ from penstock.agent.view.rates import Rate, Rates
 from penstock.agent.view.sentences import brokers_sentence, input_sentence, summary
 
 LINES_EVERY_S: Final = 5.0
-LIVE_EVERY_S: Final = 0.5
 
 
 class View(Protocol):
