@@ -8,7 +8,6 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PART ?= node
 MINUTES ?= 30
 SUITE ?= node
-RECORDS ?= 1000000
 # Hundreds of short processes run in tests and the demo; none of them should have to compile Python first.
 export PYTHONDONTWRITEBYTECODE :=
 # Tests that keep to themselves in one process; the others have nodes, clients, JVMs and ports, and stay together by file.
@@ -20,11 +19,12 @@ SOAK_spark := tests/faults/spark
 SOAK_quorum := tests/sim/quorum tests/sim/controller
 SOAK_sim := tests/sim/cluster
 SOAK_cluster := tests/faults/cluster
+SOAK_demo := tests/demo
 
 .PHONY: help setup demo test lint compat bench soak docs clean
 
 help:
-	@echo "make demo     a node, a million records in and out through a foreign client, a kill -9 in between, checked"
+	@echo "make demo     a log, an agent, three nodes, Spark and a table, two kill -9 in between, every line checked"
 	@echo "make test     every test that needs no Apache Kafka (15 minutes at most; Spark's need Java 17)"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make compat   Apache Kafka's own tools as judges, and every way to install (needs Maven and Java 17)"
@@ -46,8 +46,8 @@ $(STAMP): pyproject.toml setup.py $(wildcard src/penstock/kernels/*.pyx src/pens
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	@echo "== demo: a node, $(RECORDS) keyed records in and out, count, order and checksum verified"
-	@$(BIN)/python -m demo --records $(RECORDS)
+	@echo "== penstock dev --demo (two minutes; Spark needs Java 17)"
+	@$(BIN)/penstock dev --demo
 
 test: $(STAMP)
 	@echo "== tests of modules, walks and simulations, two at a time"
@@ -86,4 +86,4 @@ clean:
 	@echo "== removing $(VENV), caches and built files"
 	@rm -rf $(VENV) .cache build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src -name '*.so' -delete
-	@find src tests bench demo -name __pycache__ -prune -exec rm -rf {} +
+	@find src tests bench -name __pycache__ -prune -exec rm -rf {} +

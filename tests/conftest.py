@@ -19,7 +19,7 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 HERE = Path(__file__).parent
-ON_SPARK = (HERE / "faults" / "spark", HERE / "spark")
+ON_SPARK = (HERE / "demo", HERE / "faults" / "spark", HERE / "spark")
 ON_HOSTS = (HERE / "faults" / "cluster",)
 
 

@@ -48,9 +48,9 @@ def _none_is_missing(found: Evidence) -> Verdict:
     missing = [line for line in range(found.written) if line not in arrived]
     foreign = sorted(arrived - set(range(found.written)))
     if foreign:
-        return Verdict("missing", f"{_some('line', foreign)} arrived and nobody wrote it", False)
+        return Verdict("missing", f"arrived, and never written: {_some('line', foreign)}", False)
     if missing:
-        return Verdict("missing", f"{_some('line', missing)} was written and is nowhere", False)
+        return Verdict("missing", f"written, and nowhere: {_some('line', missing)}", False)
     return Verdict("missing", "0: every line is in the table or a dead letter, by its own number", True)
 
 
@@ -65,7 +65,7 @@ def _no_gaps(found: Evidence) -> Verdict:
     ]
     offsets = sum(end - start for start, end in found.topic.values())
     if gaps:
-        return Verdict("gaps", f"{_some('offset', gaps)} is in the topic and became nothing", False)
+        return Verdict("gaps", f"in the topic, and neither row nor dead letter: {_some('offset', gaps)}", False)
     return Verdict("gaps", f"0 in {offsets:,} offsets of {len(found.topic)} partitions", True)
 
 
@@ -76,11 +76,11 @@ def _no_duplicates(found: Evidence) -> Verdict:
     both = sorted({each.line for each in found.rows} & {each.line for each in found.letters})
     if places:
         names = [f"{partition}:{offset}" for partition, offset in places]
-        return Verdict("duplicates", f"{_some('offset', names)} is in the table more than once", False)
+        return Verdict("duplicates", f"in the table more than once: {_some('offset', names)}", False)
     if lines:
-        return Verdict("duplicates", f"{_some('line', lines)} is in the table more than once", False)
+        return Verdict("duplicates", f"in the table more than once: {_some('line', lines)}", False)
     if both:
-        return Verdict("duplicates", f"{_some('line', both)} is a row and a dead letter", False)
+        return Verdict("duplicates", f"both row and dead letter: {_some('line', both)}", False)
     return Verdict("duplicates", "0 in the table, by offset and by number of the line", True)
 
 
@@ -88,9 +88,9 @@ def _letters_are_the_broken_lines(found: Evidence) -> Verdict:
     letters = {each.line for each in found.letters}
     innocent, passed = sorted(letters - found.broken), sorted({each.line for each in found.rows} & found.broken)
     if innocent:
-        return Verdict("dead letters", f"{_some('line', innocent)} is one and was not broken", False)
+        return Verdict("dead letters", f"never broken, and there: {_some('line', innocent)}", False)
     if passed:
-        return Verdict("dead letters", f"{_some('line', passed)} was broken and is in the table", False)
+        return Verdict("dead letters", f"broken, and in the table: {_some('line', passed)}", False)
     return Verdict("dead letters", f"{len(letters):,}, and only lines that were broken on purpose", True)
 
 

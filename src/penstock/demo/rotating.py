@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-KEPT: Final = 6
+KEPT: Final = 30
 """Old files beside the one that is written."""
 
 

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 WIDTH_MOST: Final = 110
 BAR_CELLS: Final = 34
+BESIDE_BAR_CELLS: Final = 76
+"""What a line of the flow needs besides its bar."""
 EVENTS_SHOWN: Final = 9
-STYLES: Final = {"step": "cyan", "crash": "bold red", "good": "green", "bad": "bold red"}
+STYLES: Final = {"step": "cyan", "crash": "bold red", "good": "green"}
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _FRESH_S: Final = 10.0
 
@@ -51,8 +53,9 @@ class ScreenShow:
 
 def told(event: Event) -> Text:
     """One line: when, and what."""
-    mark = {"crash": "✖", "good": "✔", "bad": "✖"}.get(event.kind, "•")
-    return Text.assemble((f"  {clock(event.at_s)}  ", "dim"), (f"{mark} ", STYLES[event.kind]), event.words)
+    mark = {"crash": "✖", "good": "✔"}.get(event.kind, "•")
+    time = (f"  {clock(event.at_s)}  ", "dim")
+    return Text.assemble(time, (f"{mark} ", STYLES[event.kind]), event.words, no_wrap=True, overflow="ellipsis")
 
 
 def clock(seconds: float) -> str:
@@ -63,8 +66,8 @@ def drawn(sight: Sight, total: int, width: int) -> RenderableType:
     """The whole picture. `total` is how many lines are expected: bars are full then."""
     kind = sight.events[-1].kind if sight.events else "step"
     style = STYLES[kind] if sight.events and sight.now == sight.events[-1].words else "cyan"
-    now = Text.assemble(("NOW  ", "bold"), (sight.now, style))
-    parts: list[RenderableType] = [now, Text(), _flow(sight, total), Text(), _cluster(sight)]
+    now = Text.assemble(("NOW  ", "bold"), (sight.now, style), no_wrap=True, overflow="ellipsis")
+    parts: list[RenderableType] = [now, Text(), _flow(sight, total, width), Text(), _cluster(sight)]
     if sight.events:
         parts += [Rule(style="dim"), *(told(event) for event in sight.events[-EVENTS_SHOWN:])]
     title = "[bold]Penstock[/bold] · a day of a web shop in a minute, with two crashes"
@@ -79,15 +82,15 @@ def drawn(sight: Sight, total: int, width: int) -> RenderableType:
     )
 
 
-def _flow(sight: Sight, total: int) -> Table:
+def _flow(sight: Sight, total: int, width: int) -> Table:
     """From the file to the table: how much is there, how fast, and what hangs behind."""
+    cells = max(6, min(BAR_CELLS, width - BESIDE_BAR_CELLS))
     grid = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "right", "left"):
         grid.add_column(justify=justify, no_wrap=True)
     for name, count, rate, style, note in _stations(sight):
-        grid.add_row(
-            Text(name, "bold"), Text(bar(count, total), style), f"{count:,}", f"{rate:,.0f}/s" if rate else "", note
-        )
+        speed = f"{rate:,.0f}/s" if rate else ""
+        grid.add_row(Text(name, "bold"), Text(bar(count, total, cells), style), f"{count:,}", speed, note)
     return grid
 
 
@@ -105,7 +108,7 @@ def _stations(sight: Sight) -> Iterator[tuple[str, int, float, str, Text]]:
     yield "pipeline", table.rows + table.dead, 0.0, "yellow", lag
     fresh = sight.stale_s
     note = Text(f"lake/{TABLE}: {table.commits} commits, ")
-    note.append("-" if fresh is None else f"{fresh:.0f} s fresh", "green" if (fresh or 0) < _FRESH_S else "yellow")
+    note.append("-" if fresh is None else f"{fresh:.0f} s behind", "green" if (fresh or 0) < _FRESH_S else "yellow")
     yield "table", table.rows, table.rate.per_s, "green", note
     yield "letters", table.dead, 0.0, "red", Text(f"{LETTERS}: lines broken on purpose")
 

@@ -15,7 +15,7 @@ _REMEMBERED: Final = 2_000
 
 
 class Event(NamedTuple):
-    """Something that happened. `kind` is step, crash, good or bad."""
+    """Something that happened. `kind` is step, crash or good."""
 
     at_s: float
     words: str

@@ -20,7 +20,7 @@ from penstock.demo.sight import KILLED, STARTING, UP, Event, Sight
 from penstock.demo.stage import WRITER_WITHIN_S, Stage
 
 LOOK_EVERY_S: Final = 0.1
-STEP_WITHIN_S: Final = 90.0
+STEP_WITHIN_S: Final = 180.0
 """For one thing to become true on a machine that is busy."""
 STILL_FOR_S: Final = 3.0
 """An agent that has nothing left to send, and a topic that does not grow for so long: all is there."""
@@ -83,8 +83,8 @@ class Story:
         for actor in (stage.pipeline, stage.agent, stage.writer):
             actor.start()
         self._writing_s = time.monotonic()
-        rate = f"about {stage.plan.lines_per_s:,} lines a second"
-        self._tell(f"a day of a web shop begins: {rate} into an access log; an agent tails it; Spark starts")
+        rate = f"about {stage.plan.lines_per_s:,} lines/s"
+        self._tell(f"a day of a web shop begins, {rate} into access.log; an agent tails it; Spark starts")
         await self._until(lambda: self.sight.agent.sent > 0, "the agent ships its first lines")
         self._now("the agent ships lines, Spark is starting")
 

@@ -51,7 +51,7 @@ _AGENTS: Final = (
 _REFERERS: Final = ("-", "-", "https://shop.example/", "https://shop.example/search", "https://news.example/today")
 _USERS: Final = ("-", "-", "-", "-", "-", "-", "ada", "grace", "edsger")
 _NOT_FOUND, _FAILED = 404, 500
-_WAVES: Final = ((0.62, 2 * math.pi, 0.375), (0.35, 4 * math.pi, 0.23))
+_WAVES: Final = ((0.6, 2 * math.pi, 0.42), (0.28, 4 * math.pi, 0.27))
 """Of the day's curve: how high, how quick, and where it begins: people sleep, and shop before noon and after dinner."""
 
 OUTAGE_HOUR: Final = 14

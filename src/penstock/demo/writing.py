@@ -2,8 +2,8 @@
 
     python -m penstock.demo.writing FOLDER --seconds 60 --lines-per-s 4000
 
-It writes until SIGTERM. FOLDER has `access.log` and what rotation made of it; `count.json` beside FOLDER says several
-times a second how many lines were written, and in the end which of them are broken.
+It writes until SIGTERM, much less when its day is over. FOLDER has `access.log` and what rotation made of it;
+`count.json` beside FOLDER says several times a second how many lines were written, and in the end which are broken.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from penstock.demo.rotating import RotatingLog
 from penstock.demo.traffic import Traffic, lines_until, log_time
 
 TICK_S: Final = 0.05
+AFTERWARDS: Final = 0.05
+"""The share of lines when the day is over: something goes on being written, and a slow machine is not buried."""
 COUNT_EVERY_S: Final = 0.2
 NEVER: Final = -1
 
@@ -84,7 +86,7 @@ class Writer:
         self.count.began_ms = _now_ms()
         while not self._stopped:
             elapsed_s = time.monotonic() - began_s
-            if elapsed_s - rotated_s >= self.rotate_every_s:
+            if elapsed_s - rotated_s >= self.rotate_every_s and elapsed_s <= self.seconds:
                 rotated_s = elapsed_s
                 self.log.rotate()
             self._write_until(elapsed_s)
@@ -98,7 +100,9 @@ class Writer:
 
     def _write_until(self, elapsed_s: float) -> None:
         """The lines that are due, of times that are evenly between the last ones and now."""
-        due = lines_until(elapsed_s, self.seconds, self.lines_per_s) - self.count.lines
+        today_s = min(elapsed_s, self.seconds)
+        night = int((elapsed_s - today_s) * self.lines_per_s * AFTERWARDS)
+        due = lines_until(today_s, self.seconds, self.lines_per_s) + night - self.count.lines
         if due <= 0:
             return
         now_ms = _now_ms()

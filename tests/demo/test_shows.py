@@ -1,0 +1,130 @@
+"""What is shown of a demo, on a terminal and elsewhere, and what is told at its end."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from penstock.demo import chart
+from penstock.demo.checks import Verdict
+from penstock.demo.lines import EVERY_S, LineShow, show_for, standing
+from penstock.demo.screen import ScreenShow, bar, clock, drawn, size
+from penstock.demo.sight import KILLED, UP, Event, PartitionSight, Rate, Sight, TableSight
+from penstock.demo.summary import answer_lines, print_checks
+
+
+def seen() -> Sight:
+    """A node is dead, the table is ten lines behind."""
+    sight = Sight(elapsed_s=41.0, now_ms=10_000, now="node 2 is gone")
+    sight.nodes = {1: UP, 2: KILLED, 3: UP}
+    sight.partitions = [PartitionSight(0, 3, (1, 3), (1, 2, 3), 60), PartitionSight(1, 1, (1, 3), (1, 2, 3), 40)]
+    sight.log.lines, sight.log.clock, sight.log.rotations = 100, "08:15", 2
+    sight.log.moments.extend([(1_000, 50), (7_000, 90), (9_000, 100)])
+    sight.agent.state, sight.agent.sent, sight.agent.behind_bytes = UP, 100, 12_300
+    sight.table = TableSight(rows=85, dead=5, version=3, commits=3, stands={0: 55, 1: 35})
+    sight.events.append(Event(38.0, "node 2 is gone", "crash"))
+    return sight
+
+
+def plain(width: int = 110) -> tuple[Console, io.StringIO]:
+    out = io.StringIO()
+    return Console(file=out, width=width), out
+
+
+def printed(width: int, sight: Sight) -> str:
+    console, out = plain(width)
+    console.print(drawn(sight, 200, width))
+    return out.getvalue()
+
+
+def test_the_picture_has_everything_that_one_wants_to_know() -> None:
+    text = printed(110, seen())
+    for words in (
+        "NOW  node 2 is gone", "access.log 08:15, rotated 2×", "web-1: 12.3 KB behind", "lag 10, starting",
+        "lake/access: 3 commits, 3 s behind", "node 2 ✖ killed", "leads", "in sync", "away",
+        "0:38  ✖ node 2 is gone", "0:41",
+    ):  # fmt: skip
+        assert words in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_no_line_of_the_picture_is_wider_than_the_terminal_or_torn(width: int) -> None:
+    lines = printed(width, seen()).splitlines()
+    assert max(map(len, lines)) <= width
+    assert len(lines) == len(printed(110, seen()).splitlines())
+
+
+def test_before_anything_is_known_there_is_a_picture_too() -> None:
+    assert "three nodes start" in printed(110, Sight())
+
+
+def test_a_table_is_as_old_as_the_first_line_that_it_lacks() -> None:
+    sight = seen()
+    assert (sight.stale_s, sight.behind_records, sight.records) == (3.0, 10, 100)
+    sight.table.rows = 95
+    assert sight.stale_s == 0.0
+    assert Sight().stale_s is None
+
+
+def test_a_rate_begins_anew_with_a_count_that_does() -> None:
+    rate = Rate()
+    for at_s, value in ((0.0, 0.0), (1.0, 100.0), (2.0, 200.0)):
+        rate.saw(at_s, value)
+    assert rate.per_s == 100.0
+    rate.saw(3.0, 5.0)
+    assert rate.per_s == 0.0
+
+
+def test_without_a_terminal_events_and_now_and_then_a_standing_are_lines() -> None:
+    console, out = plain()
+    show = show_for(console, 200)
+    assert isinstance(show, LineShow)
+    sight = seen()
+    show.start()
+    show.tell(sight.events[0])
+    show.draw(sight)
+    sight.elapsed_s += EVERY_S / 2
+    show.draw(sight)
+    show.close()
+    assert out.getvalue().splitlines() == ["  0:38  ✖ node 2 is gone", standing(seen())]
+
+
+def test_a_terminal_keeps_what_happened_when_the_picture_goes() -> None:
+    out = io.StringIO()
+    show = show_for(Console(file=out, width=110, force_terminal=True, color_system=None), 200)
+    assert isinstance(show, ScreenShow)
+    show.start()
+    show.tell(seen().events[0])
+    show.draw(seen())
+    show.close()
+    assert out.getvalue().endswith("  0:38  ✖ node 2 is gone\n")
+
+
+def test_a_check_that_failed_cannot_be_missed() -> None:
+    console, out = plain()
+    print_checks(console, [Verdict("gaps", "0", True), Verdict("lines", "3 ≠ 2", False)])
+    marks = [line.split() for line in out.getvalue().splitlines() if line.strip()][1:]
+    assert marks == [["✔", "gaps", "0"], ["✖", "FAILED", "lines", "3", "≠", "2"]]
+
+
+def test_columns_are_as_high_as_their_values() -> None:
+    rows = [line.plain for line in chart.columns([0, 4, 8], [0, 0, 4], height=2)]
+    assert rows == ["      ██ ", "   ██ ██ "]
+    assert chart.labels(["00", "01", "02", "03"], 2) == "00    02    "
+
+
+def test_the_answer_names_the_worst_hour() -> None:
+    hours = [{"hour": 13, "requests": 100, "failed": 1}, {"hour": 14, "requests": 80, "failed": 20}]
+    classes = [{"class": 2, "requests": 159, "p95_s": 0.1}, {"class": 5, "requests": 21, "p95_s": 2.0}]
+    lines = [line.plain for line in answer_lines(hours, classes)]
+    assert "at 14:00 something was down: 25% of the requests failed" in lines
+    assert lines[-1].startswith("5xx  ███")
+    assert "21  failed" in lines[-1]
+
+
+def test_bars_sizes_and_clocks() -> None:
+    assert (bar(1, 2, 4), bar(0, 2, 4), bar(9, 2, 4), bar(1, 0, 2)) == ("██  ", "    ", "████", "  ")
+    assert (size(12), size(12_345), size(1_200_000), size(3e9)) == ("12 B", "12.3 KB", "1.2 MB", "3.0 GB")
+    assert (clock(5), clock(65.9)) == ("0:05", "1:05")
