@@ -122,7 +122,7 @@ class Tailing:
                     return writer.poll() is not None and sample.records >= lines_of(file, line_bytes)
 
                 try:
-                    course = watch.until(all_there, timeout_s=seconds * 4, every_s=0.02)
+                    course = watch.until(all_there, timeout_s=seconds * 4 + 60, every_s=0.02)
                 except AssertionError as stuck:
                     raise AssertionError(f"{stuck}\n{child.tail()}") from None
         lines = lines_of(file, line_bytes)
