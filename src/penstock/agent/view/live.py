@@ -13,9 +13,10 @@ from rich.text import Text
 
 from penstock.agent.admin.snapshot import RUNNING, InputSnapshot, Snapshot
 from penstock.agent.admin.verdicts import memory_full, readiness, spool_full
-from penstock.agent.view.numbers import bar, megabytes, rate, size, span, trend
+from penstock.agent.view.numbers import bar, megabytes, rate, trend
 from penstock.agent.view.rates import TREND_POINTS, Rate, Rates
 from penstock.agent.view.sentences import source, summary, words_of
+from penstock.model.units import bytes_text, duration_text
 
 WIDE: Final = 110
 """Columns of a terminal that has room for everything."""
@@ -61,7 +62,7 @@ def _title(snapshot: Snapshot) -> Text:
     colour = "green" if snapshot.state == RUNNING else "yellow"
     brokers = (f"● {snapshot.bootstrap}", "green") if snapshot.brokers_up else (f"○ {snapshot.bootstrap}", "red")
     admin = f"   http://{snapshot.admin}" if snapshot.admin else ""
-    state = f"{snapshot.state} {span(snapshot.up_s)}"
+    state = f"{snapshot.state} {duration_text(snapshot.up_s * 1000)}"
     return Text.assemble((snapshot.name, "bold"), "  ", (state, colour), "   ", brokers, (admin, "dim"))
 
 
@@ -84,7 +85,7 @@ def _table(snapshot: Snapshot, rates: Mapping[str, Rate], points: int) -> Table:
             Text(trend(now.trend[-points:]), "blue"),
             megabytes(now.bytes_per_s),
             f"{each.events:,}",
-            size(each.behind_bytes) if each.files or each.behind_bytes else "-",
+            bytes_text(each.behind_bytes) if each.files or each.behind_bytes else "-",
             source(each) or "-",
             _troubles(each),
         )
@@ -122,4 +123,4 @@ def _bar(name: str, part: int, whole: int, *, full: bool) -> Text:
     filled, empty = bar(part, whole, BAR_WIDTH)
     share = part / whole if whole else 0.0
     colour = "red" if full else "yellow" if share > 0.7 else "green"
-    return Text.assemble(f"{name} ", (filled, colour), (empty, "grey23"), f" {size(part)} of {size(whole)}")
+    return Text.assemble(f"{name} ", (filled, colour), (empty, "grey23"), f" {bytes_text(part)} of {bytes_text(whole)}")

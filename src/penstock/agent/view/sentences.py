@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from penstock.agent.admin.snapshot import InputSnapshot, Snapshot
 from penstock.agent.admin.verdicts import readiness
-from penstock.agent.view.numbers import count, megabytes, rate, size, span
+from penstock.agent.view.numbers import count, megabytes, rate
 from penstock.agent.view.rates import Rate
+from penstock.model.units import bytes_text, duration_text
 
 HEADINGS: Final = ("INPUT", "TYPE", "EVENTS", "SENT", "BEHIND", "FROM", "DROPPED", "REFUSED", "FAILED", "FILTERED")
 FILE_HEADINGS: Final = ("INPUT", "FILE", "SIZE", "READ", "SAFE", "STATE")
@@ -27,7 +28,7 @@ def input_sentence(name: str, each: InputSnapshot, now: Rate) -> str:
     if each.failing:
         return f"{name}: fails and is tried again: {each.last_error or each.words}"
     said = [f"{rate(now.events_per_s)} events/s ({megabytes(now.bytes_per_s)} MB/s)", f"{each.events:,} so far"]
-    said += [f"{size(each.behind_bytes)} behind"] if each.behind_bytes else []
+    said += [f"{bytes_text(each.behind_bytes)} behind"] if each.behind_bytes else []
     said += [source(each)] if source(each) else []
     said += losses(each)
     said += [each.words] if each.words else []
@@ -58,12 +59,12 @@ def brokers_sentence(snapshot: Snapshot) -> str:
 def summary(snapshot: Snapshot) -> str:
     """The last words of an agent that ends."""
     sent = sum(each.sent for each in snapshot.inputs.values())
-    said = [f"{count(snapshot.events, 'event')} in ({size(snapshot.bytes)})", f"{sent:,} acknowledged"]
+    said = [f"{count(snapshot.events, 'event')} in ({bytes_text(snapshot.bytes)})", f"{sent:,} acknowledged"]
     total = InputSnapshot("")
     for each in snapshot.inputs.values():
         for name in ("dropped", "refused", "failed", "malformed", "truncated", "filtered", "dead", "unsendable"):
             setattr(total, name, getattr(total, name) + getattr(each, name))
-    return f"{snapshot.name} ran {span(snapshot.up_s)}: {', '.join([*said, *losses(total)])}"
+    return f"{snapshot.name} ran {duration_text(snapshot.up_s * 1000)}: {', '.join([*said, *losses(total)])}"
 
 
 def rows(snapshot: Snapshot) -> list[tuple[Any, ...]]:
@@ -74,7 +75,7 @@ def rows(snapshot: Snapshot) -> list[tuple[Any, ...]]:
             each.kind,
             each.events,
             each.sent,
-            size(each.behind_bytes) if each.files or each.behind_bytes else None,
+            bytes_text(each.behind_bytes) if each.files or each.behind_bytes else None,
             source(each) or None,
             each.dropped or None,
             each.refused or None,
@@ -96,14 +97,14 @@ def file_rows(snapshot: Snapshot) -> list[tuple[Any, ...]]:
 def description(snapshot: Snapshot) -> list[str]:
     """The lines above the table of inputs."""
     lines = [
-        f"{snapshot.name}  ({snapshot.state} for {span(snapshot.up_s)}, process {snapshot.pid})",
+        f"{snapshot.name}  ({snapshot.state} for {duration_text(snapshot.up_s * 1000)}, process {snapshot.pid})",
         *_pairs(
             ("file", snapshot.file),
             ("state", snapshot.state_dir),
             ("brokers", f"{snapshot.bootstrap} ({'answering' if snapshot.brokers_up else 'not answering'})"),
             ("admin", f"http://{snapshot.admin}" if snapshot.admin else "off"),
-            ("memory", f"{size(snapshot.memory_bytes)} of {size(snapshot.memory_limit_bytes)}"),
-            ("spool", f"{size(snapshot.spool_bytes)} of {size(snapshot.spool_limit_bytes)}")
+            ("memory", f"{bytes_text(snapshot.memory_bytes)} of {bytes_text(snapshot.memory_limit_bytes)}"),
+            ("spool", f"{bytes_text(snapshot.spool_bytes)} of {bytes_text(snapshot.spool_limit_bytes)}")
             if snapshot.spool_limit_bytes
             else ("spool", ""),
         ),
