@@ -22,6 +22,8 @@ _MS_OF_UNIT: Final = {"epoch_s": 1_000.0, "epoch_ms": 1.0, "epoch_us": 1e-3, "ep
 _APACHE = re.compile(r"(\d\d)/([A-Z][a-z][a-z])/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)")
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _REMEMBERED_MAX: Final = 8_192
+_TIME_CHARACTERS_MAX: Final = 100
+"""No time is longer than this; a field may hold a megabyte."""
 _DAY_MS: Final = 86_400_000
 
 
@@ -54,6 +56,8 @@ def moment_reader(form: str = "auto", zone: tzinfo = UTC) -> ReadMoment:
         if not isinstance(value, str):
             return _usable(_guessed(value), now_ms) if form == "auto" else None
         if value not in remembered:
+            if len(value) > _TIME_CHARACTERS_MAX:
+                return None
             if len(remembered) >= _REMEMBERED_MAX:
                 remembered.clear()
             remembered[value] = read(value, zone)

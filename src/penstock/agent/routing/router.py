@@ -171,33 +171,29 @@ class Router:
             return batch.values
         if batch.fields is None:
             return [_encode({MESSAGE: text}) for text in batch.column(MESSAGE)]
-        if batch.faithful and not kept:
-            return batch.values
-        values = batch.values if batch.faithful else self._written(batch)
-        if kept:
-            values = list(values)
-            for place, row in enumerate(batch.rows):
-                if row in kept:
-                    event = kept[row]
-                    values[place] = _as_json(event.value) if encode == "json" else event.value
+        values = list(batch.values) if batch.faithful else self._written(batch, kept)
+        for place, row in enumerate(batch.rows if kept else ()):
+            if row in kept:
+                values[place] = _as_json(kept[row].value) if encode == "json" else kept[row].value
         return values
 
-    def _written(self, batch: Batch) -> list[bytes]:
+    def _written(self, batch: Batch, kept: dict[int, Aside]) -> list[bytes]:
         assert batch.fields is not None, "only fields are written as JSON"
         try:
             return list(map(_encode, batch.fields))
         except Exception:  # some event holds what JSON cannot say
-            return self._written_one_by_one(batch)
+            return self._written_one_by_one(batch, kept)
 
-    def _written_one_by_one(self, batch: Batch) -> list[bytes]:
+    def _written_one_by_one(self, batch: Batch, kept: dict[int, Aside]) -> list[bytes]:
         values, why = [], {}
         for place, fields in enumerate(batch.fields or []):
             try:
                 values.append(_encode(fields))
             except Exception as error:
-                why[place] = f"cannot be written as JSON: {told(error)}"
+                why[place] = f"encode: {told(error)}"
                 if not self.has_dead_letters:
-                    values.append(self._hide(batch.values[place]))
+                    kept[batch.rows[place]] = self._hidden(Aside(batch.values[place], why[place], "keep", None))
+                    values.append(b"")
         if self.has_dead_letters:
             batch.set_aside(why, "dead")
         else:

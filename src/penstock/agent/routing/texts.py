@@ -11,16 +11,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def as_text(value: Any) -> str:
-    """A value inside a template, a key or a header: texts as they are, tables and lists as JSON."""
+    """A value inside a template, a key or a header: texts as they are, tables and lists as JSON. Never raises."""
     if isinstance(value, str):
         return value
     if value is True or value is False:
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return str(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    return _encode(value).decode()
+    try:
+        return str(value) if isinstance(value, (int, float)) else _encode(value).decode()
+    except Exception:  # numbers with thousands of digits, or what JSON cannot say, from an input's own fields
+        return f"<{type(value).__name__}>"
 
 
 def as_key(value: Any) -> bytes | None:

@@ -49,9 +49,11 @@ class TopicNames:
         if self.why(name):
             return ""
         self._made.add(name)
-        if len(self._seen) >= _SEEN_MAX:
-            self._seen.clear()
-        self._seen[text] = name
+        if len(text) <= NAME_CHARACTERS_MAX:
+            # Longer texts are not remembered: a field may hold a megabyte.
+            if len(self._seen) >= _SEEN_MAX:
+                self._seen.clear()
+            self._seen[text] = name
         return name
 
     def why(self, text: str) -> str:

@@ -51,7 +51,10 @@ class Chain:
                 run(batch)
             except Exception:  # a mistake of ours; it must cost the events that provoke it and no other
                 _run_one_by_one(batch, title, run)
-        return self._router.sort(batch)
+        try:
+            return self._router.sort(batch)
+        except Exception as error:  # as above
+            return self._router.sort(_given_up(portion, now_ms, error))
 
 
 def _run_one_by_one(batch: Batch, title: str, run: Run) -> None:
@@ -64,3 +67,11 @@ def _run_one_by_one(batch: Batch, title: str, run: Run) -> None:
         except Exception as error:
             why[place] = f"{title}: {told(error)}"
     batch.gather(parts, why)
+
+
+def _given_up(portion: Portion, now_ms: int, error: Exception) -> Batch:
+    """All events of a portion as they came, failed: rather those that were filtered come back than that one is lost."""
+    batch = Batch(portion, now_ms)
+    batch.fields = None
+    batch.set_aside(dict.fromkeys(range(len(batch)), f"routing: {told(error)}"))
+    return batch

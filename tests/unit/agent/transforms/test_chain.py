@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.agent.portion import Portion
 from penstock.agent.routing.batch import Batch
+from penstock.agent.routing.router import Router
 from penstock.agent.routing.routing import Routing
 from penstock.agent.routing.templates import Template
 from penstock.agent.transforms import Chain
@@ -40,6 +42,26 @@ def test_a_step_that_raises_costs_the_events_that_provoke_it_only() -> None:
     assert only.values == [b'{"message":"ab","length":5}', b"", b'{"message":"abcde","length":2}']
     assert header(only, 1, "agent.error") == "step 1 (broken): ZeroDivisionError: integer division or modulo by zero"
     assert result.failed == 1
+
+
+def test_a_mistake_of_ours_in_routing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(router: Router, batch: Batch, kept: object) -> list[bytes]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Router, "_written", broken)
+    result = chain(steps('parse = "json"', "add = { a = 1 }")).apply(Portion(ORIGIN, [b"{}", b'{"b":2}']), NOW_MS)
+    (only,) = result.parcels
+    assert only.values == [b"{}", b'{"b":2}']
+    assert (header(only, 1, "agent.error"), result.failed) == ("routing: ZeroDivisionError", 2)
+
+
+def test_what_json_cannot_say_fails_alone() -> None:
+    fields = [{"a": 1}, {"a": object()}, {"a": 10**5_000}]
+    for head in ('topic = "t"\nkey = "a"', 'topic = "t"\nkey = "a"\ndead_letters = "d"'):
+        result = chain(head).apply(Portion(ORIGIN, [b"x", b"y", b"z"], fields=list(fields)), NOW_MS)
+        assert [value for each in result.parcels for value in each.values] == [b'{"a":1}', b"y", b"z"]
+        assert result.failed == 2
+        assert (header(result.parcels[-1], -1, "agent.error") or "").startswith("encode: ")
 
 
 def test_a_chain_without_steps_hands_the_lists_on() -> None:
