@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from penstock.agent.channel import Channel
 from penstock.agent.checkpoints import Checkpoints
@@ -25,7 +25,8 @@ from penstock.agent.telling import Teller
 
 log = logging.getLogger("penstock.agent")
 
-CHECKPOINTS_FILE = "checkpoints.db"
+CHECKPOINTS_FILE: Final = "checkpoints.db"
+FOREVER_MS: Final = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,8 @@ class Agent:
         return SupervisedInput(
             settings,
             make,
-            flushed=lambda: outlet.flush(agent.output.flush_within_ms, settings.name),
+            # What came over the network is read by nobody again, and its senders must not wait for brokers.
+            flushed=lambda: outlet.flush(0 if settings.kind in SPOOLED else FOREVER_MS, settings.name),
             teller=self.teller,
             finished=self._one_finished,
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from penstock.agent.environment import monotonic_ms
 from penstock.agent.inputs.input import Input, InputStatus
@@ -26,14 +26,14 @@ STARTING, RUNNING, WAITING, FINISHED, STOPPED = "starting", "running", "waiting"
 
 
 class SupervisedInput:
-    """An input and its restarts. `make` makes a new one; `flushed` waits until what it put is safe."""
+    """An input and its restarts. `make` makes a new one; `flushed` waits until what the old one put is safe."""
 
     def __init__(
         self,
         settings: InputSettings,
         make: Callable[[], Input],
         *,
-        flushed: Callable[[], Awaitable[object]],
+        flushed: Callable[[], Coroutine[Any, Any, object]],
         teller: Teller,
         finished: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,
@@ -47,6 +47,7 @@ class SupervisedInput:
         self._input: Input | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._last_status: InputStatus | None = None
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._supervise())
@@ -101,8 +102,7 @@ class SupervisedInput:
         self._teller.wrong(f"input {name} failed: {self.failure}; it is started again in {delay_s:.0f} s", about=name)
         if self._input is not None:
             await self._quietly(self._input.stop(), "stop")
-            # A new one would read again what the old one has put and nobody has acknowledged yet.
-            await self._flushed()
+            await self._flushed_or_stopping()
             await self.close()
         try:
             async with asyncio.timeout(delay_s):
@@ -110,14 +110,21 @@ class SupervisedInput:
         except TimeoutError:
             self.restarts += 1
 
+    async def _flushed_or_stopping(self) -> None:
+        """A new one would read again what the old one has put and nobody has acknowledged yet."""
+        waits = [asyncio.ensure_future(self._flushed()), asyncio.ensure_future(self._stopping.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
     async def _quietly(self, work: Awaitable[None], what: str) -> None:
         try:
             await work
         except Exception as wrong:
             self._teller.wrong(f"input {self.settings.name} failed to {what}: {wrong}")
             log.debug("input %s", self.settings.name, exc_info=True)
-
-    _last_status: InputStatus | None = None
 
     def status(self, *, details: bool) -> InputStatus:
         if self._input is not None:

@@ -183,3 +183,26 @@ async def test_a_topic_that_wants_keys_does_not_stop_an_input(tmp_path: Path, no
         await until(lambda: source.all_done)
         assert agent.status().inputs["one"].dead == 10
     assert await values_of(node.bootstrap_servers, "dead", 10) == lines(0, 10)
+
+
+@pytest.mark.parametrize("created", [True, False])
+async def test_a_topic_that_is_deleted_under_way_is_made_anew_or_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, created: bool
+) -> None:
+    monkeypatch.setattr("penstock.agent.outlet.outlet.OVERDUE_MS", 100)
+    with broker({"num.partitions": 1, "auto.create.topics.enable": created}) as node:
+        async with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+            for name in ("one", "dead"):
+                await admin.create_topic(name)
+            settings = settings_of(tmp_path, node.bootstrap_servers, DEAD_LETTERS, kafka=', "max.block.ms" = 500')
+            async with running(settings) as agent:
+                source = await feed()
+                await source.put(lines(0, 10))
+                await until(lambda: source.all_done)
+                await admin.delete_topic("one")
+                for first in range(10, 200, 10):
+                    await source.put(lines(first, 10))
+                await until(lambda: source.all_done)
+                assert agent.status().inputs["one"].dead == (0 if created else 190)
+        found = await values_of(node.bootstrap_servers, "one" if created else "dead", 190)
+        assert found == lines(10, 190)

@@ -38,6 +38,7 @@ class Lane:
         self.queue: deque[Shipment] = deque()
         self.flying: dict[Shipment, None] = {}
         self.failed: list[Shipment] = []
+        self.flying_bytes = 0
         self.spooling = Spooling(self, outlet) if spools and outlet.spool is not None else None
         self._outlet = outlet
         self._numbers = 0
@@ -72,6 +73,11 @@ class Lane:
         return any(not shipment.safe for shipment in (*self.flying, *self.failed, *self.queue))
 
     @property
+    def oldest(self) -> Shipment | None:
+        """What has been in the producer's hands for the longest time."""
+        return next(iter(self.flying), None)
+
+    @property
     def blocked(self) -> bool:
         """Something waits that brokers have refused, or have not answered for."""
         return self._failures > 0 or bool(self.failed) or self._awaits_topic
@@ -100,6 +106,7 @@ class Lane:
         self._numbers += 1
         shipment.number = self._numbers
         self.flying[shipment] = None
+        self.flying_bytes += shipment.size_bytes
         self._outlet.took_off(shipment)
         send = self._send
         shipment.fly([*map(send, shipment.parcels), *map(send, shipment.dead)], self._landed)
@@ -160,6 +167,7 @@ class Lane:
 
     def _landed(self, shipment: Shipment) -> None:
         del self.flying[shipment]
+        self.flying_bytes -= shipment.size_bytes
         outlet = self._outlet
         outlet.landed(shipment)
         if all(delivery.exception() is None for delivery in shipment.deliveries):

@@ -24,10 +24,15 @@ WINDOW_BYTES_MAX: Final = 16 << 20
 WINDOW_SHARE: Final = 4
 """The producer holds a copy of what it was given: one part in so many of the memory, and no more than the maximum."""
 
+LANE_WINDOW_BYTES_MIN: Final = 1 << 20
+
 PUMP_BYTES: Final = 4 << 20
 """So much is handed over before others have their turn on the loop."""
 
 TICK_S: Final = 0.25
+OVERDUE_MS: Final = 5_000
+"""A shipment that is under way for so long though brokers answer: does its topic still exist?"""
+OTHERS_WITHIN_MS: Final = 1_000
 RETRY_FIRST_MS: Final = 200
 RETRY_LONGEST_MS: Final = 10_000
 
@@ -62,15 +67,17 @@ class Outlet:
         self.stopping = False
         self.closing = False
         self._held = False
+        self._replacing = asyncio.Lock()
         self._pumping = False
         self._progress_ms = monotonic_ms()
         self._settled = asyncio.Event()
         self._ticking: asyncio.Task[None] | None = None
+        self._searching: asyncio.Task[None] | None = None
         self._set_producer(producer_settings, unknown_topic_after_ms)
 
     def _set_producer(self, settings: Mapping[str, Any], unknown_topic_after_ms: int) -> None:
+        self._producer_settings, self._unknown_topic_after_ms = settings, unknown_topic_after_ms
         self.producer = ColumnProducer(**settings)
-        # The producer wants a little room for the headers of the batch around a record.
         self.record_bytes_max = self.producer.settings.max_request_size
         self.topics = Topics(
             self.producer,
@@ -149,8 +156,9 @@ class Outlet:
     async def close(self) -> None:
         """Ends at once; call `stop` before. What is not settled is never told to be done."""
         self.closing = self.stopping = True
-        if self._ticking is not None:
-            self._ticking.cancel()
+        for task in (self._ticking, self._searching):
+            if task is not None:
+                task.cancel()
         self.topics.close()
         self.watch.close()
         await self.producer.close(0)
@@ -163,39 +171,41 @@ class Outlet:
         self, settings: Mapping[str, Any], unknown_topic_after_ms: int, flush_within_ms: float
     ) -> None:
         """Goes on with other settings. What is under way gets `flush_within_ms`, and is then sent by the new one."""
-        self._held = True
-        try:
-            async with asyncio.timeout(flush_within_ms / 1000):
-                while any(lane.flying for lane in self.lanes.values()):
-                    self._settled.clear()
-                    await self._settled.wait()
-        except TimeoutError:
-            self.tell("brokers did not answer before the output was changed; what was under way is sent again")
-        self.topics.close()
-        self.watch.close()
-        await self.producer.close(0)
-        self._set_producer(settings, unknown_topic_after_ms)
-        self.watch.start()
-        self._held = False
-        self._topic_answered()
+        async with self._replacing:
+            self._held = True
+            try:
+                async with asyncio.timeout(flush_within_ms / 1000):
+                    while any(lane.flying for lane in self.lanes.values()):
+                        self._settled.clear()
+                        await self._settled.wait()
+            except TimeoutError:
+                self.tell("brokers did not take everything before their connection was replaced; it is sent again")
+            self.topics.close()
+            self.watch.close()
+            await self.producer.close(0)
+            self._set_producer(settings, unknown_topic_after_ms)
+            self.watch.start()
+            self._held = False
+            self._topic_answered()
 
     # Shipments.
 
     @property
-    def window_bytes(self) -> int:
-        return min(self.memory.limit_bytes // WINDOW_SHARE, WINDOW_BYTES_MAX)
+    def _lane_window_bytes(self) -> int:
+        """What each lane may have under way: one whose topic has no leader must not stop the others."""
+        busy = sum(not lane.idle for lane in self.lanes.values())
+        window = min(self.memory.limit_bytes // WINDOW_SHARE, WINDOW_BYTES_MAX)
+        return min(max(window // max(busy, 1), LANE_WINDOW_BYTES_MIN), window)
 
     def pump(self) -> None:
-        """Hands over what waits, a shipment of each lane in turn, until the window is full."""
+        """Hands over what waits, a shipment of each lane in turn, as far as their windows go."""
         if self._pumping or self._held or self.closing:
             return
         self._pumping = True
         handed_bytes = 0
+        window_bytes = self._lane_window_bytes
         try:
-            while self.in_flight_bytes < self.window_bytes:
-                lane = self._next_ready()
-                if lane is None:
-                    return
+            while (lane := self._next_ready(window_bytes)) is not None:
                 before = self.in_flight_bytes
                 lane.hand_over()
                 handed_bytes += self.in_flight_bytes - before
@@ -205,18 +215,19 @@ class Outlet:
         finally:
             self._pumping = False
 
-    def _next_ready(self) -> Lane | None:
+    def _next_ready(self, window_bytes: int) -> Lane | None:
         for _ in range(len(self._turns)):
             lane = self._turns[0]
             self._turns.rotate(-1)
             if lane.spooling is not None:
                 lane.spooling.look()
-            if lane.ready:
+            if lane.ready and lane.flying_bytes < window_bytes:
                 return lane
         return None
 
     def took_off(self, shipment: Shipment) -> None:
         self.waits()
+        shipment.took_off_ms = monotonic_ms()
         self.in_flight_bytes += shipment.size_bytes
 
     def landed(self, shipment: Shipment) -> None:
@@ -266,6 +277,34 @@ class Outlet:
                 if lane.spooling is not None:
                     lane.spooling.arrived()
             self._sweep()
+            self._look_for_lost_topics()
+            self.pump()
+
+    def _look_for_lost_topics(self) -> None:
+        """The producer tries for ever what it has; whether that makes sense is asked here."""
+        if self._searching is not None or self.stopping or not self.watch.reachable:
+            return
+        limit_ms = monotonic_ms() - OVERDUE_MS
+        oldest = [lane.oldest for lane in self.lanes.values()]
+        topics = {
+            parcel.topic
+            for shipment in oldest
+            if shipment is not None and shipment.took_off_ms < limit_ms
+            for parcel in (*shipment.parcels, *shipment.dead)
+        }
+        if topics:
+            self._searching = asyncio.get_running_loop().create_task(self._search(sorted(topics)))
+
+    async def _search(self, topics: list[str]) -> None:
+        try:
+            gone = [topic for topic in topics if await self.topics.gone(topic)]
+            if gone:
+                # Only a producer that is closed gives back what it has; the rest of it gets time to arrive before.
+                refusals = self.topics
+                await self.replace_producer(self._producer_settings, self._unknown_topic_after_ms, OTHERS_WITHIN_MS)
+                self.topics.take_over(refusals)
+        finally:
+            self._searching = None
             self.pump()
 
     # Telling.

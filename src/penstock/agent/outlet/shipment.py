@@ -28,7 +28,7 @@ class Shipment:
 
     __slots__ = (
         "_at", "_landed", "charge_bytes", "dead", "dead_later", "dead_letters", "deliveries", "done", "kept", "number",
-        "parcels", "settled", "size_bytes",
+        "parcels", "settled", "size_bytes", "took_off_ms",
     )  # fmt: skip
 
     def __init__(self, parcels: list[Parcel], size_bytes: int, dead_letters: str | None, done: Done | None) -> None:
@@ -45,6 +45,7 @@ class Shipment:
         self.done = done
         self.number = 0
         """Its place among those that took off."""
+        self.took_off_ms = 0.0
         self.kept: Kept | None = None
         self.settled = False
         self.deliveries: list[BulkDelivery] = []

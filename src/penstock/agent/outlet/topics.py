@@ -66,6 +66,18 @@ class Topics:
         """It was there, and is not any more as it seems."""
         self._known.discard(topic)
 
+    async def gone(self, topic: str) -> bool:
+        """Asks again about a topic that records were sent to, and has it made anew if that is done here; True when
+        there is no hope for it."""
+        self.forget(topic)
+        self.ask(topic)
+        await asyncio.wait([self._asking[topic]])
+        return self.refusal(topic) is not None
+
+    def take_over(self, before: Topics) -> None:
+        """What another has found out to be missing."""
+        self._refused.update(before._refused)
+
     def close(self) -> None:
         for task in self._asking.values():
             task.cancel()

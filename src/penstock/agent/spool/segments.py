@@ -53,7 +53,7 @@ class Chunk:
 
 
 def append(segment: Segment, frame: bytes) -> None:
-    """Writes a frame at the end and waits for the disk; when it fails the file counts as before."""
+    """Writes a frame behind what counts, and waits for the disk. That it counts too is for the caller to say."""
     is_new = not segment.bytes
     descriptor = os.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -71,7 +71,6 @@ def append(segment: Segment, frame: bytes) -> None:
         os.close(descriptor)
     if is_new:
         sync_folder(segment.path.parent)
-    segment.bytes += len(frame)
 
 
 def read(segment: Segment, limit_bytes: int = READ_BYTES) -> Chunk:

@@ -129,6 +129,8 @@ class SpoolQueue:
             raise
         finally:
             segment.writing = False
+        # Here and not in the thread: a reader must not see a held frame before it is marked as one.
+        segment.bytes += len(frame)
         if held:
             segment.read_bytes, segment.sealed = segment.bytes, True
             segment.held_frames += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import random
@@ -115,6 +116,20 @@ async def test_reading_and_writing_may_overlap(tmp_path: Path) -> None:
             await queue.free(read[1], read[2])
     found += await numbers(queue)
     assert found == list(range(300))
+    assert spool.used_bytes == 0
+    await spool.close()
+
+
+async def test_what_is_held_is_not_read_while_it_is_being_written(tmp_path: Path) -> None:
+    spool, _ = spool_in(tmp_path)
+    await spool.open()
+    queue = spool.queue("one")
+    for number in range(50):
+        writing = asyncio.ensure_future(queue.append([load(number)], held=True))
+        while not writing.done():
+            assert not queue.unread
+            await asyncio.sleep(0)
+        await queue.free(writing.result())
     assert spool.used_bytes == 0
     await spool.close()
 
