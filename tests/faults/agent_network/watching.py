@@ -111,7 +111,7 @@ async def watched(kind: str, text: str = "", folder: Path | None = None) -> Asyn
             seen[0] = max(seen[0], made.held_bytes)
             # A soak's portions are of no interest.
             del channel.portions[:-200]
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.0005)
 
     with no_errors_logged():
         async with running(made):

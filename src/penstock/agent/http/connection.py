@@ -195,6 +195,9 @@ class HttpConnection(Guest):
     async def _answer(self, request: Request) -> None:
         try:
             response = await self._inflate(request) or await self._host.handle(request)
+        except asyncio.CancelledError:
+            self._abort()
+            raise
         except Exception as wrong:
             self._host.counts.failures += 1
             self._host.counts.last_error = f"{request.method} {request.path}: {wrong!r}"

@@ -5,19 +5,49 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from penstock.agent.inputs.input import Channel
 from penstock.agent.inputs.lines import Framed, Framing
 from penstock.agent.listening.streams import Guest
-from penstock.agent.portion import Portion
+from penstock.agent.portion import EVENT_OVERHEAD_BYTES, Portion
 
 STOP_WITHIN_S: Final = 5.0
 """How long a stop waits for room for what is already read."""
 
 
+def sliced(framed: Framed, events_max: int) -> list[Framed]:
+    """In pieces of no more than so many messages."""
+    count = len(framed.messages)
+    if count <= events_max:
+        return [framed]
+    return [
+        Framed(
+            framed.messages[at : at + events_max], [index - at for index in framed.cut if at <= index < at + events_max]
+        )
+        for at in range(0, count, events_max)
+    ]
+
+
 def nothing() -> None:
     """A stream tells its sender nothing, so there is nothing to do when a portion is safe."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Messages of one connection for which there was no room, or which would have taken too long at once."""
+
+    framed: Framed
+    peer: str
+    portion: Portion | None = None
+    """Once it is composed."""
+    weight_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        count = len(self.framed.messages)
+        plain_bytes = sum(map(len, self.framed.messages)) + EVENT_OVERHEAD_BYTES * count
+        self.weight_bytes = self.portion.size_bytes if self.portion is not None else plain_bytes
 
 
 class StreamIntake:
@@ -35,9 +65,10 @@ class StreamIntake:
         *,
         budget_bytes: int,
         idle_timeout_s: float,
+        portion_events_max: int,
     ) -> None:
         self.channel, self.frame, self.compose = channel, frame, compose
-        self.idle_timeout_s = idle_timeout_s
+        self.idle_timeout_s, self.portion_events_max = idle_timeout_s, portion_events_max
         self._part_bytes_max = budget_bytes // 2
         self._waiting_bytes_max = budget_bytes // 2
         self.part_bytes = 0
@@ -68,8 +99,8 @@ class StreamIntake:
     def gate_closed(self) -> bool:
         return self._gate_closed
 
-    def carry(self, line: deque[Portion], then: Callable[[], None]) -> None:
-        """Puts the portions of one connection, in their order, as soon as there is room; then calls `then`."""
+    def carry(self, line: deque[Waiting], then: Callable[[], None]) -> None:
+        """Puts what waits of one connection, in its order, as soon as there is room; then calls `then`."""
         task = asyncio.create_task(self._carry(line, then))
         self._carrying.add(task)
         task.add_done_callback(self._carrying.discard)
@@ -85,15 +116,20 @@ class StreamIntake:
                 task.cancel()
             await asyncio.wait(set(self._carrying))
 
-    async def _carry(self, line: deque[Portion], then: Callable[[], None]) -> None:
+    async def _carry(self, line: deque[Waiting], then: Callable[[], None]) -> None:
         try:
             while line:
-                await self.channel.put(line[0], nothing)
-                self.weigh(-line.popleft().size_bytes)
+                # Others have their turn between two portions.
+                await asyncio.sleep(0)
+                first = line[0]
+                if first.portion is None:
+                    first.portion = self.compose(first.framed, first.peer)
+                await self.channel.put(first.portion, nothing)
+                self.weigh(-line.popleft().weight_bytes)
         finally:
-            for portion in line:
-                self.dropped += len(portion.values)
-                self.weigh(-portion.size_bytes)
+            for waiting in line:
+                self.dropped += len(waiting.framed.messages)
+                self.weigh(-waiting.weight_bytes)
             line.clear()
             then()
 
@@ -115,7 +151,7 @@ class StreamGuest(Guest):
         self._framing = intake.frame()
         self._part_bytes = 0
         self._late: list[bytes] = []
-        self._line: deque[Portion] = deque()
+        self._line: deque[Waiting] = deque()
         self._waiting = False
         self._paused = False
         self._finished = False
@@ -178,11 +214,18 @@ class StreamGuest(Guest):
         self._part_bytes = held_bytes
         if not framed.messages:
             return
-        portion = self._intake.compose(framed, self.peer)
-        if not self._waiting and self._intake.channel.offer(portion, nothing):
-            return
-        self._line.append(portion)
-        self._intake.weigh(portion.size_bytes)
+        first, *rest = sliced(framed, self._intake.portion_events_max)
+        portion: Portion | None = None
+        if not self._waiting:
+            portion = self._intake.compose(first, self.peer)
+            if self._intake.channel.offer(portion, nothing):
+                if not rest:
+                    return
+                first, portion = rest.pop(0), None
+        for each in (first, *rest):
+            self._line.append(Waiting(each, self.peer, portion))
+            self._intake.weigh(self._line[-1].weight_bytes)
+            portion = None
         if not self._waiting:
             self._waiting = True
             self._intake.carry(self._line, self._went_on)

@@ -87,6 +87,45 @@ async def test_a_large_body_is_read_beside_the_loop() -> None:
     assert channel.values == lines
 
 
+class OneByOne(HandChannel):
+    """Has room for one portion; the next has to wait until it is opened again."""
+
+    def offer(self, portion: Any, done: Any) -> bool:
+        taken = super().offer(portion, done)
+        self.close()
+        return taken
+
+
+@on_loop
+async def test_a_request_for_which_one_portion_is_too_small_is_divided() -> None:
+    channel = OneByOne(acknowledging=False)
+    made = make(settings('answer_within = "20s"'), channel, environment(memory_bytes=8 << 20))
+    lines = [b'{"n": %d}' % number for number in range(10_000)]
+    async with running(made):
+        answer = asyncio.create_task(send(made, b"\n".join(lines), "application/x-ndjson"))
+        await until(lambda: len(channel.portions) == 1)
+        channel.open()
+        await until(lambda: len(channel.values) == len(lines))
+        assert len(channel.portions) > 5
+        while channel.dones:
+            assert not answer.done()
+            channel.dones.pop()()
+            await asyncio.sleep(0)
+        assert (await answer)[::2] == (200, {"accepted": 10_000})
+    assert channel.values == lines
+    assert made.status().events == 10_000
+
+
+@on_loop
+async def test_who_finds_room_for_a_part_only_is_told_to_send_again() -> None:
+    channel = OneByOne()
+    made = make(settings('answer_within = "100ms"'), channel, environment(memory_bytes=8 << 20))
+    async with running(made):
+        status, _, body = await send(made, b'{"n": 1}\n' * 10_000, "application/x-ndjson")
+        assert (status, len(channel.portions)) == (503, 1)
+        assert "send it again" in body["error"]
+
+
 @on_loop
 async def test_taken_is_answered_at_once() -> None:
     channel = HandChannel(acknowledging=False)

@@ -42,10 +42,9 @@ def _toml(value: Any) -> str:
 
 def alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return "zombie" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return "zombie" not in Path(f"/proc/{pid}/status").read_text()
 
 
 @on_loop
@@ -174,7 +173,7 @@ async def test_a_stop_ends_the_whole_process_group_by_force_if_need_be(monkeypat
         pids = [int(channel.values[0]), made.pid]
         assert all(map(alive, pids))
         await made.stop()
-    assert not any(map(alive, pids))
+    await until(lambda: not any(map(alive, pids)))
 
 
 @on_loop
@@ -184,7 +183,7 @@ async def test_who_a_command_leaves_behind_does_not_hold_the_input(monkeypatch: 
     made = execute(channel, "sleep 99 & echo $!", restart="never")
     async with running(made) as task, asyncio.timeout(10):
         await task
-    assert not alive(int(channel.values[0]))
+    await until(lambda: not alive(int(channel.values[0])))
 
 
 @on_loop

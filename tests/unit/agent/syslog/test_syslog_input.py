@@ -52,6 +52,19 @@ async def test_datagrams_and_streams_become_fields() -> None:
 
 
 @on_loop
+async def test_a_flood_of_small_messages_is_taken_in_small_portions_and_in_order() -> None:
+    channel = HandChannel()
+    made = make(settings(), channel, environment())
+    async with running(made):
+        _, writer = await asyncio.open_connection("127.0.0.1", port_of(made, "tcp"))
+        writer.write(b"".join(b"<13>%d\n" % number for number in range(20_000)))
+        await until(lambda: len(channel.values) == 20_000)
+        writer.close()
+    assert [int(fields["message"]) for fields in channel.fields] == list(range(20_000))
+    assert max(len(portion.values) for portion in channel.portions) == 1_000
+
+
+@on_loop
 async def test_malformed_ones_go_on_marked_and_counted() -> None:
     channel = HandChannel()
     made = make(settings('keep_raw = true\nmessage_bytes_max = "1 KB"'), channel, environment())

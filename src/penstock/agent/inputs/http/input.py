@@ -13,6 +13,7 @@ from penstock.agent.http import HttpServer, Limits, Request, Response
 from penstock.agent.inputs.http.bodies import BodyFormat, Events, Refused, format_of, read_body
 from penstock.agent.inputs.http.settings import HttpSettings
 from penstock.agent.inputs.input import Channel, InputStatus
+from penstock.agent.inputs.streams import STOP_WITHIN_S
 from penstock.agent.listening.addresses import Address
 from penstock.agent.listening.streams import tls_context
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, TRUNCATED, Portion
@@ -54,6 +55,8 @@ class HttpInput:
         """Large bodies are read one after the other: while they are read they cost several times their size."""
         self._stopped = asyncio.Event()
         self._unanswered: set[asyncio.Future[None]] = set()
+        self._putting: set[asyncio.Task[None]] = set()
+        self._portion_bytes_max = max(env.bounded_memory_bytes // 8, 1 << 20)
         self.addresses: list[Address] = []
 
     async def run(self) -> None:
@@ -72,6 +75,10 @@ class HttpInput:
         """From here on everybody is told to come again; who waits for an acknowledgement may still get it."""
         self._stopped.set()
         self._status.words = "stopping"
+        if self._putting:
+            await asyncio.wait(set(self._putting), timeout=STOP_WITHIN_S)
+            for putting in set(self._putting):
+                putting.cancel()
 
     async def close(self) -> None:
         """Who still waits is told to send again."""
@@ -132,29 +139,48 @@ class HttpInput:
         count = len(events.values)
         if not count:
             return Response.json({"accepted": 0})
-        safe: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._stopped.is_set():
             return self._come_again(503, "the agent is stopping; send it again")
-        if not self._channel.offer(self._compose(events, request.peer), lambda: _set(safe)):
+        first, *rest = self._compose(events, request.peer)
+        receipt = Receipt(1 + len(rest))
+        if not self._channel.offer(first, receipt.one_is_safe):
             return self._come_again(429, "there is no room now")
-        self._count(events)
-        del events
+        self._count(first)
+        del events, first
         request.let_go()
+        if rest and not await self._put_rest(rest, receipt):
+            return self._come_again(503, "there was no room for all of it; send it again, some may arrive twice")
         if self._settings.answer_when == "taken":
             return Response.json({"accepted": count}, 202)
-        return await self._answer(safe, count)
+        return await self._answer(receipt.safe, count)
+
+    async def _put_rest(self, portions: list[Portion], receipt: Receipt) -> bool:
+        """A request that is too large for one portion has begun: the rest of it waits for room, but not for ever."""
+
+        async def put() -> None:
+            for portion in portions:
+                await self._channel.put(portion, receipt.one_is_safe)
+                self._count(portion)
+
+        putting = asyncio.create_task(put())
+        self._putting.add(putting)
+        putting.add_done_callback(self._putting.discard)
+        await asyncio.wait((putting,), timeout=self._settings.answer_within_ms / 1000)
+        if not putting.done():
+            putting.cancel()
+            await asyncio.wait((putting,))
+        return not putting.cancelled() and putting.exception() is None
 
     async def _answer(self, safe: asyncio.Future[None], count: int) -> Response:
         self._unanswered.add(safe)
         try:
-            async with asyncio.timeout(self._settings.answer_within_ms / 1000):
-                await asyncio.wait((safe,))
-        except TimeoutError:
-            return self._come_again(503, "not acknowledged in time; send it again, it may arrive twice")
+            await asyncio.wait((safe,), timeout=self._settings.answer_within_ms / 1000)
         finally:
             self._unanswered.discard(safe)
         if safe.cancelled():
             return self._come_again(503, "the agent stopped before it was acknowledged; send it again")
+        if not safe.done():
+            return self._come_again(503, "not acknowledged in time; send it again, it may arrive twice")
         return Response.json({"accepted": count})
 
     async def _read(self, request: Request) -> Events:
@@ -166,23 +192,29 @@ class HttpInput:
         async with self._reading:
             return await asyncio.to_thread(read_body, request.body, format, limit)
 
-    def _compose(self, events: Events, peer: str) -> Portion:
-        total_bytes, count = sum(map(len, events.values)), len(events.values)
-        size_bytes = total_bytes + EVENT_OVERHEAD_BYTES * count
-        if events.fields is not None:
-            size_bytes += total_bytes + _FIELDS_OVERHEAD_BYTES * count
-        return Portion(
-            self._channel.origin(peer=peer),
-            events.values,
-            fields=events.fields,
-            marks=dict.fromkeys(events.cut, TRUNCATED),
-            size_bytes=size_bytes,
-        )
+    def _compose(self, events: Events, peer: str) -> list[Portion]:
+        """Mostly one portion. What would fill much of the memory is divided: as a whole it might never find room."""
+        count = len(events.values)
+        overhead_bytes = EVENT_OVERHEAD_BYTES + (_FIELDS_OVERHEAD_BYTES if events.fields is not None else 0)
+        copies = 1 if events.fields is None else 2
+        size_bytes = copies * sum(map(len, events.values)) + overhead_bytes * count
+        step = max(1, count * self._portion_bytes_max // size_bytes)
+        origin = self._channel.origin(peer=peer)
+        return [
+            Portion(
+                origin,
+                values := events.values[at : at + step],
+                fields=None if events.fields is None else events.fields[at : at + step],
+                marks={index - at: TRUNCATED for index in events.cut if at <= index < at + step},
+                size_bytes=copies * sum(map(len, values)) + overhead_bytes * len(values),
+            )
+            for at in range(0, count, step)
+        ]
 
-    def _count(self, events: Events) -> None:
-        self._status.events += len(events.values)
-        self._status.bytes += sum(map(len, events.values))
-        self._status.truncated += len(events.cut)
+    def _count(self, portion: Portion) -> None:
+        self._status.events += len(portion.values)
+        self._status.bytes += sum(map(len, portion.values))
+        self._status.truncated += len(portion.marks)
 
     def _format(self, request: Request) -> BodyFormat | None:
         if self._settings.format == "auto":
@@ -204,6 +236,14 @@ class HttpInput:
         return Response.refusal(status, words, self._retry_after)
 
 
-def _set(safe: asyncio.Future[None]) -> None:
-    if not safe.done():
-        safe.set_result(None)
+class Receipt:
+    """`safe` is done when every portion of a request is."""
+
+    def __init__(self, portions: int) -> None:
+        self._left = portions
+        self.safe: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def one_is_safe(self) -> None:
+        self._left -= 1
+        if not self._left and not self.safe.done():
+            self.safe.set_result(None)

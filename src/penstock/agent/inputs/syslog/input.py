@@ -11,7 +11,7 @@ from typing import Final
 from penstock.agent.environment import Environment
 from penstock.agent.inputs.input import Channel, InputStatus
 from penstock.agent.inputs.lines import Framed
-from penstock.agent.inputs.streams import StreamIntake, nothing
+from penstock.agent.inputs.streams import StreamIntake, Waiting, nothing
 from penstock.agent.inputs.syslog.framing import SyslogFraming
 from penstock.agent.inputs.syslog.parsing import SyslogParser
 from penstock.agent.inputs.syslog.settings import SyslogSettings
@@ -23,6 +23,8 @@ from penstock.agent.portion import EVENT_OVERHEAD_BYTES, MALFORMED, TRUNCATED, P
 _log = logging.getLogger(__name__)
 
 _BUDGET_SHARE: Final = 4
+_PORTION_EVENTS_MAX: Final = 1_000
+"""Parsing so many takes about ten milliseconds, during which nobody else has a turn."""
 _AHEAD_MS_MAX: Final = 30 * 60_000
 """Brokers refuse records from the future. Whose clock is so far ahead gets the time of arrival as the record's."""
 _FIELDS_OVERHEAD_BYTES: Final = 600
@@ -43,10 +45,11 @@ class SyslogInput:
             self._compose,
             budget_bytes=max(env.bounded_memory_bytes // _BUDGET_SHARE, 1 << 20),
             idle_timeout_s=settings.idle_timeout_ms / 1000,
+            portion_events_max=_PORTION_EVENTS_MAX,
         )
         self._listeners: list[StreamListener] = []
         self._readers: list[DatagramReader] = []
-        self._line: deque[Portion] = deque()
+        self._line: deque[Waiting] = deque()
         """Of datagrams that wait for room. Nothing is read meanwhile, so it is one burst at most for each socket."""
         self._stopped = asyncio.Event()
         self._told_dropped = 0
@@ -118,10 +121,11 @@ class SyslogInput:
             cut = [at for at, message in enumerate(messages) if len(message) > limit]
             for at in cut:
                 messages[at] = messages[at][:limit]
-            portion = self._compose(Framed(messages, cut), peer)
+            framed = Framed(messages, cut)
+            portion = self._compose(framed, peer)
             if self._line or not self._channel.offer(portion, nothing):
+                self._line.append(Waiting(framed, peer, portion))
                 self._intake.weigh(portion.size_bytes)
-                self._line.append(portion)
                 if len(self._line) == 1:
                     self._intake.carry(self._line, self._went_on)
         return not self._line

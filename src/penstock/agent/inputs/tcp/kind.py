@@ -18,6 +18,7 @@ from penstock.declared.fields import Table
 
 SCHEMES: Final = ("tcp", "tls")
 _BUDGET_SHARE: Final = 4
+_PORTION_EVENTS_MAX: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class TcpInput:
             self._compose,
             budget_bytes=max(env.bounded_memory_bytes // _BUDGET_SHARE, 1 << 20),
             idle_timeout_s=settings.idle_timeout_ms / 1000,
+            portion_events_max=_PORTION_EVENTS_MAX,
         )
         self._listeners: list[StreamListener] = []
         self._stopped = asyncio.Event()
