@@ -11,7 +11,7 @@ import pytest
 from penstock.agent.agent import Reloaded
 from penstock.agent.errors import CannotReload
 from penstock.testing import EmbeddedBroker
-from tests.walks.agent.feeding import FEEDS
+from tests.walks.agent.feeding import FEEDS, Feed
 from tests.walks.agent.scene import feed, lines, running, settings_of, until, values_of
 
 ONE = '[inputs.one]\ntype = "feed"\ntopic = "one"\n'
@@ -41,7 +41,7 @@ async def test_an_input_that_is_the_same_goes_on(tmp_path: Path, node: EmbeddedB
     assert await values_of(here, "deux", 10) == lines(10, 10)
 
 
-async def put_on(source) -> None:  # type: ignore[no-untyped-def]
+async def put_on(source: Feed) -> None:
     for first in range(0, 5_000, 50):
         await source.put(lines(first, 50))
         await asyncio.sleep(0.001)

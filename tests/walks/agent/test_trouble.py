@@ -10,6 +10,7 @@ import pytest
 
 from penstock.client.admin import Admin
 from penstock.testing import EmbeddedBroker, broker
+from tests.walks.agent.feeding import Feed
 from tests.walks.agent.scene import feed, lines, records_of, running, settings_of, until, values_of
 
 MB = 1 << 20
@@ -61,7 +62,7 @@ async def test_memory_is_bounded_while_the_broker_is_silent(tmp_path: Path, node
     assert len(await values_of(node.bootstrap_servers, "one", 6_001)) == 6_001
 
 
-async def put_all(source, portions: int) -> None:  # type: ignore[no-untyped-def]
+async def put_all(source: Feed, portions: int) -> None:
     for number in range(portions):
         await source.put(lines(number * 100, 100, 1_000))
 
