@@ -23,6 +23,7 @@ class Catalogue:
         self._lengths: dict[int, int] = {}
         """How many files have a prefix of this length."""
         self._gone: dict[str, Tracked] = {}
+        self._unseen: dict[str, Tracked] = {}
         self._number = 0
 
     def __iter__(self) -> Iterator[Tracked]:
@@ -40,10 +41,12 @@ class Catalogue:
         if file.key.isdigit():
             self._number = max(self._number, int(file.key))
         self._index_prefix(file)
-        if file.place is not Place.CUT:
+        if file.place is not Place.CUT and file.inode:
             self._by_identity[file.identity] = file
         if file.place is Place.HERE:
             self._by_path[file.path] = file
+        elif file.place is Place.UNSEEN:
+            self._unseen[file.key] = file
         elif file.place in (Place.GONE, Place.CUT):
             self._gone[file.key] = file
 
@@ -84,12 +87,17 @@ class Catalogue:
             file.path = path
         if identity is not None:
             file.device, file.inode = identity
-        if place is not Place.CUT:
+        if place is not Place.CUT and file.inode:
             self._by_identity[file.identity] = file
         if place is Place.HERE:
             self._by_path[file.path] = file
+        elif place is Place.UNSEEN:
+            self._unseen[file.key] = file
         elif place in (Place.GONE, Place.CUT):
             self._gone[file.key] = file
+
+    def unseen(self) -> list[Tracked]:
+        return list(self._unseen.values())
 
     def gone(self) -> list[Tracked]:
         """Those that are gone or cut, the longest gone first."""
@@ -101,6 +109,7 @@ class Catalogue:
         if self._by_path.get(file.path) is file:
             del self._by_path[file.path]
         self._gone.pop(file.key, None)
+        self._unseen.pop(file.key, None)
 
     def _index_prefix(self, file: Tracked) -> None:
         if file.prefix is not NOTHING and file.prefix.length:

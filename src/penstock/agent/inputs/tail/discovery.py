@@ -51,12 +51,13 @@ class Discovery:
     async def round(self, *, news: bool = True, first_ever: bool = False) -> None:
         """One search. `news`: something is not where it was. `first_ever`: files may be read from their end."""
         self._from_end = first_ever and self._settings.from_end
+        missing = self._followed.catalogue.unseen()
         finding = await asyncio.to_thread(self._finder.find)
         self._tell_folders(finding)
         self._finding = finding
         if finding.fresh or news:
             await self._compare(finding)
-        await self._decide()
+        await self._decide(missing)
 
     def _tell_folders(self, finding: Finding) -> None:
         troubles = self._followed.troubles
@@ -89,7 +90,7 @@ class Discovery:
         elif known.entry != found.entry:
             known.entry, known.next_ms = found.entry, 0.0
 
-    async def _decide(self) -> None:
+    async def _decide(self, missing: list[Tracked]) -> None:
         """First what is known by its inode, so that it is clear what is still there; then copies and new ones."""
         now_ms = self._followed.now_ms()
         due = [candidate for candidate in self._candidates.values() if candidate.next_ms <= now_ms]
@@ -114,12 +115,18 @@ class Discovery:
             # Else it is another name of a file that is at its own; what a link means may change later.
         # The oldest first: what was rotated away is read before what took its place.
         strangers.sort(key=lambda pair: (pair[0], pair[1].path))
-        ordered = [*at_their_own, *elsewhere, *(candidate for _, candidate in strangers)]
-        for number, candidate in enumerate(ordered):
+        await self._settle_all([*at_their_own, *elsewhere], now_ms)
+        for file in missing:
+            if file.place is Place.UNSEEN:
+                self._followed.finish(file)
+        await self._settle_all([candidate for _, candidate in strangers], now_ms)
+        self.waiting = sum(1 for candidate in self._candidates.values() if candidate.tries)
+
+    async def _settle_all(self, candidates: list[Candidate], now_ms: float) -> None:
+        for number, candidate in enumerate(candidates):
             if number % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
             await self._settle(candidate, now_ms)
-        self.waiting = sum(1 for candidate in self._candidates.values() if candidate.tries)
 
     def _stat(self, candidate: Candidate, now_ms: float) -> os.stat_result | None:
         try:

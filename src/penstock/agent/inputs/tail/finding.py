@@ -68,7 +68,7 @@ class Finder:
         self._visited = set()
         found: dict[str, Found] = {}
         for parts in self._globs:
-            for each in self._walk("/", parts, finding):
+            for each in self._walk("/", parts, finding, by_name=True):
                 found.setdefault(each.path, each)
         for gone in self._folders.keys() - self._visited:
             del self._folders[gone]
@@ -80,25 +80,30 @@ class Finder:
         name = path.rpartition("/")[2]
         return any(glob.match(name) for glob in self._names) or any(glob.match(path) for glob in self._paths)
 
-    def _walk(self, folder: str, parts: list[_Part], finding: Finding) -> Iterator[Found]:
+    def _walk(self, folder: str, parts: list[_Part], finding: Finding, *, by_name: bool = False) -> Iterator[Found]:
+        """`by_name`: no wildcard has come so far."""
         part, rest = parts[0], parts[1:]
         if isinstance(part, str) and part != _ANY_DEPTH:
             path = os.path.join(folder, part)
             if rest:
-                yield from self._walk(path, rest, finding)
-            else:
+                yield from self._walk(path, rest, finding, by_name=by_name)
+            elif by_name:
                 # Looked at by whoever asked; folders above it need not be readable.
                 yield Found(path, 0, named=True)
+            else:
+                yield from self._matching(folder, re.compile(re.escape(part) + r"\Z"), [], finding)
             return
-        entries = self._entries(folder, finding)
         if part == _ANY_DEPTH:
             yield from self._walk(folder, rest, finding)
-            for entry in entries:
+            for entry in self._entries(folder, finding):
                 if entry.is_folder and not entry.is_link and not entry.name.startswith("."):
                     yield from self._walk(os.path.join(folder, entry.name), parts, finding)
             return
         assert isinstance(part, re.Pattern), "the other kinds are done with"
-        for entry in entries:
+        yield from self._matching(folder, part, rest, finding)
+
+    def _matching(self, folder: str, part: re.Pattern[str], rest: list[_Part], finding: Finding) -> Iterator[Found]:
+        for entry in self._entries(folder, finding):
             if not part.match(entry.name):
                 continue
             path = os.path.join(folder, entry.name)
@@ -108,8 +113,10 @@ class Finder:
                 yield Found(path, 0 if entry.is_link else entry.number, named=False)
 
     def _entries(self, path: str, finding: Finding) -> list[_Entry]:
-        self._visited.add(path)
         known = self._folders.get(path)
+        if path in self._visited:
+            return known.entries if known is not None else []
+        self._visited.add(path)
         try:
             changed_ns = os.stat(path).st_mtime_ns
             if known is not None and known.settled and known.changed_ns == changed_ns:

@@ -67,7 +67,8 @@ class Followed:
         """One from the checkpoints, not seen yet."""
         if self.settings.multiline is not None:
             file.gatherer = self.settings.multiline.gatherer()
-        file.gone_since_ms = self.now_ms()
+        if file.place is not Place.UNSEEN:
+            file.gone_since_ms = self.now_ms()
         self.catalogue.add(file)
 
     def want(self, file: Tracked, *, first: bool = False) -> None:
@@ -103,13 +104,13 @@ class Followed:
         if file.place is not Place.HERE:
             return
         held = file.descriptor >= 0
-        self.catalogue.put(file, Place.HELD if held else Place.GONE)
+        self.catalogue.put(file, Place.HELD if held else Place.UNSEEN)
         file.changed_ms = self.now_ms()
         self._rotate(file)
         if held:
             self.want(file)
         else:
-            self._gone(file)
+            file.ticket = 0
         self.news.set()
 
     def drain(self, file: Tracked) -> None:
@@ -123,8 +124,10 @@ class Followed:
         return self._rotating.get(path)
 
     def finish(self, file: Tracked) -> None:
-        """It was read to its end, and no path leads to it."""
-        self.catalogue.put(file, Place.GONE)
+        """It was read to its end, or cannot be, and no path leads to it."""
+        deleted = file.descriptor >= 0 and not os.fstat(file.descriptor).st_nlink
+        # The inode of a deleted file belongs to nobody, and soon to another file.
+        self.catalogue.put(file, Place.GONE, identity=(0, 0) if deleted else None)
         self._gone(file)
 
     def cut(self, file: Tracked, *, in_place: bool) -> None:

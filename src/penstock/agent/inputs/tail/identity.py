@@ -71,7 +71,10 @@ class Place(enum.Enum):
     """At no path that is followed, but a descriptor still reaches it."""
     CUT = "cut"
     """Its file was truncated or overwritten; a copy may have been made before."""
+    UNSEEN = "unseen"
+    """Not where it was, and the folders were not searched since."""
     GONE = "gone"
+    """At no path that is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,9 @@ def judge_own(seen: Sighting, known: Known) -> Verdict:
     """The inode is known: is the content?"""
     if not is_intact(seen, known):
         return Replaced(known.key)
+    if known.place is Place.GONE and known.prefix.length < PREFIX_BYTES:
+        # It was deleted, and inodes are used again at once: few bytes that are equal prove nothing.
+        return Replaced(known.key)
     if seen.path == known.path:
         return Same(known.key)
     return Alias(known.key) if known.place is Place.HERE else Renamed(known.key)
@@ -241,7 +247,9 @@ def _judge_small_copy(seen: Sighting, known: Known, settle_ms: float) -> Verdict
     packed = seen.packing != PLAIN
     if known.place is Place.CUT or (known.place is Place.GONE and packed):
         return _judge_heir(seen, known)
-    if known.place is Place.HERE or packed:
+    if packed and known.place is Place.HELD:
+        return Wait()
+    if known.place in (Place.HERE, Place.UNSEEN):
         return Wait() if seen.age_ms < settle_ms else New()
     return New()
 
@@ -263,7 +271,7 @@ def _judge_twin(seen: Sighting, known: Known, settle_ms: float) -> Verdict:
     at = known.position if seen.size is None else min(known.position, seen.size)
     if not _agree(seen, known, at):
         return New()
-    if known.place is Place.HELD:
+    if known.place in (Place.HELD, Place.UNSEEN):
         # When it is read to its end it is gone, and this may be its heir.
         return Wait()
     if seen.quiet_ms < settle_ms and seen.age_ms < settle_ms * PATIENCE:

@@ -28,7 +28,9 @@ from penstock.agent.inputs.tail.unpacking import Unpacker
 from penstock.agent.inputs.tail.watching import Watch
 from penstock.agent.portion import Portion
 
-TURNS_WITHOUT_PAUSE: Final = 16
+WITHOUT_PAUSE_MS: Final = 3.0
+ELSEWHERE: Final = (Place.UNSEEN, Place.GONE, Place.CUT)
+"""There is nothing to read from."""
 
 
 class TailInput:
@@ -91,27 +93,28 @@ class TailInput:
         await self._watch.run()
 
     async def _read(self) -> None:
-        """Turn by turn, as long as there is something."""
-        followed, turns = self._followed, 0
+        """Turn by turn, as long as there is something; others have the loop in between."""
+        followed, pause_ms = self._followed, 0.0
         while True:
             file = followed.turns.next()
             if file is None:
                 followed.work.clear()
                 await followed.work.wait()
+                pause_ms = followed.now_ms() + WITHOUT_PAUSE_MS
                 continue
             load = self._turn(file)
-            turns += 1
             if load is not None:
                 await self._put(file, load)
-            if load is not None or turns % TURNS_WITHOUT_PAUSE == 0:
+            if followed.now_ms() >= pause_ms:
                 await asyncio.sleep(0)
+                pause_ms = followed.now_ms() + WITHOUT_PAUSE_MS
 
     def _turn(self, file: Tracked) -> Load | None:
         followed = self._followed
         if file.packing != PLAIN:
             followed.want(file)
             return None
-        if file.place in (Place.GONE, Place.CUT) or self._waits_for_another(file):
+        if file.place in ELSEWHERE or self._waits_for_another(file):
             return None
         try:
             turn = self._read_some(file)
@@ -135,7 +138,7 @@ class TailInput:
         before = file.after
         if before is None:
             return False
-        if before.drained or before.place in (Place.GONE, Place.CUT):
+        if before.drained or before.place in ELSEWHERE:
             file.after = None
             return False
         self._followed.want(before, first=True)
@@ -195,7 +198,7 @@ class TailInput:
                 continue
             if file.packing == PLAIN:
                 followed.want(file)
-            elif file.place not in (Place.GONE, Place.CUT) and not file.failed:
+            elif file.place not in ELSEWHERE and not file.failed:
                 await self._unpack(file)
 
     async def _unpack(self, file: Tracked) -> None:

@@ -131,7 +131,7 @@ class Tracked:
         file.begin_at(row.position, None, anchors[-1] if anchors else None)
         file.anchors.clear()
         file.anchors.extend(anchors)
-        file.place = Place.CUT if facts["cut"] else Place.GONE
+        file.place = Place.CUT if facts["cut"] else Place.GONE if facts["gone_ms"] else Place.UNSEEN
         file.rotated, file.skipped = facts["rotated"], facts["skipped"]
         file.finished = tuple(facts["finished"]) if facts["finished"] else None
         file.gone_before_ms = facts["gone_ms"]
