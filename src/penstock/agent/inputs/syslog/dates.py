@@ -51,6 +51,14 @@ def read_date(text: str, at: int, now_ms: int, zone: tzinfo | None) -> Moment | 
     return None if moment is None else Moment(moment.isoformat(), _milliseconds(moment), found.end())
 
 
+def iso_ms(text: str) -> int | None:
+    """A date of RFC 5424, with its zone, in milliseconds; None when there is no such date."""
+    try:
+        return _milliseconds(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
 def _bsd(found: re.Match[str], now_ms: int, zone: tzinfo | None) -> datetime | None:
     named = UTC if found["zone"] in ("UTC", "GMT", "Z") else zone
     given = found["early"] or found["late"]

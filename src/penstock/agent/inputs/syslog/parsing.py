@@ -10,7 +10,7 @@ import re
 from datetime import tzinfo
 from typing import Any, Final, Literal, NamedTuple
 
-from penstock.agent.inputs.syslog.dates import Moment, read_date
+from penstock.agent.inputs.syslog.dates import Moment, iso_ms, read_date
 
 Format = Literal["auto", "rfc3164", "rfc5424"]
 
@@ -161,12 +161,12 @@ def _parse_5424(text: str) -> Parsed | None:
     if names is None:
         return None
     fields: dict[str, Any] = {"facility": names[0], "severity": names[1]}
-    time_ms = None
+    time_ms: int | None = None
     if time != "-":
-        moment = read_date(time, 0, 0, None) if _TIME_5424.fullmatch(time) else None
-        if moment is None:
+        time_ms = iso_ms(time) if _TIME_5424.fullmatch(time) else None
+        if time_ms is None:
             return None
-        fields["timestamp"], time_ms = time, moment.ms
+        fields["timestamp"] = time
     said = {"host": host, "app": app, "pid": pid, "msgid": msgid}
     fields |= {name: value for name, value in said.items() if value != "-"}
     structured, at = _structured(text, head.end())
