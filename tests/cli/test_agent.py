@@ -148,6 +148,7 @@ def test_a_service_is_ready_reloads_refuses_a_second_one_and_stops_in_order(
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(DEADLINE_S)
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        penstock("topic", "create", "agent-service", "-b", bootstrap)
         file = lines_agent(tmp_path, bootstrap, "agent-service")
         with Running("agent", "run", "-c", file, "--quiet", log=tmp_path / "log") as running:
             running.wait_to_say(READY)
@@ -234,13 +235,14 @@ def test_without_a_file_tail_and_topic_are_enough(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path, "one\ntwo\n", "a.log")
+    penstock("topic", "create", "agent-quick", "-b", bootstrap)
     quick = ("agent", "run", "--tail", "*.log", "--topic", "agent-quick", "-b", bootstrap)
     with Running(*quick, log=tmp_path / "out") as running:
         running.wait_to_say(READY)
         said = penstock("consume", "agent-quick", "-n", "2", "-f", "%v\n", "-b", bootstrap)
         assert said.out == "one\ntwo\n"
+        wait_for("brokers", lambda: agent("status", cwd=tmp_path).code == 0, timeout_s=DEADLINE_S)
         found = agent("status", "--files", cwd=tmp_path)
-        assert found.code == 0
         assert re.search(rf"^tail   {re.escape(str(tmp_path))}/a\.log +8 +8 ", found.out, re.M)
         assert running.stop(signal.SIGINT) == 0
     assert (tmp_path / ".penstock-agent" / "tail-agent-quick").is_dir()

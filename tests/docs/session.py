@@ -3,7 +3,7 @@
 The pages say 9092, 9093 and 9644 and /var/lib/penstock, as a reader would have it. Here commands and files are given
 free ports and a temporary folder instead, and what they print is translated back. A page may speak of three hosts,
 10.0.0.1 and so on: their blocks are labelled on-1, on-2 and on-3, their nodes run side by side, and are waited for when
-somebody who is on none of them runs the next command.
+somebody who is on none of them runs the next command. An agent runs beside the node until the page starts another.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tests.compat.processes import Child, free_ports, wait_for
 from tests.docs.pages import Step, matches
 
 SERVERS = ("penstock dev", "penstock server start")
+AGENTS = ("penstock agent run",)
+AGENT_PORTS = ("9645", "5514", "6514", "8089", "5170")
 NO_SERVERS = ("penstock dev kill", "penstock dev start", "penstock dev stop")
 ADMIN_STEP = 552
 CONTROLLER_STEP = 10_000
@@ -46,6 +48,7 @@ class Reader:
             "9644": str(port + ADMIN_STEP),
             "9093": str(port + 2 * ADMIN_STEP),
             FOLDER: str(folder / "var"),
+            **dict(zip(AGENT_PORTS, map(str, free_ports(len(AGENT_PORTS))), strict=True)),
         }
         self._environment = {
             **os.environ,
@@ -57,6 +60,7 @@ class Reader:
         }
         self._quick = warm.install(folder / "quick")
         self._node: Child | None = None
+        self._agent: Child | None = None
         self._hosts: dict[str, Child] = {}
         self._last_code = 0
 
@@ -64,7 +68,7 @@ class Reader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for node in (self._node, *self._hosts.values()):
+        for node in (self._agent, self._node, *self._hosts.values()):
             if node is not None:
                 node.kill()
 
@@ -80,6 +84,8 @@ class Reader:
             printed = self._serve_on(host, command)
         elif command.startswith(SERVERS) and not command.startswith(NO_SERVERS):
             printed = self._serve(command)
+        elif command.startswith(AGENTS):
+            printed = self._collect(command)
         else:
             if host not in HOSTS:
                 self._meet_hosts()
@@ -90,13 +96,35 @@ class Reader:
         )
 
     def leave(self) -> None:
-        """Stops the nodes that run, which must end well."""
+        """Stops the agent and the nodes that run, which must end well."""
+        self._leave_agent()
         nodes = [node for node in (self._node, *self._hosts.values()) if node is not None]
         self._node, self._hosts = None, {}
         for node in nodes:
             os.kill(node.pid, signal.SIGTERM)
         for node in nodes:
             assert node.wait(DEADLINE_S) == 0, node.tail()
+
+    def _leave_agent(self) -> None:
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            assert agent.stop(DEADLINE_S) == 0, agent.tail()
+
+    def _collect(self, command: str) -> str:
+        """Starts an agent in place of the one before; answers what it said until it was ready or ended."""
+        self._leave_agent()
+        log = self._folder / "agent.log"
+        log.unlink(missing_ok=True)
+        words = f"cd {self._folder} && exec {self._here(command)}"
+        agent = self._agent = Child(["bash", "-c", words], log, self._environment)
+        wait_for(
+            f"{command} to be ready or to end",
+            lambda: not agent.running() or " is ready: " in log.read_text(),
+            timeout_s=DEADLINE_S,
+        )
+        if not agent.running():
+            self._last_code, self._agent = agent.wait(DEADLINE_S), None
+        return log.read_text()
 
     def _serve_on(self, host: str, command: str) -> str:
         """A node of a cluster is not ready before the others are there, so nobody waits for it yet."""
