@@ -265,6 +265,24 @@ def test_on_a_terminal_there_is_a_live_table(bootstrap: str, tmp_path: Path) -> 
                 process.kill()
 
 
+def test_an_agent_whose_terminal_is_closed_stops_and_does_not_reload(bootstrap: str, tmp_path: Path) -> None:
+    file = lines_agent(tmp_path, bootstrap, "agent-closed")
+    screen, stream = pty.openpty()
+    command = [*PENSTOCK, "agent", "run", "-c", str(file)]
+    with subprocess.Popen(command, stdin=stream, stdout=stream, stderr=stream, start_new_session=True) as process:
+        try:
+            os.close(stream)
+            seen = b""
+            while b"EVENTS/S" not in seen:
+                seen += os.read(screen, 1 << 16)
+            os.close(screen)
+            process.send_signal(signal.SIGHUP)
+            process.wait(DEADLINE_S)
+        finally:
+            process.kill()
+    assert not (tmp_path / ".penstock-agent/web-1/agent.json").exists()
+
+
 @contextlib.contextmanager
 def terminal() -> Iterator[tuple[int, int]]:
     screen, stream = pty.openpty()

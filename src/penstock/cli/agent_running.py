@@ -24,6 +24,7 @@ from penstock.model.errors import PenstockError
 if TYPE_CHECKING:
     from penstock.agent.agent import Agent, Reloaded
 
+STDERR: Final = 2
 PULSE_S: Final = 10.0
 """How often the service manager is told how we are, when it does not want to hear it more often."""
 
@@ -59,6 +60,7 @@ class Attendance:
         self._port: AdminPort | None = None
         self._began_s = time.monotonic()
         self._rates = Rates()
+        self._had_terminal = os.isatty(STDERR)
         self._asked_to_stop = False
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,7 +146,7 @@ class Attendance:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_stop)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self._spawn(self._reload()))
+        loop.add_signal_handler(signal.SIGHUP, self._on_hup)
         try:
             yield
         finally:
@@ -162,6 +164,13 @@ class Attendance:
         self._notify.stopping()
         _log.info("stopping: what was read is sent first; a second signal ends it at once")
         self._agent.stop()
+
+    def _on_hup(self) -> None:
+        if self._had_terminal and not os.isatty(STDERR):
+            # The terminal was closed: nobody asked for a reload, and nobody would find the agent that went on.
+            self._on_stop()
+        else:
+            self._spawn(self._reload())
 
     async def _reload(self) -> None:
         """A file that is broken, or asks for what a running agent cannot change, leaves everything as it was."""
