@@ -228,9 +228,12 @@ class HttpInput:
         return hmac.compare_digest(given.strip().encode(), self._token) and scheme.lower() == "bearer"
 
     def _health(self) -> Response:
+        """For load balancers: whether it makes sense to send here now."""
         if self._stopped.is_set():
             return Response.json({"status": "stopping"}, 503)
-        return Response.json({"status": "ok", "room": self._channel.roomy})
+        if not self._channel.roomy:
+            return Response.json({"status": "no room"}, 503, self._retry_after)
+        return Response.json({"status": "ok"})
 
     def _come_again(self, status: int, words: str) -> Response:
         return Response.refusal(status, words, self._retry_after)
