@@ -248,10 +248,3 @@ class Agent:
 def _copy(counts: Counts, report: Any) -> None:
     for field in fields(counts):
         setattr(report, field.name, getattr(counts, field.name))
-
-
-def run_agent(agent: Agent) -> None:
-    """`agent.run()` on a fast loop, to its end."""
-    import uvloop
-
-    uvloop.run(agent.run())

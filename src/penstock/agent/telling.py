@@ -29,13 +29,6 @@ class Teller:
         if self._due(about or words):
             log.error("%s", words)
 
-    def warn(self, words: str, about: str = "") -> None:
-        if self._due(about or words):
-            log.warning("%s", words)
-
-    def say(self, words: str) -> None:
-        log.info("%s", words)
-
     def _due(self, about: str) -> bool:
         now = self._clock_ms()
         said = self._said_ms.get(about)

@@ -24,8 +24,8 @@ topic = "shared"
 type = "feed"
 topic = "shared"
 """
-SEEDS = range(1, 31 if SOAKING else 4)
-ROUNDS = 12
+SEEDS = range(1, 31 if SOAKING else 3)
+ROUNDS = 20 if SOAKING else 8
 
 
 @pytest.mark.parametrize("spooled", [True, False])

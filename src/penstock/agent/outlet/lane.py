@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.agent.counting import Counts
+from penstock.agent.environment import monotonic_ms
 from penstock.agent.inputs.input import Done
 from penstock.agent.outlet.memory import Share
 from penstock.agent.outlet.shipment import Shipment
@@ -46,6 +47,7 @@ class Lane:
         self._resting: asyncio.TimerHandle | None = None
         self._needs_rest = False
         self._awaits_topic = False
+        self._progress_ms = 0.0
 
     # In.
 
@@ -78,9 +80,19 @@ class Lane:
         return next(iter(self.flying), None)
 
     @property
-    def blocked(self) -> bool:
-        """Something waits that brokers have refused, or have not answered for."""
-        return self._failures > 0 or bool(self.failed) or self._awaits_topic
+    def _waiting(self) -> bool:
+        """Whether brokers owe an answer, or have refused something that is tried again."""
+        return bool(self.flying) or self._failures > 0 or bool(self.failed) or self._awaits_topic
+
+    def _begin_waiting(self) -> None:
+        """Silence is counted from now, if nothing is waited for yet."""
+        if not self._waiting:
+            self._progress_ms = monotonic_ms()
+
+    @property
+    def silent_ms(self) -> float:
+        """How long something has been waiting without any acknowledgement."""
+        return monotonic_ms() - self._progress_ms if self._waiting else 0.0
 
     @property
     def ready(self) -> bool:
@@ -103,8 +115,9 @@ class Lane:
             if self.failed and not self.flying:
                 self._mend()
             return
+        self._begin_waiting()
         self._numbers += 1
-        shipment.number = self._numbers
+        shipment.number, shipment.took_off_ms = self._numbers, monotonic_ms()
         self.flying[shipment] = None
         self.flying_bytes += shipment.size_bytes
         self._outlet.took_off(shipment)
@@ -130,7 +143,7 @@ class Lane:
         for parcel in (*shipment.parcels, *shipment.dead):
             if not topics.known(parcel.topic) and topics.refusal(parcel.topic) is None:
                 topics.ask(parcel.topic)
-                self._outlet.waits()
+                self._begin_waiting()
                 self._awaits_topic = True
                 return False
         return True
@@ -170,6 +183,8 @@ class Lane:
         self.flying_bytes -= shipment.size_bytes
         outlet = self._outlet
         outlet.landed(shipment)
+        if not outlet.closing and any(delivery.delivered for delivery in shipment.deliveries):
+            self._progress_ms = monotonic_ms()
         if all(delivery.exception() is None for delivery in shipment.deliveries):
             self._failures = 0
             self._count_out(shipment)

@@ -69,7 +69,6 @@ class Outlet:
         self._held = False
         self._replacing = asyncio.Lock()
         self._pumping = False
-        self._progress_ms = monotonic_ms()
         self._settled = asyncio.Event()
         self._ticking: asyncio.Task[None] | None = None
         self._searching: asyncio.Task[None] | None = None
@@ -226,14 +225,10 @@ class Outlet:
         return None
 
     def took_off(self, shipment: Shipment) -> None:
-        self.waits()
-        shipment.took_off_ms = monotonic_ms()
         self.in_flight_bytes += shipment.size_bytes
 
     def landed(self, shipment: Shipment) -> None:
         self.in_flight_bytes -= shipment.size_bytes
-        if not self.closing and any(delivery.delivered for delivery in shipment.deliveries):
-            self._progress_ms = monotonic_ms()
         self._settled.set()
 
     def settled(self) -> None:
@@ -245,37 +240,14 @@ class Outlet:
         if not self.closing:
             self.pump()
 
-    # Silence.
-
-    @property
-    def _waiting(self) -> bool:
-        return bool(self.in_flight_bytes) or any(lane.blocked for lane in self.lanes.values())
-
-    def waits(self) -> None:
-        """Something begins to wait for an answer: if nothing did before, silence is counted from now."""
-        if not self._waiting:
-            self._progress_ms = monotonic_ms()
-
-    @property
-    def silent_ms(self) -> float:
-        """How long something has been waiting without any acknowledgement."""
-        return monotonic_ms() - self._progress_ms if self._waiting else 0.0
-
-    @property
-    def silent(self) -> bool:
-        """So long that lanes go through the spool."""
-        return self.silent_ms >= self.spool_after_ms
+    # Upkeep.
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            if self.spool is not None and self.silent:
-                for lane in self.lanes.values():
-                    if lane.spooling is not None and lane.unsafe:
-                        lane.spooling.begin()
             for lane in self.lanes.values():
                 if lane.spooling is not None:
-                    lane.spooling.arrived()
+                    lane.spooling.check()
             self._sweep()
             self._look_for_lost_topics()
             self.pump()
@@ -323,7 +295,7 @@ class Outlet:
             spool_limit_bytes=0 if spool is None else spool.cap_bytes,
             spooling=any(lane.spooling is not None and lane.spooling.active for lane in self.lanes.values()),
             brokers_reachable=self.watch.reachable,
-            silent_ms=int(self.silent_ms),
+            silent_ms=int(max((lane.silent_ms for lane in self.lanes.values()), default=0)),
             last_error=self.teller.last_error,
             last_error_at_ms=self.teller.last_error_at_ms,
         )

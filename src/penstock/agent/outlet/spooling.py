@@ -38,14 +38,19 @@ class Spooling:
 
     # In.
 
-    def begin(self) -> None:
-        """Brokers have been silent for too long."""
-        self.active = True
-        self._save_soon()
+    @property
+    def _silent(self) -> bool:
+        return self._lane.silent_ms >= self._outlet.spool_after_ms
+
+    def check(self) -> None:
+        """Time has passed: brokers may have been silent for too long."""
+        if self._silent and self._lane.unsafe:
+            self.active = True
+        self.arrived()
 
     def arrived(self) -> None:
-        """The lane has something new, or its input has been told to wait."""
-        if self.active and (self._outlet.silent or self._outlet.stopping or self._lane.share.pressed):
+        """The lane has something new. While brokers take what is on the disk it waits in memory, as long as it can."""
+        if self.active and (self._silent or self._outlet.stopping or self._lane.share.pressed):
             self._save_soon()
 
     def _save_soon(self) -> None:
@@ -141,17 +146,19 @@ class Spooling:
         if lane.failed or (lane.queue and lane.queue[0].kept is not None):
             return
         if self._queue.unread:
-            if not self._outlet.silent:
+            if not self._silent:
                 self._loader = asyncio.get_running_loop().create_task(self._load())
         elif self._saver is None:
             self.active = False
 
     async def _load(self) -> None:
         try:
+            lost = self._queue.lost_records
             found = await self._queue.read()
             if found is None:
                 return
             loads, segment, frames = found
+            self._lane.counts.unsendable += self._queue.lost_records - lost
             if not loads:
                 await self._queue.free(segment, frames)
                 return

@@ -39,11 +39,6 @@ class Topics:
         self._refused: dict[str, tuple[str, float]] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
-    @property
-    def asking(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return bool(self._asking)
-
     def known(self, topic: str) -> bool:
         return topic in self._known
 

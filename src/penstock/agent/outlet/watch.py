@@ -22,8 +22,6 @@ class Watch:
         self._view = ClusterView(bootstrap, timeout_ms=ANSWER_WITHIN_MS, client_id=client_id)
         self._tell = tell
         self.reachable = False
-        self.asked = asyncio.Event()
-        """Set when the first answer came, or did not come."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -43,5 +41,4 @@ class Watch:
                 failure = link_failure(wrong) if isinstance(wrong, LinkError) else wrong
                 self.reachable = False
                 self._tell(f"no broker answers: {failure}")
-            self.asked.set()
             await asyncio.sleep(WHEN_UP_S if self.reachable else WHEN_DOWN_S)
