@@ -10,6 +10,11 @@ from typing import Final
 
 FILES: Final = {"agent": "/etc/penstock/agent.toml", "server": "/etc/penstock/server.properties"}
 
+_DESCRIPTIONS: Final = {
+    "agent": "Penstock agent: brings logs and events into topics",
+    "server": "Penstock server: a node of an event-streaming cluster",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -32,7 +37,7 @@ def unit_text(unit: Unit) -> str:
     sections = [
         f"# Printed by `penstock generate systemd {unit.service}`.",
         "[Unit]",
-        *(_AGENT_UNIT if unit.service == "agent" else _SERVER_UNIT),
+        f"Description={_DESCRIPTIONS[unit.service]}",
         "Wants=network-online.target",
         "After=network-online.target",
         "",
@@ -50,10 +55,6 @@ def unit_text(unit: Unit) -> str:
         "WantedBy=multi-user.target",
     ]
     return "\n".join(sections) + "\n"
-
-
-_AGENT_UNIT: Final = ("Description=Penstock agent: brings logs and events into topics",)
-_SERVER_UNIT: Final = ("Description=Penstock server: a node of an event-streaming cluster",)
 
 
 def _agent(unit: Unit) -> list[str]:

@@ -43,7 +43,11 @@ def test_an_agent_that_is_well_gives_no_reasons() -> None:
     ("change", "healthy", "words"),
     [
         ({"brokers_up": False}, True, "no broker answers at b:9092"),
-        ({"brokers_up": False, "last_error": "no broker answers: refused"}, True, "no broker answers at b:9092 (refused)"),
+        (
+            {"brokers_up": False, "last_error": "no broker answers: refused"},
+            True,
+            "no broker answers at b:9092 (refused)",
+        ),
         ({"brokers_up": False, "memory_bytes": 100}, True, "memory is full, senders wait"),
         ({"brokers_up": False, "spool_limit_bytes": 50}, True, "goes to the spool"),
         ({"brokers_up": False, "spool_limit_bytes": 50, "spool_bytes": 50}, True, "the spool is full"),
