@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
@@ -17,10 +18,12 @@ from penstock.agent.errors import AgentError
 APPLICATION_ID: Final = 0x50454E53
 """Tells our databases from other people's; SQLite keeps it in the header."""
 VERSION: Final = 1
+BUSY_S: Final = 5.0
+"""How long somebody else may have the file locked: who looks at it with the sqlite3 shell, say."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS positions (
-    input TEXT NOT NULL, key TEXT NOT NULL, path TEXT NOT NULL, position INTEGER NOT NULL, facts TEXT NOT NULL,
+    input TEXT NOT NULL, key BLOB NOT NULL, path BLOB NOT NULL, position INTEGER NOT NULL, facts TEXT NOT NULL,
     PRIMARY KEY (input, key)
 ) WITHOUT ROWID
 """
@@ -60,8 +63,11 @@ class Checkpoints:
 
     async def save(self, input: str, rows: Iterable[Row], forgotten: Iterable[str] = ()) -> None:
         """Sets rows and removes others in one transaction, which is on the disk when this returns."""
-        values = [(input, row.key, row.path, row.position, json.dumps(row.facts)) for row in rows]
-        keys = [(input, key) for key in forgotten]
+        # Names of files are bytes, and not always UTF-8.
+        values = [
+            (input, os.fsencode(row.key), os.fsencode(row.path), row.position, json.dumps(row.facts)) for row in rows
+        ]
+        keys = [(input, os.fsencode(key)) for key in forgotten]
         try:
             await self._do(lambda connection: _save(connection, values, keys))
         except CheckpointsUnwritable:
@@ -101,7 +107,7 @@ class Checkpoints:
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
             try:
                 self._prepare(connection)
             except BaseException:
@@ -159,11 +165,13 @@ def _load(connection: sqlite3.Connection, input: str) -> list[Row]:
     found = connection.execute(
         "SELECT key, path, position, facts FROM positions WHERE input = ? ORDER BY key", (input,)
     )
-    return [Row(key, path, position, json.loads(facts)) for key, path, position, facts in found]
+    return [
+        Row(os.fsdecode(key), os.fsdecode(path), position, json.loads(facts)) for key, path, position, facts in found
+    ]
 
 
 def _save(
-    connection: sqlite3.Connection, values: list[tuple[str, str, str, int, str]], keys: list[tuple[str, str]]
+    connection: sqlite3.Connection, values: list[tuple[str, bytes, bytes, int, str]], keys: list[tuple[str, bytes]]
 ) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
