@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.agent.settings.model import InputSettings
 
 SMALL_PORTION_BYTES: Final = 64 << 10
+PORTION_OVERHEAD_BYTES: Final = 512
+"""What the way of a portion costs besides its events: one of a single line is mostly that."""
 
 
 class Channel:
@@ -34,40 +36,42 @@ class Channel:
         return Origin(self._name, self._host, path, peer)
 
     async def put(self, portion: Portion, done: Done) -> None:
-        await self._lane.share.take(portion.size_bytes)
-        self._take(portion, done)
+        charge = portion.size_bytes + PORTION_OVERHEAD_BYTES
+        await self._lane.share.take(charge)
+        self._take(portion, charge, done)
 
     def offer(self, portion: Portion, done: Done) -> bool:
-        if not self._lane.share.try_take(portion.size_bytes):
+        charge = portion.size_bytes + PORTION_OVERHEAD_BYTES
+        if not self._lane.share.try_take(charge):
             return False
-        self._take(portion, done)
+        self._take(portion, charge, done)
         return True
 
     @property
     def roomy(self) -> bool:
         return self._lane.share.has_room(SMALL_PORTION_BYTES)
 
-    def _take(self, portion: Portion, done: Done) -> None:
+    def _take(self, portion: Portion, charge: int, done: Done) -> None:
         """The portion is charged; whatever happens now, the charge goes with it."""
         lane = self._lane
         counts = lane.counts
         try:
             found = self._chain.apply(portion, now_ms())
         except BaseException:
-            lane.share.give_back(portion.size_bytes)
+            lane.share.give_back(charge)
             raise
         counts.events_in += len(portion.values)
         counts.filtered += found.filtered
         counts.failed += found.failed
         counts.dead += found.dead
         if not found.parcels:
-            lane.share.give_back(portion.size_bytes)
+            lane.share.give_back(charge)
             asyncio.get_running_loop().call_soon(done)
             return
-        size = portion.size_bytes
+        size = charge
         if found.parcels[0].values is not portion.values or len(found.parcels) > 1:
-            size = sum(map(_size, found.parcels))
-            lane.share.change(size - portion.size_bytes)
+            size = sum(map(_size, found.parcels)) + PORTION_OVERHEAD_BYTES
+            lane.share.change(size - charge)
         lane.ship(found.parcels, size, self._dead_topic(portion.origin), done)
 
     def _dead_topic(self, origin: Origin) -> str | None:

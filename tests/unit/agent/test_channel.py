@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from penstock.agent.channel import Channel
+from penstock.agent.channel import PORTION_OVERHEAD_BYTES, Channel
 from penstock.agent.counting import Counts
 from penstock.agent.outlet.memory import MemoryGate
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, Parcel, Portion
@@ -47,7 +47,7 @@ def test_lines_without_transforms_are_handed_on_as_they_are() -> None:
         await way.put(portion, lambda: None)
         ((parcels, size, dead),) = lane.shipped
         assert parcels[0].values is portion.values
-        assert (size, dead) == (2 + 2 * EVENT_OVERHEAD_BYTES, "dead.in")
+        assert (size, dead) == (2 + 2 * EVENT_OVERHEAD_BYTES + PORTION_OVERHEAD_BYTES, "dead.in")
         assert lane.share.used_bytes == size
 
     run(work())
@@ -60,7 +60,7 @@ def test_what_is_charged_is_what_became_of_it() -> None:
         await way.put(Portion(way.origin(), [b'{"a": 1, "big": "' + b"x" * 1_000 + b'"}']), lambda: None)
         ((parcels, size, _),) = lane.shipped
         assert parcels[0].values == [b'{"a":1}']
-        assert lane.share.used_bytes == size == len(b'{"a":1}') + EVENT_OVERHEAD_BYTES
+        assert lane.share.used_bytes == size == len(b'{"a":1}') + EVENT_OVERHEAD_BYTES + PORTION_OVERHEAD_BYTES
 
     run(work())
 
@@ -85,7 +85,8 @@ def test_an_offer_that_does_not_fit_changes_nothing() -> None:
 
     async def work() -> None:
         assert way.roomy
-        assert way.offer(Portion(way.origin(), [bytes(1 << 20)], size_bytes=1 << 20), lambda: None)
+        large = Portion(way.origin(), [bytes(1 << 20)], size_bytes=(1 << 20) - PORTION_OVERHEAD_BYTES)
+        assert way.offer(large, lambda: None)
         assert not way.roomy
         assert not way.offer(Portion(way.origin(), [b"x"]), lambda: None)
         assert (len(lane.shipped), lane.counts.events_in) == (1, 1)

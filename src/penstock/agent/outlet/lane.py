@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.agent.counting import Counts
@@ -72,7 +73,7 @@ class Lane:
     @property
     def unsafe(self) -> bool:
         """Whether something would be lost, or would have to be read again, if the agent ended now."""
-        return any(not shipment.safe for shipment in (*self.flying, *self.failed, *self.queue))
+        return any(not shipment.safe for shipment in chain(self.flying, self.failed, self.queue))
 
     @property
     def oldest(self) -> Shipment | None:
