@@ -124,8 +124,17 @@ def test_an_event_that_grows_too_large_goes_on_and_the_rest_is_another() -> None
     assert events("start\n" + "x" * 9 + "\n" + "y" * 30, large) == ["start\n" + "x" * 9, "y" * 30]
 
 
-LINES = st.lists(st.sampled_from([b"", b"a", b" b", b"Traceback (most recent call last):", b"ValueError: x",
-                                  b"panic: p", b"\tat x", b"1", b"end;", b"\xff\xfe", b"back\\"]), max_size=30)  # fmt: skip
+KINDS_OF_LINES = [
+    b"",
+    b"a",
+    b" b",
+    b"Traceback (most recent call last):",
+    b"ValueError: x",
+    b"panic: p",
+    b"\tat x",
+    b"1",
+]
+LINES = st.lists(st.sampled_from([*KINDS_OF_LINES, b"end;", b"\xff\xfe", b"back\\"]), max_size=30)
 WAYS = st.sampled_from(
     [Multiline(preset=name) for name in ("python", "java", "go")]
     + [Multiline(mode=mode, condition=condition, lines_max=4, bytes_max=40)
