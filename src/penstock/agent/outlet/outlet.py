@@ -202,9 +202,8 @@ class Outlet:
             return
         self._pumping = True
         handed_bytes = 0
-        window_bytes = self._lane_window_bytes
         try:
-            while (lane := self._next_ready(window_bytes)) is not None:
+            while (lane := self._next_ready()) is not None:
                 before = self.in_flight_bytes
                 lane.hand_over()
                 handed_bytes += self.in_flight_bytes - before
@@ -214,13 +213,13 @@ class Outlet:
         finally:
             self._pumping = False
 
-    def _next_ready(self, window_bytes: int) -> Lane | None:
+    def _next_ready(self) -> Lane | None:
         for _ in range(len(self._turns)):
             lane = self._turns[0]
             self._turns.rotate(-1)
             if lane.spooling is not None:
                 lane.spooling.look()
-            if lane.ready and lane.flying_bytes < window_bytes:
+            if lane.ready and (not lane.flying_bytes or lane.flying_bytes < self._lane_window_bytes):
                 return lane
         return None
 
