@@ -387,6 +387,23 @@ async def test_compressed_files_that_are_broken_harm_no_other(logs: Path, state:
         assert not life.task.done()
 
 
+@PACKINGS
+async def test_compressed_files_that_were_empty_or_are_overwritten(
+    logs: Path, state: Path, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    log = logs / f"app.log{suffix}"
+    log.touch()
+    async with tailing(logs / "*", state) as life:
+        await until(lambda: life.input.status().files == 1)
+        for number in range(3):
+            lines = numbered(f"life {number}", 0, 100)
+            with log.open("r+b") as file:
+                file.write(pack(b"".join(line + b"\n" for line in lines)))
+                file.truncate()
+            await life.channel.wait_for(*lines)
+        assert max(life.channel.counts.values()) == 1
+
+
 # Kill -9 between produce and checkpoint.
 
 

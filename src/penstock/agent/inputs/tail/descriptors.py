@@ -56,7 +56,10 @@ class Descriptors:
             return file.descriptor
         if file.place is not Place.HERE:
             raise Moved
-        descriptor = open_file(file.path)
+        try:
+            descriptor = open_file(file.path)
+        except FileNotFoundError:
+            raise Moved from None
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != file.identity:
             os.close(descriptor)

@@ -7,7 +7,7 @@ import os
 from typing import Final
 
 from penstock.agent.environment import Environment
-from penstock.agent.inputs.files.inflating import PLAIN
+from penstock.agent.inputs.files.inflating import MAGIC_BYTES, PLAIN, packing_of
 from penstock.agent.inputs.files.lines import Look
 from penstock.agent.inputs.files.troubles import Troubles
 from penstock.agent.inputs.tail.catalogue import GONE_MAX, Catalogue
@@ -147,6 +147,7 @@ class Followed:
         heir.origin_path, heir.entry = file.origin_path, entry
         if descriptor >= 0:
             self.descriptors.give(heir, descriptor)
+            heir.packing = packing_of(os.pread(descriptor, MAGIC_BYTES, 0))
         if place is not Place.HERE:
             self.catalogue.put(heir, place)
             heir.rotated = True

@@ -24,7 +24,7 @@ from penstock.agent.inputs.tail.reading import Load, Reader, Turn
 from penstock.agent.inputs.tail.saving import Saver
 from penstock.agent.inputs.tail.settings import TailSettings
 from penstock.agent.inputs.tail.tracked import Tracked
-from penstock.agent.inputs.tail.unpacking import Unpacker
+from penstock.agent.inputs.tail.unpacking import Overwritten, Unpacker
 from penstock.agent.inputs.tail.watching import Watch
 from penstock.agent.portion import Portion
 
@@ -210,6 +210,8 @@ class TailInput:
                     await self._put(file, load)
         except Moved:
             followed.leave(file)
+        except Overwritten:
+            followed.begin_anew(file)
         except CutOff:
             file.cut_off = seen
             followed.troubles.tell(file.path, "is compressed and not complete; waiting for the rest")

@@ -12,6 +12,7 @@ from penstock.agent.inputs.tail.tracked import Tracked
 EVERY_S: Final = 0.2
 RETRY_S: Final = 1.0
 SWEEP_MS: Final = 600_000.0
+SLICE: Final = 200
 BEGUN: Final = "begun"
 """The key of the row which says that this input was started before."""
 SUBJECT: Final = "checkpoints"
@@ -28,7 +29,9 @@ class Saver:
     async def load(self) -> bool:
         """Takes up what is known of files. Whether the input was started before."""
         followed = self._followed
-        for row in await followed.env.checkpoints.load(followed.env.input):
+        for number, row in enumerate(await followed.env.checkpoints.load(followed.env.input)):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
             if row.key == BEGUN:
                 self._begun = True
                 continue

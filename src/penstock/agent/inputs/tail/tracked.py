@@ -34,7 +34,7 @@ class Tracked:
         self.packing = PLAIN
         self.prefix = NOTHING
         self.anchors: deque[Anchor] = deque(maxlen=ANCHORS_MAX)
-        self.ledger = Ledger[Anchor | None](0, None, lambda: moved(self))
+        self.ledger: Ledger[Anchor | None] = Ledger(0, None, lambda: moved(self))
         self.place = Place.HERE
         self.read = 0
         """Where the next line begins; what comes before is put, or kept by the gatherer."""

@@ -6,13 +6,17 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 
-from penstock.agent.inputs.files.inflating import Broken, Stream, inflate, skip
+from penstock.agent.inputs.files.inflating import Stream, inflate, skip
 from penstock.agent.inputs.files.lines import Splitter, Taken
 from penstock.agent.inputs.tail.followed import Followed
 from penstock.agent.inputs.tail.identity import ANCHOR_BYTES, anchor_at
 from penstock.agent.inputs.tail.reading import NEVER, Load, load_of
 from penstock.agent.inputs.tail.tracked import Tracked
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, TRUNCATED
+
+
+class Overwritten(Exception):
+    """It does not hold what was read of it before."""
 
 
 class Unpacker:
@@ -23,7 +27,7 @@ class Unpacker:
         self._settings = followed.settings
 
     async def read(self, file: Tracked) -> AsyncGenerator[Load, None]:
-        """From the file's position to its end. Raises `CutOff`, `Broken`, `OSError`; what was yielded stays true."""
+        """To its end. Raises `Overwritten`, `CutOff`, `Broken`, `OSError`; what was yielded before stays true."""
         # A descriptor of its own: those of files are closed when too many are open.
         descriptor = os.dup(self._followed.descriptors.of(file))
         try:
@@ -52,7 +56,7 @@ class Unpacker:
         file.tail = await asyncio.to_thread(skip, stream, file.read, ANCHOR_BYTES)
         anchor = file.anchors[-1] if file.anchors else None
         if not file.tail or (anchor is not None and not anchor.print.matches(file.tail[-anchor.print.length :])):
-            raise Broken("does not hold what was read of it before")
+            raise Overwritten
 
     def _accept(self, file: Tracked, taken: Taken, window: _Window) -> Load | None:
         if taken.end == taken.start:
