@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.agent.environment import now_ms
 from penstock.agent.inputs.input import Done
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, Origin, Parcel, Portion
+from penstock.agent.routing.topics import allowed_name
 
 if TYPE_CHECKING:
     from penstock.agent.outlet.lane import Lane
@@ -64,6 +65,7 @@ class Channel:
         counts.filtered += found.filtered
         counts.failed += found.failed
         counts.dead += found.dead
+        counts.untimed += found.untimed
         if not found.parcels:
             lane.share.give_back(charge)
             asyncio.get_running_loop().call_soon(done)
@@ -81,7 +83,7 @@ class Channel:
         if template.constant is not None:
             return template.constant
         filled = template.bind(origin)
-        return filled if isinstance(filled, str) else None
+        return allowed_name(filled) if isinstance(filled, str) else None
 
 
 def _size(parcel: Parcel) -> int:

@@ -22,6 +22,8 @@ class Counts:
     """Not understood by a transform; they go on as they are, or to dead letters."""
     dead: int = 0
     """Sent to the dead-letter topic, whoever sent them there."""
+    untimed: int = 0
+    """Events whose own time could not be read; they have that of sending."""
     unsendable: int = 0
     """Records that no broker will ever take and for which there is no dead-letter topic: dropped and told."""
     retried: int = 0
@@ -44,6 +46,7 @@ class InputReport:
     filtered: int = 0
     failed: int = 0
     dead: int = 0
+    untimed: int = 0
     unsendable: int = 0
     retried: int = 0
     spooled: int = 0

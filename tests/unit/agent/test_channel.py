@@ -92,3 +92,13 @@ def test_an_offer_that_does_not_fit_changes_nothing() -> None:
         assert (len(lane.shipped), lane.counts.events_in) == (1, 1)
 
     run(work())
+
+
+def test_times_that_cannot_be_read_are_counted() -> None:
+    way, lane = channel('timestamp = "at"\n[[inputs.in.transforms]]\nparse = "json"\n')
+
+    async def work() -> None:
+        await way.put(Portion(way.origin(), [b'{"at": "2026-11-01T00:00:00Z"}', b'{"at": "soon"}']), lambda: None)
+        assert (lane.counts.events_in, lane.counts.untimed, lane.counts.failed) == (2, 1, 0)
+
+    run(work())

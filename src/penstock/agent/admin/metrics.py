@@ -60,6 +60,7 @@ INPUT: Final = (
     OfInput("filtered_total", "counter", "Events left out on purpose.", lambda i: i.filtered),
     OfInput("failed_total", "counter", "Events that could not be understood.", lambda i: i.failed),
     OfInput("dead_letters_total", "counter", "Events sent to dead letters.", lambda i: i.dead),
+    OfInput("untimed_total", "counter", "Events whose own time could not be read.", lambda i: i.untimed),
     OfInput("unsendable_total", "counter", "Records that no broker takes, dropped.", lambda i: i.unsendable),
     OfInput("dropped_total", "counter", "Events lost because their protocol cannot wait.", lambda i: i.dropped),
     OfInput("refused_total", "counter", "Senders told to come again.", lambda i: i.refused),

@@ -36,6 +36,8 @@ class InputSnapshot:
     failed: int = 0
     """Could not be understood; went on as they were, or to dead letters."""
     dead: int = 0
+    untimed: int = 0
+    """Their own time could not be read; they have that of sending."""
     unsendable: int = 0
     """No broker will ever take them, and there is no topic for dead letters: dropped and told."""
     retried: int = 0
@@ -149,6 +151,7 @@ def _input(report: InputReport) -> InputSnapshot:
         filtered=report.filtered,
         failed=report.failed,
         dead=report.dead,
+        untimed=report.untimed,
         unsendable=report.unsendable,
         retried=report.retried,
         spooled=report.spooled,

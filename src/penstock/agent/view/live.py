@@ -102,6 +102,7 @@ def _troubles(each: InputSnapshot) -> Text:
         ("malformed", each.malformed, "yellow"),
         ("truncated", each.truncated, "yellow"),
         ("dead letters", each.dead, "yellow"),
+        ("untimed", each.untimed, "yellow"),
         ("filtered", each.filtered, "dim"),
     )
     text = Text()

@@ -45,6 +45,7 @@ def losses(each: InputSnapshot) -> list[str]:
         ("truncated", each.truncated),
         ("filtered", each.filtered),
         ("to dead letters", each.dead),
+        ("with a time that cannot be read", each.untimed),
         ("that no broker takes", each.unsendable),
     )
     return [f"{number:,} {word}" for word, number in counted if number]
@@ -62,7 +63,17 @@ def summary(snapshot: Snapshot) -> str:
     said = [f"{count(snapshot.events, 'event')} in ({bytes_text(snapshot.bytes)})", f"{sent:,} acknowledged"]
     total = InputSnapshot("")
     for each in snapshot.inputs.values():
-        for name in ("dropped", "refused", "failed", "malformed", "truncated", "filtered", "dead", "unsendable"):
+        for name in (
+            "dropped",
+            "refused",
+            "failed",
+            "malformed",
+            "truncated",
+            "filtered",
+            "dead",
+            "untimed",
+            "unsendable",
+        ):
             setattr(total, name, getattr(total, name) + getattr(each, name))
     return f"{snapshot.name} ran {duration_text(snapshot.up_s * 1000)}: {', '.join([*said, *losses(total)])}"
 
