@@ -124,29 +124,33 @@ async def test_bombs() -> None:
             await victim.alive()
 
 
+HALVES = {"tcp": b"half a li", "syslog": b"100 <13>half", "http": b"POST / HT"}
+
+
 @on_loop
-async def test_connections_that_are_only_half_there() -> None:
-    """They began something and say no more; each kind has room for others and gets rid of them."""
-    for kind, text, part in (
-        ("tcp", "connections_max = 150\nidle_timeout = '300ms'", b"half a li"),
-        ("syslog", "connections_max = 150\nidle_timeout = '300ms'", b"100 <13>half"),
-        ("http", "connections_max = 150\nidle_timeout = '300ms'", b""),
-    ):
-        async with watched(kind, text) as victim:
+async def test_connections_that_are_only_half_there_leave_room_for_others() -> None:
+    for kind, part in HALVES.items():
+        async with watched(kind, "connections_max = 150") as victim:
             pairs = [await victim.connect() for _ in range(140)]
             for _, writer in pairs:
                 writer.write(part)
             await victim.alive()
-            more = [await victim.connect() for _ in range(40)]
-            await until(lambda victim=victim: victim.made.status().refused >= 20)
-            if kind == "http":
-                # The first request has ten seconds to come, whatever the time between two is.
-                for _, writer in pairs + more:
-                    writer.close()
+            pairs += [await victim.connect() for _ in range(40)]
+            await until(lambda victim=victim: victim.made.status().refused == 30)
+            assert victim.made.status().connections == 150
+            for _, writer in pairs:
+                writer.transport.abort()
             await until(lambda victim=victim: victim.made.status().connections == 0)
-            await victim.alive()
-            for _, writer in pairs + more:
-                writer.close()
+
+
+@on_loop
+async def test_connections_that_are_only_half_there_are_given_up() -> None:
+    for kind in ("tcp", "syslog"):
+        async with watched(kind, "idle_timeout = '100ms'") as victim:
+            for _ in range(50):
+                (await victim.connect())[1].write(HALVES[kind])
+            await until(lambda victim=victim: victim.made.status().events == 50)
+            await until(lambda victim=victim: victim.made.status().connections == 0)
 
 
 @pytest.fixture
@@ -157,26 +161,43 @@ def tls_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_handshakes_that_never_end_count_and_are_cut(tls_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "HANDSHAKE_TIMEOUT_S", 0.3)
-    text = (
-        'listen = ["udp://127.0.0.1:0", "tls://127.0.0.1:0", "tcp://127.0.0.1:0"]\n'
-        'tls = { cert = "cert.pem", key = "key.pem" }\nconnections_max = 30\n'
-    )
+TLS = (
+    'listen = ["udp://127.0.0.1:0", "tls://127.0.0.1:0", "tcp://127.0.0.1:0"]\n'
+    'tls = { cert = "cert.pem", key = "key.pem" }\nconnections_max = 30\n'
+)
+
+
+def half_a_handshake(number: int) -> bytes:
+    return b"\x16\x03\x01\x02\x00\x01"[: number % 7]
+
+
+def test_handshakes_that_never_end_count_as_connections(tls_folder: Path) -> None:
+    @on_loop
+    async def walk() -> None:
+        async with watched("syslog", TLS, tls_folder) as victim:
+            pairs = [await victim.connect("tls") for _ in range(31)]
+            await until(lambda: victim.made.status().refused == 1)
+            assert victim.made.status().connections == 30
+            await victim.alive()
+            for number, (_, writer) in enumerate(pairs):
+                writer.write(half_a_handshake(number) if number % 2 else b"<13>not TLS at all\n")
+                await asyncio.sleep(0)
+                writer.transport.abort()
+            await until(lambda: victim.made.status().connections == 0)
+
+    walk()
+
+
+def test_handshakes_that_never_end_are_cut(tls_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "HANDSHAKE_TIMEOUT_S", 0.1)
 
     @on_loop
     async def walk() -> None:
-        async with watched("syslog", text, tls_folder) as victim:
-            pairs = [await victim.connect("tls") for _ in range(30)]
-            await until(lambda: victim.made.status().connections == 30)
-            pairs += [await victim.connect("tls")]
-            for number, (_, writer) in enumerate(pairs):
-                writer.write(b"\x16\x03\x01\x02\x00\x01"[: number % 7] if number % 2 else b"<13>not TLS at all\n")
-            await victim.alive()
-            await until(lambda: victim.made.status().connections == 0)
-            assert victim.made.status().refused == 1
-            for _, writer in pairs:
-                writer.transport.abort()
+        async with watched("syslog", TLS, tls_folder) as victim:
+            for number in range(20):
+                (await victim.connect("tls"))[1].write(half_a_handshake(number))
+            await until(lambda: victim.made.status().errors == 20)
+            assert victim.made.status().connections == 0
 
     walk()
 

@@ -39,6 +39,10 @@ class HttpServer:
         """Connections beyond the bound."""
         return sum(listener.refused for listener in self._listeners)
 
+    @property
+    def failed_handshakes(self) -> int:
+        return sum(listener.failed_handshakes for listener in self._listeners)
+
     async def start(self, host: str, port: int, ssl: tls.SSLContext | None = None) -> int:
         """Listens, and gives the real port back. May be called again for a further address."""
         listener = StreamListener(

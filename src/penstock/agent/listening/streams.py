@@ -113,6 +113,7 @@ class StreamListener:
         self._empty.set()
         self.refused = 0
         self.failed_handshakes = 0
+        self.last_failure = ""
 
     @property
     def connections(self) -> int:
@@ -205,7 +206,7 @@ class StreamListener:
             self._leave(guest)
             accepted.close()
             self.failed_handshakes += 1
-            _log.debug("a connection of %s did not come about: %s", peer, wrong)
+            self.last_failure = f"a connection of {peer} did not come about: {wrong}"
         except BaseException:
             self._leave(guest)
             accepted.close()

@@ -95,7 +95,7 @@ class HttpInput:
         status.connections = self._server.connections
         status.refused = self._server.refused + counts.by_status.get(429, 0) + counts.by_status.get(503, 0)
         status.malformed = counts.by_status.get(400, 0) + counts.by_status.get(431, 0)
-        status.errors, status.last_error = counts.failures, counts.last_error
+        status.errors, status.last_error = counts.failures + self._server.failed_handshakes, counts.last_error
         return status
 
     @property

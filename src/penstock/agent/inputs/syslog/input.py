@@ -89,6 +89,9 @@ class SyslogInput:
     def status(self, *, details: bool = False) -> InputStatus:
         self._status.connections = sum(listener.connections for listener in self._listeners)
         self._status.refused = sum(listener.refused for listener in self._listeners)
+        self._status.errors = sum(listener.failed_handshakes for listener in self._listeners)
+        failures = [listener.last_failure for listener in self._listeners if listener.last_failure]
+        self._status.last_error = failures[-1] if failures else ""
         self._status.dropped = self._intake.dropped + sum(reader.dropped for reader in self._readers)
         return self._status
 
