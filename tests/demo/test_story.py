@@ -58,7 +58,7 @@ def test_a_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     code, said = finished(begun(tmp_path))
     assert code == 0, said
     for words in (
-        "3 nodes are ready", "node {}, the leader of access-0", "the pipeline's driver is gone", "dead letters",
+        "3 nodes are ready", "node {}, the leader of access-0", "the pipeline's driver, and Spark with it, is gone", "dead letters",
         "0: every line is in the table", "clean:", "add up to the table", "new leaders after",
         "penstock lake query", "2xx  █", "penstock dev --demo --keep",
     ):  # fmt: skip

@@ -49,9 +49,9 @@ async def gather(stage: Stage, timings: Timings) -> Findings:
         audit_words=words,
     )
     measured = speed(
-        lines=count.lines,
-        size_bytes=count.bytes,
-        seconds=(count.at_ms - count.began_ms) / 1000,
+        lines=count.day_lines,
+        size_bytes=count.day_bytes,
+        seconds=count.day_s,
         rows=zip(partitions, offsets, rows["written_ms"].to_pylist(), strict=True),
         landings=landings_of(store),
     )

@@ -43,8 +43,10 @@ def run(nodes: Nodes, plan: Plan, console: Console) -> int:
             stage.write_on(findings.evidence.written)
             stage.leave()
             stays = True
-        summary.print_next(console, stage, kept=stays)
-        return OK if all(each.good for each in verdicts) else FAILED
+        failed = [each.name for each in verdicts if not each.good]
+        if stays or not failed:
+            summary.print_next(console, stage, kept=stays)
+        return FAILED if failed else OK
     except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("\n  interrupted: everything that was started is being stopped")
         return INTERRUPTED
@@ -108,7 +110,8 @@ async def _draw(story: Story, show: Show) -> None:
 def _print(console: Console, stage: Stage, found: Findings, verdicts: list[Verdict]) -> None:
     summary.print_checks(console, verdicts)
     summary.print_figures(console, found)
-    summary.print_answer(console, stage)
     failed = [each.name for each in verdicts if not each.good]
     if failed:
-        console.print(f"\n  ✖ FAILED: {', '.join(failed)}", style="bold red", highlight=False)
+        console.print(f"\n  ✖ FAILED: {', '.join(failed)}\n", style="bold red", highlight=False)
+    else:
+        summary.print_answer(console, stage)

@@ -23,7 +23,9 @@ LOOK_EVERY_S: Final = 0.1
 STEP_WITHIN_S: Final = 180.0
 """For one thing to become true on a machine that is busy."""
 STILL_FOR_S: Final = 3.0
-"""An agent that has nothing left to send, and a topic that does not grow for so long: all is there."""
+"""An agent that has nothing left to send, and a topic that does not grow for so long: nothing more comes."""
+LATE_FOR_S: Final = 20.0
+"""The same of an agent that says it has something left."""
 SETTLED_S: Final = 1.5
 """Older than any look at the ends of the topic."""
 AFTERMATH_S: Final = 3.0
@@ -120,7 +122,7 @@ class Story:
         if pid is None:
             raise DemoFailed(f"the pipeline has no driver to kill; its log ends with:\n{stage.pipeline.last_words()}")
         killed_s, stood = time.monotonic(), sight.table.version
-        self._tell(f"kill -9 {pid}: the pipeline's driver is gone, in the middle of a batch", "crash")
+        self._tell(f"kill -9 {pid}: the pipeline's driver, and Spark with it, is gone", "crash")
         beside.create_task(self._driver_returns(killed_s, stood))
         await self._until(lambda: time.monotonic() - killed_s >= AFTERMATH_S, "lines pile up")
 
@@ -164,9 +166,10 @@ class Story:
         def look() -> bool:
             nonlocal still_since_s, seen
             records = self.sight.records
-            if records != seen or self.sight.agent.behind_bytes:
+            if records != seen:
                 still_since_s, seen = time.monotonic(), records
-            return records >= self._lines or time.monotonic() - still_since_s >= STILL_FOR_S
+            patience_s = LATE_FOR_S if self.sight.agent.behind_bytes else STILL_FOR_S
+            return records >= self._lines or time.monotonic() - still_since_s >= patience_s
 
         return look
 

@@ -16,7 +16,6 @@ import signal
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -37,8 +36,11 @@ class Count:
 
     lines: int = 0
     bytes: int = 0
+    day_lines: int = 0
+    day_bytes: int = 0
+    day_s: float = 0.0
+    """What the day itself had; afterwards there is little."""
     rotations: int = 0
-    began_ms: int = 0
     at_ms: int = 0
     log_time: str = ""
     done: bool = False
@@ -76,6 +78,8 @@ class Writer:
     """The number of a line that is counted and not written: a fault for the checks to find."""
     count: Count = field(default_factory=Count)
     _broken: list[int] = field(default_factory=list)
+    _written_s: float = 0.0
+    """When lines were written last."""
     _stopped: bool = False
 
     def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
@@ -83,7 +87,6 @@ class Writer:
 
     def run(self) -> None:
         began_s, told_s, rotated_s = time.monotonic(), 0.0, 0.0
-        self.count.began_ms = _now_ms()
         while not self._stopped:
             elapsed_s = time.monotonic() - began_s
             if elapsed_s - rotated_s >= self.rotate_every_s and elapsed_s <= self.seconds:
@@ -106,12 +109,12 @@ class Writer:
         if due <= 0:
             return
         now_ms = _now_ms()
-        now = log_time(elapsed_s, self.seconds)
-        step = (log_time(TICK_S, self.seconds) - log_time(0, self.seconds)) / due
+        before, now = log_time(self._written_s, self.seconds), log_time(elapsed_s, self.seconds)
+        self._written_s = elapsed_s
         lines = []
-        for number in range(self.first + self.count.lines, self.first + self.count.lines + due):
-            back: timedelta = step * (self.first + self.count.lines + due - number)
-            line, broken = self.traffic.line(number, max(now - back, log_time(0, self.seconds)), now_ms)
+        begin = self.first + self.count.lines
+        for number in range(begin, begin + due):
+            line, broken = self.traffic.line(number, before + (now - before) * ((number - begin) / due), now_ms)
             if number != self.lose:
                 lines.append(line)
                 if broken:
@@ -120,6 +123,9 @@ class Writer:
         self.log.write(whole)
         self.count.lines += due
         self.count.bytes += len(whole)
+        if elapsed_s <= self.seconds or not self.count.day_s:
+            self.count.day_lines, self.count.day_bytes = self.count.lines, self.count.bytes
+            self.count.day_s = elapsed_s
         self.count.broken_count = len(self._broken)
         self.count.log_time = now.isoformat()
 
