@@ -41,7 +41,7 @@ class Settings:
     """How long and how much. The defaults stay under fifteen minutes on two cores."""
 
     rounds: int = 3
-    raw_bytes: int = 500_000_000
+    raw_bytes: int = 300_000_000
     parsed_bytes: int = 100_000_000
     growing_mb_per_s: float = 10.0
     growing_s: float = 15.0
@@ -53,7 +53,7 @@ class Settings:
     sink_rate: int = 20_000
     calm_s: float = 10.0
     burst_s: float = 20.0
-    profile_bytes: int = 400_000_000
+    profile_bytes: int = 300_000_000
 
     def quick(self) -> Settings:
         return Settings(

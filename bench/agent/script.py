@@ -29,7 +29,9 @@ def main() -> None:
         }
     )
     host = socket.gethostname().encode()
-    files = [(os.open(path, os.O_RDONLY), [("host", host), ("path", path.encode())]) for path in paths]
+    files: list[tuple[int, list[tuple[str, str | bytes | None]]]] = [
+        (os.open(path, os.O_RDONLY), [("host", host), ("path", path)]) for path in paths
+    ]
     rests = [b""] * len(files)
     while True:
         found = False
