@@ -60,6 +60,17 @@ async def test_inode_reuse_50_of_50_while_it_runs(logs: Path, state: Path) -> No
         once(life.channel, written)
 
 
+def uses_inodes_again(folder: Path) -> bool:
+    """Not every file system does."""
+    inodes = set()
+    for _ in range(10):
+        probe = folder / "probe"
+        probe.touch()
+        inodes.add(probe.stat().st_ino)
+        probe.unlink()
+    return len(inodes) == 1
+
+
 async def test_inode_reuse_50_of_50_while_it_is_away(logs: Path, state: Path) -> None:
     """The new file is larger than the old position, so that its size tells nothing."""
     log, channel, written, inodes = logs / "app.log", Recording(), list[bytes](), list[int]()
@@ -72,8 +83,8 @@ async def test_inode_reuse_50_of_50_while_it_is_away(logs: Path, state: Path) ->
         async with tailing(log, state, channel):
             await channel.wait_for(*lines)
     once(channel, written)
-    # Elsewhere inodes may be used again later or never; then this has shown less.
-    assert len(set(inodes)) <= 50
+    if uses_inodes_again(logs):
+        assert len(set(inodes)) < 25, "this machine gives the inode of a deleted file to the next one"
 
 
 # Rename and create.

@@ -7,6 +7,9 @@ import gzip
 import os
 import random
 import shutil
+import threading
+import time
+from collections import Counter
 from pathlib import Path
 
 from tests.faults.agent.tailing import QUICK, Life, Recording, append, numbered, start_tail, until
@@ -101,6 +104,60 @@ def test_whatever_a_writer_does_every_line_comes(tmp_path: Path) -> None:
     for seed in rounds(30, 3000):
         try:
             asyncio.run(random_life(tmp_path / str(seed), seed))
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+class Rusher(threading.Thread):
+    """Writes and rotates by renaming as fast as it can, without regard to anybody who reads."""
+
+    def __init__(self, folder: Path, seed: int, lines: int) -> None:
+        super().__init__()
+        self.folder, self.chance, self.count = folder, random.Random(seed), lines
+        self.lines: list[bytes] = []
+
+    def run(self) -> None:
+        log, rotations = self.folder / "app.log", 0
+        while len(self.lines) < self.count:
+            some = numbered("line", len(self.lines), self.chance.choice((1, 7, 40)), self.chance.choice((0, 60)))
+            content = b"".join(line + b"\n" for line in some)
+            with log.open("ab", buffering=0) as file:
+                # In pieces that end in the middle of lines.
+                middle = self.chance.randrange(len(content))
+                file.write(content[:middle])
+                file.write(content[middle:])
+            self.lines += some
+            time.sleep(self.chance.choice((0, 0.0005, 0.003)))  # its pace; nothing is waited for
+            if self.chance.random() < 0.2:
+                rotations += 1
+                os.rename(log, self.folder / f"app.log.{rotations:04}")
+                if self.chance.random() < 0.3 and rotations > 1:
+                    # As logrotate does with several: each moves up by one name.
+                    os.rename(self.folder / f"app.log.{rotations:04}", self.folder / f"app.log.{rotations:04}.1")
+
+
+async def rush(folder: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    logs = folder / "logs"
+    logs.mkdir(parents=True)
+    channel, rusher = Recording(), Rusher(logs, seed, 5000)
+    settings = QUICK | {"read_bytes": 4096, "open_files_max": chance.choice((8, 512))}
+    life = start_tail(logs / "app.log*", folder / "state", channel, **settings)
+    rusher.start()
+    while rusher.is_alive():
+        channel.open = chance.random() < 0.7
+        await asyncio.sleep(0.001)
+    channel.open = True
+    await channel.wait_for(*rusher.lines)
+    await life.end()
+    assert channel.counts == Counter(rusher.lines)
+
+
+def test_a_writer_that_waits_for_nobody_loses_and_doubles_nothing_by_renaming(tmp_path: Path) -> None:
+    for seed in rounds(10, 1000):
+        try:
+            asyncio.run(rush(tmp_path / str(seed), seed))
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -27,7 +28,7 @@ def told(taken: Taken) -> list[tuple[int, bytes, bool]]:
 def test_a_growing_file_gives_each_line_once_at_its_place(lines: list[bytes], rest: bytes, chunk_bytes: int) -> None:
     content = b"".join(line + b"\n" for line in lines) + rest
     found: list[tuple[int, bytes, bool]] = []
-    position = scanned = 0
+    position, scanned, zeros = 0, 0, True
     for size in [*range(0, len(content), 7), len(content)]:
 
         def look(at: int, length: int, size: int = size) -> bytes:
@@ -35,10 +36,10 @@ def test_a_growing_file_gives_each_line_once_at_its_place(lines: list[bytes], re
 
         more = True
         while more:
-            taken = take(look, position, scanned, chunk_bytes, 64)
+            taken = take(look, position, scanned, chunk_bytes, 64, zeros=zeros)
             found += told(taken)
             assert not taken.raw or content[: taken.end].endswith(taken.raw)
-            position, scanned, more = taken.end, taken.scanned, taken.more
+            position, scanned, zeros, more = taken.end, taken.scanned, taken.zeros, taken.more
     assert found == expected(content, 64)
     assert position == len(content) - len(rest)
     last = take_rest(lambda at, length: content[at : at + length], position, len(content), 64)
@@ -61,18 +62,27 @@ def test_a_stream_gives_each_line_once_at_its_place(lines: list[bytes], rest: by
     assert (last.end, bool(last.cut)) == (len(content), len(rest) > 64)
 
 
-def test_a_hole_is_passed_over_when_something_stands_behind_it() -> None:
-    content = bytes(1000) + b"after the hole\nnext\n"
+@pytest.mark.parametrize("before", [b"", b"a line\n", b"line"])
+def test_a_hole_is_passed_over_when_something_stands_behind_it(before: bytes) -> None:
+    content = before + bytes(1000) + b"after the hole\nnext\n"
+    looked: list[int] = []
 
     def look(at: int, length: int) -> bytes:
+        looked.append(length)
         return content[at : at + length]
 
-    found, position, scanned = [], 0, 0
-    for _ in range(20):
-        taken = take(look, position, scanned, 100, 64)
-        found += told(taken)
-        position, scanned = taken.end, taken.scanned
-    assert found == [(1000, b"after the hole", False), (1015, b"next", False)]
+    found, position, scanned, zeros = [], 0, 0, True
+    for _ in range(30):
+        taken = take(look, position, scanned, 100, 2000, zeros=zeros)
+        found += taken.lines
+        position, scanned, zeros = taken.end, taken.scanned, taken.zeros
+    if before == b"line":
+        # Zeros in the middle of a line belong to it.
+        assert found == [b"line" + bytes(1000) + b"after the hole", b"next"]
+    else:
+        assert found == [*([b"a line"] if before else []), b"after the hole", b"next"]
+        assert max(looked) == 100
+    assert position == len(content)
 
 
 def test_zeros_with_nothing_behind_them_are_waited_for() -> None:

@@ -55,6 +55,8 @@ class Taken:
     """So many bytes after `end` are known to hold no line break."""
     more: bool = False
     """Whether it was not the end of the file that stopped it."""
+    zeros: bool = True
+    """Whether those that are known to hold no line break are nothing but zeros."""
 
     def before_end(self, tail: bytes, read: int) -> bytes:
         """Up to 256 bytes that end at `end`; `tail` are those that ended where it was read to before."""
@@ -63,20 +65,27 @@ class Taken:
         return (tail + self.raw)[-256:]
 
 
-def take(look: Look, position: int, scanned: int, chunk_bytes: int, line_bytes_max: int) -> Taken:
-    """The complete lines from a position on, about `chunk_bytes` of them; maybe none."""
+def take(
+    look: Look, position: int, scanned: int, chunk_bytes: int, line_bytes_max: int, *, zeros: bool = True
+) -> Taken:
+    """The complete lines from a position on, about `chunk_bytes` of them; maybe none.
+
+    `scanned` and `zeros` are what the last call said. A writer that does not append leaves a hole when its file is
+    truncated: zeros are passed over when something stands behind them. With nothing behind them they may be space that
+    will be written to, and are waited for.
+    """
     chunk = look(position + scanned, chunk_bytes)
     more = len(chunk) == chunk_bytes
-    if chunk[:1] == b"\0" or (scanned and look(position, 1) == b"\0"):
-        hole = _behind_hole(look, position, scanned, chunk)
-        if hole is None:
-            return Taken(position, position, scanned=scanned + len(chunk), more=more)
-        position, scanned, chunk = hole
+    if (zeros or not scanned) and (scanned or chunk[:1] == b"\0"):
+        text = chunk.lstrip(b"\0")
+        if not text:
+            return Taken(position, position, scanned=scanned + len(chunk), more=more, zeros=True)
+        position, scanned, chunk = position + scanned + len(chunk) - len(text), 0, text
     last = chunk.rfind(b"\n")
     if last < 0:
-        return Taken(position, position, scanned=scanned + len(chunk), more=more)
+        return Taken(position, position, scanned=scanned + len(chunk), more=more, zeros=not (chunk or scanned))
     end = position + scanned + last + 1
-    piece = chunk[:last] if last + 1 < len(chunk) or last else chunk[:-1]
+    piece = chunk[:last]
     behind = len(chunk) - last - 1
     if scanned > line_bytes_max:
         # The first line is known to be too long: its beginning is enough.
@@ -100,6 +109,7 @@ def take(look: Look, position: int, scanned: int, chunk_bytes: int, line_bytes_m
         whole = look(position, scanned) + piece if scanned else piece
         lines = whole.split(b"\n")
         taken = Taken(position, end, lines, Positions(position, lines), frozenset(), whole[-255:] + b"\n", behind, more)
+    taken.zeros = not chunk[last + 1 :].strip(b"\0")
     # The first line may begin before the chunk, no other does.
     return shortened(taken, line_bytes_max, carriage_returns=b"\r" in chunk or b"\r" in taken.lines[0])
 
@@ -128,24 +138,6 @@ def shortened(taken: Taken, line_bytes_max: int, *, carriage_returns: bool) -> T
     if carriage_returns:
         taken.lines = [line[:-1] if line[-1:] == b"\r" else line for line in taken.lines]
     return taken
-
-
-def _behind_hole(look: Look, position: int, scanned: int, chunk: bytes) -> tuple[int, int, bytes] | None:
-    """Position, scanned and chunk behind zeros; None while there are only zeros.
-
-    A writer that does not append leaves a hole when its file is truncated. Zeros with nothing behind them may be
-    space that will be written to, so they are passed over only when something stands behind them.
-    """
-    text = chunk.lstrip(b"\0")
-    if len(text) == len(chunk):
-        if look(position, scanned).strip(b"\0"):
-            return position, scanned, chunk
-        return position + scanned, 0, chunk
-    if scanned and look(position, scanned).strip(b"\0"):
-        return position, scanned, chunk
-    if not text:
-        return None
-    return position + scanned + len(chunk) - len(text), 0, text
 
 
 class Splitter:

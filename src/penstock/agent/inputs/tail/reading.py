@@ -55,7 +55,8 @@ class Reader:
         size = os.fstat(descriptor).st_size
         if size < file.read:
             return Turn(replaced=True)
-        taken = take(look, file.read, file.scanned, self._settings.read_bytes, self._settings.line_bytes_max)
+        limits = self._settings.read_bytes, self._settings.line_bytes_max
+        taken = take(look, file.read, file.scanned, *limits, zeros=file.zeros)
         head = self._head_if_same(file, look)
         if head is None:
             return Turn(replaced=True)
@@ -101,7 +102,7 @@ class Reader:
 
     def _accept(self, file: Tracked, taken: Taken, look: Look) -> Load | None:
         start = file.read
-        file.read, file.scanned = taken.end, taken.scanned
+        file.read, file.scanned, file.zeros = taken.end, taken.scanned, taken.zeros
         if taken.end == start:
             return None
         file.tail = taken.before_end(file.tail, start)

@@ -24,7 +24,7 @@ class Tracked:
         "after", "anchors", "changed_ms", "cut_off", "descriptor", "device", "drained", "entry", "failed", "finished",
         "gatherer", "gone_before_ms", "gone_since_ms", "inode", "interval_ms", "key", "ledger", "modified_ns", "origin",
         "origin_path", "packing", "path", "place", "prefix", "queued", "read", "rotated", "scanned", "size", "skipped",
-        "suspicious", "tail", "ticket",
+        "suspicious", "tail", "ticket", "zeros",
     )  # fmt: skip
 
     def __init__(self, key: str, path: str, device: int, inode: int, moved: Callable[[Tracked], None]) -> None:
@@ -38,7 +38,8 @@ class Tracked:
         self.place = Place.HERE
         self.read = 0
         """Where the next line begins; what comes before is put, or kept by the gatherer."""
-        self.scanned = 0
+        self.scanned, self.zeros = 0, True
+        """So many bytes after `read` hold no line break, and whether they hold anything."""
         self.tail = b""
         """The last bytes before `read`."""
         self.size, self.modified_ns = 0, 0
@@ -84,7 +85,7 @@ class Tracked:
             self.anchors.append(anchor)
 
     def rewind(self, position: int, before: bytes | None) -> None:
-        self.read, self.scanned, self.tail = position, 0, before or b""
+        self.read, self.scanned, self.zeros, self.tail = position, 0, True, before or b""
         self.suspicious, self.drained = True, False
         if self.gatherer is not None:
             self.gatherer.drop()
