@@ -26,7 +26,7 @@ class TailSettings:
     discover_ms: int = 1000
     rotate_wait_ms: int = 5000
     """How long a file that was rotated away is held after its end was read; and how long a copy must be quiet."""
-    read_bytes: int = 256 << 10
+    read_bytes: int = 512 << 10
     open_files_max: int = 512
     line_bytes_max: int = 1 << 20
     multiline: Multiline | None = None
@@ -48,7 +48,7 @@ def read_tail(table: Table, folder: Path) -> TailSettings:
         poll_max_ms=max(poll_min_ms, table.duration_ms("poll_max", 2000, low=1)),
         discover_ms=table.duration_ms("discover", 1000, low=1),
         rotate_wait_ms=table.duration_ms("rotate_wait", 5000, low=0),
-        read_bytes=table.size_bytes("read_bytes", 256 << 10, low=4096, high=16 << 20),
+        read_bytes=table.size_bytes("read_bytes", 512 << 10, low=4096, high=16 << 20),
         open_files_max=table.integer("open_files_max", 512, 8, 100_000),
         line_bytes_max=table.size_bytes("line_bytes_max", 1 << 20, low=16, high=64 << 20),
         multiline=read_multiline(table),
