@@ -74,6 +74,9 @@ def take(
     truncated: zeros are passed over when something stands behind them. With nothing behind them they may be space that
     will be written to, and are waited for.
     """
+    if scanned <= chunk_bytes // 4:
+        # To read a little twice is cheaper than to join two pieces.
+        scanned = 0
     chunk = look(position + scanned, chunk_bytes)
     more = len(chunk) == chunk_bytes
     if (zeros or not scanned) and (scanned or chunk[:1] == b"\0"):
