@@ -58,11 +58,11 @@ def test_a_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     code, said = finished(begun(tmp_path))
     assert code == 0, said
     for words in (
-        "3 nodes are ready", "node {}, the leader of access-0", "the pipeline's driver, and Spark with it, is gone", "dead letters",
-        "0: every line is in the table", "clean:", "add up to the table", "new leaders after",
-        "penstock lake query", "2xx  █", "penstock dev --demo --keep",
+        "3 nodes are ready", "the leader of access-0", "the pipeline's driver, and Spark with it, is gone",
+        "0: every line is in the table", "clean:", "add up to the table", "new leaders after", "penstock lake query",
+        "2xx  █", "penstock dev --demo --keep",
     ):  # fmt: skip
-        assert words.partition("{}")[0] in said
+        assert words in said
     assert "FAILED" not in said
     assert left_of(tmp_path) == []
 

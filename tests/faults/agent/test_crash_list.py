@@ -364,6 +364,32 @@ async def test_compressed_rotation(
         once(life.channel, written, [b"last"])
 
 
+@pytest.mark.parametrize("lines", [3, 100])
+async def test_compressed_files_that_are_renamed_further_keep_nobody_waiting(
+    logs: Path, state: Path, lines: int
+) -> None:
+    """As logrotate does it with delaycompress: each rotation renames all the older ones too."""
+    log, written = logs / "app.log", list[bytes]()
+    async with tailing(logs / "app.log*", state) as life:
+        for number in range(5):
+            # The last lines of a file, its rotation and the first lines of the next one are seen together.
+            some, more = numbered(f"day {number}", 0, lines), numbered(f"day {number}", lines, 1)
+            written += some + more
+            append(log, some)
+            for older in range(number, 1, -1):
+                os.rename(logs / f"app.log.{older}.gz", logs / f"app.log.{older + 1}.gz")
+            first = logs / "app.log.1"
+            if first.exists():
+                (logs / "app.log.2.gz").write_bytes(gzip.compress(first.read_bytes()))
+                first.unlink()
+            os.rename(log, first)
+            append(log, more)
+            await life.channel.wait_for(*some, *more)
+            there = set(map(str, logs.iterdir()))
+            await until(lambda there=there: {file.path for file in life.input.status(details=True).details} == there)
+        once(life.channel, written)
+
+
 @PACKINGS
 @pytest.mark.parametrize("lines", [3, 5000])
 async def test_compressed_rotation_while_it_is_away(

@@ -182,7 +182,11 @@ class Followed:
             self.catalogue.grow(file, print_of(head[:length]))
 
     def _rotate(self, file: Tracked) -> None:
-        file.rotated, file.drained = True, False
+        file.rotated = True
+        if file.packing != PLAIN and (file.skipped or file.finished == (file.size, file.modified_ns)):
+            # Nobody will read it again, so whoever waits for it would wait for ever.
+            return
+        file.drained = False
         self._rotating[file.origin_path] = file
 
     def _gone(self, file: Tracked) -> None:
