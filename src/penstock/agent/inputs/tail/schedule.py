@@ -32,34 +32,52 @@ class Looks(Generic[File]):
 
     def __init__(self, interval_min_ms: float, interval_max_ms: float) -> None:
         self._min, self._max = interval_min_ms, interval_max_ms
-        self._heap: list[tuple[float, int, File]] = []
-        self._number = 0
+        self._ticks: list[int] = []
+        """A heap of those that have files."""
+        self._files: dict[int, list[tuple[int, File]]] = {}
+        """With the ticket that each had when it was put here: one that was taken off meanwhile has another."""
+        self._tickets = 0
 
     def add(self, file: File, now_ms: float) -> None:
         file.interval_ms = self._min
-        self._push(file, now_ms)
+        self._tickets = file.ticket = self._tickets + 1
+        self._at(now_ms).append((file.ticket, file))
 
-    def due(self, now_ms: float) -> Iterator[File]:
-        """Those to look at now; each must be given back with `looked`."""
-        while self._heap and self._heap[0][0] <= now_ms:
-            _, ticket, file = heapq.heappop(self._heap)
-            if file.ticket == ticket:
-                yield file
+    def due(self, now_ms: float) -> list[File]:
+        """Those to look at now. They are off the schedule until they are given back with `looked` or `all_quiet`."""
+        now, found = now_ms / self._min, list[File]()
+        while self._ticks and self._ticks[0] <= now:
+            entries = self._files.pop(heapq.heappop(self._ticks))
+            found += [file for ticket, file in entries if file.ticket == ticket]
+        return found
 
     def looked(self, file: File, now_ms: float, *, changed: bool) -> None:
         if not file.ticket:
             # Looking at it showed that there is nothing to look at any more.
             return
         file.interval_ms = self._min if changed else min(self._max, file.interval_ms * 2)
-        self._push(file, now_ms + file.interval_ms)
+        self._at(now_ms + file.interval_ms).append((file.ticket, file))
+
+    def all_quiet(self, files: list[File], now_ms: float) -> None:
+        """Many at once that did not change."""
+        longest = self._max
+        at_longest = [(file.ticket, file) for file in files if file.interval_ms == longest]
+        if len(at_longest) < len(files):
+            for file in [file for file in files if file.interval_ms != longest]:
+                self.looked(file, now_ms, changed=False)
+        if at_longest:
+            self._at(now_ms + longest).extend(at_longest)
 
     def next_ms(self) -> float | None:
-        return self._heap[0][0] if self._heap else None
+        return self._ticks[0] * self._min if self._ticks else None
 
-    def _push(self, file: File, at_ms: float) -> None:
-        self._number += 1
-        file.ticket = self._number
-        heapq.heappush(self._heap, (math.ceil(at_ms / self._min) * self._min, self._number, file))
+    def _at(self, at_ms: float) -> list[tuple[int, File]]:
+        tick = math.ceil(at_ms / self._min)
+        files = self._files.get(tick)
+        if files is None:
+            self._files[tick] = files = []
+            heapq.heappush(self._ticks, tick)
+        return files
 
 
 class Turns(Generic[File]):
