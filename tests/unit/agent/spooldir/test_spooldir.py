@@ -34,7 +34,7 @@ async def taking(drop: Path, channel: Recording, **given: Any) -> AsyncIterator[
     life = Life(SpoolDirInput(settings, channel, environment(drop.parent, checkpoints)), checkpoints, channel)
     try:
         yield life
-        assert not life.task.done()
+        assert not life.task.done() or life.task.exception() is None
     finally:
         await life.end()
 
@@ -111,7 +111,7 @@ def test_what_is_acknowledged_while_it_ends_is_put_away_at_the_close(drop: Path)
         channel = Recording(acknowledging=False)
         append(drop / "a.log", [b"a"])
         async with taking(drop, channel) as life:
-            await until(lambda: channel.count == 1)
+            await until(lambda: [file.state for file in life.input.status(details=True).details] == ["waiting"])
             await life.input.stop()
             channel.acknowledge()
         assert os.listdir(drop) == ["a.log.done"]
