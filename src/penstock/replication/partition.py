@@ -214,7 +214,7 @@ class Partition:
         if self.proposal is not None or self.leader != self.me:
             return None
         late = self.late(now)
-        joining = frozenset() if late else self._joining()
+        joining = frozenset() if late else self._joining(now)
         if not late and not joining:
             return None
         wanted = (self.isr - late) | joining
@@ -230,21 +230,22 @@ class Partition:
             if node in self.isr and not state.keeps_up(self.end, now, self.lag_time_max_ms)
         )
 
-    def may_join(self, follower: NodeId) -> bool:
+    def may_join(self, follower: NodeId, now: Millis) -> bool:
         """Whether a follower has all that is committed and all that earlier leaders left, and may be in sync."""
         if follower in self.isr or self.proposal is not None:
             return False
-        return self._could_join(follower, self.followers[follower])
+        return self._could_join(follower, self.followers[follower], now)
 
-    def _joining(self) -> frozenset[NodeId]:
-        return frozenset(
-            node for node, state in self.followers.items() if node not in self.isr and self._could_join(node, state)
-        )
+    def _joining(self, now: Millis) -> frozenset[NodeId]:
+        others = ((node, state) for node, state in self.followers.items() if node not in self.isr)
+        return frozenset(node for node, state in others if self._could_join(node, state, now))
 
-    def _could_join(self, node: NodeId, state: Follower) -> bool:
+    def _could_join(self, node: NodeId, state: Follower, now: Millis) -> bool:
         if state.end < self.high_watermark or state.end < self.epoch_start or state.broker_epoch is None:
             return False
-        return self.eligible(node, state.broker_epoch)
+        # While the high watermark is frozen a follower may have all below it and still be late: it would go at once,
+        # and come again, as fast as the controller can answer.
+        return state.keeps_up(self.end, now, self.lag_time_max_ms) and self.eligible(node, state.broker_epoch)
 
     def isr_settled(
         self, proposal: Proposal, isr: frozenset[NodeId], *, leader_epoch: int, partition_epoch: int, now: Millis

@@ -101,7 +101,7 @@ def test_only_the_incarnation_that_the_cluster_knows_comes_in(known: int | None)
     leader = Leader(isr=(1,))
     leader.alive = {} if known is None else {B: known}
     leader.fetch(B, 10)
-    assert not leader.state.may_join(B)
+    assert not leader.state.may_join(B, T0)
     assert leader.wants() is None
 
 
@@ -137,6 +137,22 @@ def test_a_follower_goes_when_it_has_not_kept_up_for_too_long() -> None:
     assert leader.state.maximal_isr == {A, B, C}, "it counts until the controller has said so"
 
 
+def test_who_is_late_does_not_come_back_before_it_has_caught_up() -> None:
+    """With too few in sync nothing is committed, so whoever has all that is may still be far behind."""
+    leader = Leader(isr=(1, 2, 3), end=10, min_isr=2)
+    for node in (B, C):
+        leader.fetch(node, 10)
+    leader.append(20, at=T0 + 1)
+    late_ms = T0 + LAG_MS + 2
+    assert leader.settled(leader.proposal(late_ms), {1}) is False
+    for node in (B, C):
+        leader.fetch(node, 15, at=late_ms)
+    assert leader.state.high_watermark == 10
+    assert leader.wants(late_ms) is None, "they would be late again at once"
+    leader.fetch(B, 20, at=late_ms + 1)
+    assert leader.wants(late_ms + 1) == [1, 2]
+
+
 def test_a_follower_with_the_whole_log_never_goes() -> None:
     leader = Leader(isr=(1, 2, 3), end=10)
     for node in (B, C):
@@ -170,7 +186,7 @@ def test_one_change_is_under_way_at_a_time() -> None:
     leader.proposal()
     leader.fetch(C, 10)
     assert leader.wants() is None
-    assert not leader.state.may_join(C)
+    assert not leader.state.may_join(C, T0)
 
 
 def test_a_settled_change_is_in_force_and_moves_the_high_watermark() -> None:

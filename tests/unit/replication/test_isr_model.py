@@ -48,7 +48,7 @@ def test_the_oracle_notices_a_high_watermark_that_does_not_wait_for_a_joining_fo
 def test_the_oracle_notices_a_follower_let_in_before_it_has_what_earlier_leaders_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def too_soon(partition: Partition, node: NodeId, state: object) -> bool:
+    def too_soon(partition: Partition, node: NodeId, state: object, now: object) -> bool:
         epoch = partition.followers[node].broker_epoch
         return epoch is not None and partition.eligible(node, epoch)
 

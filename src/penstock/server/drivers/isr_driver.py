@@ -103,7 +103,9 @@ class IsrDriver:
             now = self._clock.now_ms()
             state = hosted.state
             # One that was fenced when it had caught up fetches nothing new, so nobody else would think of it again.
-            if state.proposal is None and (state.late(now) or any(map(state.may_join, state.followers))):
+            if state.proposal is None and (
+                state.late(now) or any(state.may_join(each, now) for each in state.followers)
+            ):
                 self.want(hosted)
             hosted.time_passed(now)
             if self._clock.monotonic_ms() >= until:

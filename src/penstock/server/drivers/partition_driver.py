@@ -414,7 +414,7 @@ class PartitionDriver:
         session: FetchSession,
     ) -> None:
         """Takes what a follower's fetch proves: it has everything before `offset`. Wakes whoever that concerns."""
-        state, log = hosted.state, hosted.require_log()
+        state, log, now = hosted.state, hosted.require_log(), self._clock.now_ms()
         deletes = hosted.waiting_deletion and state.followers[follower].log_start != log_start
         moved = state.follower_at(
             follower,
@@ -422,10 +422,10 @@ class PartitionDriver:
             log_start=log_start,
             broker_epoch=broker_epoch,
             leader_end=log.written,
-            now=self._clock.now_ms(),
+            now=now,
             session=session if session.id else None,
         )
-        if follower not in state.isr and state.may_join(follower):
+        if follower not in state.isr and state.may_join(follower, now):
             self.on_may_join(hosted)
         if moved:
             hosted.committed()
