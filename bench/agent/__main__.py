@@ -1,13 +1,14 @@
 """`python -m bench.agent` (make bench SUITE=agent): figures of one run, written to docs/benchmarks/agent.md.
 
-Parts: files (prepared ones, beside rsyslog and a script), growing (one file at a rate, memory over time), quiet (ten
-thousand files that nobody writes to), network (syslog and HTTP), burst (the topic as a buffer in front of the lake),
-profile. `--quick` is a look of two minutes whose figures mean nothing.
+Parts: files (prepared ones, beside rsyslog and a script), parsed (JSON and access logs), growing (one file at a rate,
+memory over time), quiet (ten thousand files that nobody writes to), network (syslog and HTTP), burst (the topic as a
+buffer in front of the lake), profile. `--quick` is a look of two minutes whose figures mean nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -23,11 +24,11 @@ from bench.agent.course import Sample
 from bench.agent.network import network
 from bench.agent.profile import profile_lines
 from bench.agent.quiet import quiet_files
-from bench.agent.tailing import MB, NODE, Tailing
+from bench.agent.tailing import MB, NODE, PARSED, RAW, Tailing
 from bench.brokers import PENSTOCK_NODE, Running
-from bench.series import Results
+from bench.series import Results, Series
 
-PARTS = ("files", "growing", "quiet", "network", "burst", "profile")
+PARTS = ("files", "parsed", "growing", "quiet", "network", "burst", "profile")
 TITLES = {
     AGENT: "Penstock agent",
     BARE: "without headers",
@@ -36,13 +37,18 @@ TITLES = {
 }
 
 
+CHARTS = {"buffer": "the burst over time", "memory": "memory over time"}
+RESULTS = report.ROOT / "bench" / "results" / "agent.json"
+PROFILE = RESULTS.with_name("agent-profile.md")
+
+
 @dataclass(frozen=True)
 class Settings:
     """How long and how much. The defaults stay under fifteen minutes on two cores."""
 
     rounds: int = 3
-    raw_bytes: int = 300_000_000
-    parsed_bytes: int = 100_000_000
+    raw_bytes: int = 200_000_000
+    parsed_bytes: int = 60_000_000
     growing_mb_per_s: float = 10.0
     growing_s: float = 15.0
     busy_mb_per_s: float = 50.0
@@ -90,7 +96,10 @@ class Suite:
         self._tailing = Tailing(broker, self._contenders, home, self.results, say)
 
     def files(self) -> None:
-        self._tailing.prepared(self.settings.rounds, self.settings.raw_bytes, self.settings.parsed_bytes)
+        self._tailing.prepared(RAW, self.settings.rounds, self.settings.raw_bytes)
+
+    def parsed(self) -> None:
+        self._tailing.prepared(PARSED, self.settings.rounds, self.settings.parsed_bytes)
 
     def growing(self) -> None:
         """At a rate that both can carry; then the agent alone at one that keeps it busy, for its memory."""
@@ -147,8 +156,8 @@ def memory_chart(samples: list[Sample], settings: Settings) -> Chart:
 
 
 INTRODUCTION = (
-    "All figures are of one run on one machine: one Penstock node with its defaults, and beside it one process at a",
-    "time that carries lines; both share the two cores. A ratio above 1 means that the agent is ahead of rsyslog",
+    "Figures of a table are of one run on one machine: one Penstock node with its defaults, and beside it one process",
+    "at a time that carries lines; both share the two cores. A ratio above 1 means that the agent is ahead of rsyslog",
     "(imfile to omkafka), which is written in C; the version that is measured cannot add headers.",
     "",
     "- The agent runs by its command with the defaults of its file: lz4, `acks = all` with idempotence, a linger of",
@@ -172,6 +181,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short round; figures only to see that it works")
     parser.add_argument("--rounds", type=int, help="rounds (default 3)")
     parser.add_argument("--parts", default=",".join(PARTS), help="which of " + ", ".join(PARTS))
+    parser.add_argument("--keep", action="store_true", help="parts that are not run keep the figures of the last run")
     parser.add_argument("--no-page", action="store_true", help="write JSON alone, leave docs/benchmarks as it is")
     return parser.parse_args(argv)
 
@@ -200,8 +210,42 @@ def main(argv: Sequence[str] | None = None) -> None:
                 getattr(suite, part)()
     print(report.terminal(suite.results, TITLES))
     print("\n".join(suite.profiled))
+    if given.keep:
+        keep(suite)
     write_page(suite, settings, publish=not given.no_page)
     print(f"took {time.monotonic() - began:.0f} s")
+
+
+def keep(suite: Suite) -> None:
+    """Figures of the last run for the parts that were not run now; nothing is mixed within a part."""
+    if not RESULTS.exists():
+        return
+    measured, suite.results = suite.results, Results(RSYSLOG)
+    groups = measured.groups()
+    for old in json.loads(RESULTS.read_text())["series"]:
+        if old["group"] not in groups:
+            for contender, values in old["samples"].items():
+                for value in values:
+                    suite.results.add(
+                        old["group"],
+                        old["name"],
+                        old["unit"],
+                        contender,
+                        value,
+                        higher_is_better=old["higher_is_better"],
+                    )
+        else:
+            # In the old place.
+            _move(groups.get(old["group"], []), suite.results)
+    for series in groups.values():
+        _move(series, suite.results)
+    if not suite.profiled and PROFILE.exists():
+        suite.profiled = PROFILE.read_text().splitlines()
+
+
+def _move(series: Sequence[Series], into: Results) -> None:
+    for each in series:
+        into.series[each.group, each.name] = each
 
 
 def write_page(suite: Suite, settings: Settings, *, publish: bool) -> None:
@@ -221,9 +265,12 @@ def write_page(suite: Suite, settings: Settings, *, publish: bool) -> None:
         text = (docs / "agent.md").read_text()
         for name, chart in suite.charts.items():
             (docs / f"{name}.svg").write_text(chart.svg())
-            text += f"\n![{chart.title}]({name}.svg)\n"
             written.append(docs / f"{name}.svg")
+        for name, words in CHARTS.items():
+            if (docs / f"{name}.svg").exists():
+                text += f"\n![{words}]({name}.svg)\n"
         if suite.profiled:
+            PROFILE.write_text("\n".join(suite.profiled) + "\n")
             text += "\n## Where the agent's time goes, 200 B lines as they are\n\n" + "\n".join(suite.profiled) + "\n"
         (docs / "agent.md").write_text(text)
     print("\nwritten: " + ", ".join(str(path.relative_to(report.ROOT)) for path in written))

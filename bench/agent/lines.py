@@ -10,6 +10,9 @@ from pathlib import Path
 BLOCK_BYTES = 8_000_000
 """So much is different before lines repeat."""
 
+LINES_A_SECOND = 100
+"""A busy server's; lines of one second have the same time."""
+
 _TEXT = "abcdefghijklmnopqrstuvwxyz      0123456789"
 
 
@@ -20,7 +23,8 @@ def _padding(chance: random.Random, size: int) -> str:
 def access_line(number: int, size: int, chance: random.Random) -> str:
     """Of the combined log format; the agent string is as long as it takes."""
     address = ".".join(str(chance.randrange(1, 255)) for _ in range(4))
-    at = f"16/Nov/2026:{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d} +0000"
+    second = number // LINES_A_SECOND
+    at = f"16/Nov/2026:{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d} +0000"
     request = f"GET /shop/{chance.choice(('tea', 'coffee', 'cocoa'))}/{number % 1_000_000} HTTP/1.1"
     status, sent = chance.choice((200, 200, 200, 304, 404, 500)), chance.randrange(100_000)
     line = f'{address} - - [{at}] "{request}" {status} {sent} "https://example.org/{number % 100}" "Mozilla/5.0 '

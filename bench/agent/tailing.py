@@ -37,9 +37,8 @@ class Shape:
         return f"{size}, {self.parse or 'raw'}, {self.files} file{'s' if self.files > 1 else ''}"
 
 
-SHAPES = [
-    Shape(size, parse, files) for parse in ("", "json", "access_log") for size in (200, 1_000) for files in (1, 100)
-]
+RAW = [Shape(size, "", files) for size in (200, 1_000) for files in (1, 100)]
+PARSED = [Shape(size, parse, files) for parse in ("json", "access_log") for size in (200, 1_000) for files in (1, 100)]
 
 
 class Tailing:
@@ -56,13 +55,11 @@ class Tailing:
         self._broker, self._contenders, self._home, self._results, self._say = broker, contenders, home, results, say
         self._numbers = itertools.count()
 
-    def prepared(self, rounds: int, raw_bytes: int, parsed_bytes: int) -> None:
+    def prepared(self, shapes: Sequence[Shape], rounds: int, total_bytes: int) -> None:
         """Everything is there before anybody starts; the clock runs from the first record to the last."""
-        for shape in SHAPES:
+        for shape in shapes:
             folder = self._home / "lines"
-            paths, lines = prepare(
-                folder, shape.parse or "raw", shape.line_bytes, parsed_bytes if shape.parse else raw_bytes, shape.files
-            )
+            paths, lines = prepare(folder, shape.parse or "raw", shape.line_bytes, total_bytes, shape.files)
             for number, name in itertools.product(range(1, rounds + 1), self._who(shape)):
                 self._say(f"round {number} of {rounds}: {shape.name} by {name}")
                 self._note(name, shape, self._carry(name, shape, paths, lines))
@@ -92,13 +89,14 @@ class Tailing:
     def _note(self, name: str, shape: Shape, course: Course) -> None:
         size = course.records * shape.line_bytes
         add = self._results.add
-        add("files into a topic", shape.name, "MB/s", name, size / course.seconds / MB)
-        add("events", shape.name, "events/s", name, course.records_per_s)
-        add(
-            "CPU of who carries", shape.name, "CPU-s/GB", name, course.cpu_s(name) / (size / GB), higher_is_better=False
-        )
-        add("CPU of the node", shape.name, "CPU-s/GB", name, course.cpu_s(NODE) / (size / GB), higher_is_better=False)
-        add("memory", shape.name, "MB RSS", name, course.rss_max_bytes(name) / MB, higher_is_better=False)
+        group = "files into a topic" + (", parsed" if shape.parse else "")
+        add(group, shape.name, "MB/s", name, size / course.seconds / MB)
+        add(f"{group}: events", shape.name, "events/s", name, course.records_per_s)
+        cpu_s, node_s = course.cpu_s(name) / (size / GB), course.cpu_s(NODE) / (size / GB)
+        add(f"{group}: CPU of who carries", shape.name, "CPU-s/GB", name, cpu_s, higher_is_better=False)
+        add(f"{group}: CPU of the node", shape.name, "CPU-s/GB", name, node_s, higher_is_better=False)
+        rss_bytes = course.rss_max_bytes(name)
+        add(f"{group}: memory", shape.name, "MB RSS", name, rss_bytes / MB, higher_is_better=False)
 
     def growing(self, name: str, line_bytes: int, bytes_per_s: float, seconds: float) -> list[Sample]:
         """A file that grows at a rate: does it keep up, how old is what has not arrived, is memory flat?"""
