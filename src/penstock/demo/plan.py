@@ -19,6 +19,9 @@ LINES_PER_S: Final = 4_000
 BROKEN_SHARE: Final = 0.004
 """Of the lines: requests that are none, and lines that a crash cut off."""
 
+ROTATIONS: Final = 5.5
+"""Of the log in a day; the last part of it is not rotated away."""
+
 NODE_SETTINGS: Final = {
     # A node that dies is missed after three seconds, not nine: a demo has less time than a night.
     "broker.session.timeout.ms": "3000",
@@ -52,7 +55,3 @@ class Plan:
     @property
     def driver_dies_s(self) -> float:
         return 0.6 * self.seconds
-
-    @property
-    def rotate_every_s(self) -> float:
-        return max(2.0, self.seconds / 5.5)

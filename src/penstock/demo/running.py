@@ -40,7 +40,7 @@ def run(nodes: Nodes, plan: Plan, console: Console) -> int:
         verdicts = judge(findings.evidence)
         _print(console, stage, findings, verdicts)
         if plan.keep:
-            stage.write_on(findings.evidence.written)
+            stage.write_on()
             stage.leave()
             stays = True
         failed = [each.name for each in verdicts if not each.good]

@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock.demo import files
 from penstock.demo.nodes import Nodes
-from penstock.demo.plan import BROKEN_SHARE, PIPELINE, Plan
+from penstock.demo.plan import BROKEN_SHARE, PIPELINE, ROTATIONS, Plan
 from penstock.demo.processes import PENSTOCK, PYTHON, Actor, remember
 from penstock.demo.writing import Count
 from penstock.spark.pipeline.home import Home
@@ -18,6 +18,8 @@ from penstock.spark.pipeline.home import Home
 AGENT_WITHIN_S: Final = 15.0
 PIPELINE_WITHIN_S: Final = 25.0
 WRITER_WITHIN_S: Final = 5.0
+LEISURE, LEISURE_S = 0.1, 3600.0
+"""For those who stay: a tenth of the lines, and a day of the log in an hour."""
 
 
 class Stage:
@@ -26,7 +28,8 @@ class Stage:
     def __init__(self, nodes: Nodes, plan: Plan) -> None:
         self.nodes, self.plan = nodes, plan
         self.folder = nodes.folder
-        self.writer = self._writer()
+        lost = ("--lose", str(int(plan.lines_per_s * plan.seconds / 3))) if plan.plant == "lost" else ()
+        self.writer = self._writer(*lost)
         self.agent = Actor("agent", [*PENSTOCK, "agent", "run", "-c", "agent.toml"], self.folder)
         state = self.folder / "state"
         # Its own state, so that two demos, or a pipeline of the user's, may have the same name.
@@ -74,9 +77,11 @@ class Stage:
             os.kill(state.driver_pid, signal.SIGKILL)
         return state.driver_pid
 
-    def write_on(self, first: int) -> None:
+    def write_on(self) -> None:
         """Another writer, for those who stay: the next lines, at a leisurely pace."""
-        self.writer = self._writer(first=first, lines_per_s=self.plan.lines_per_s / 10, seconds=600.0)
+        count = self.count()
+        assert count is not None, "the first writer has ended"
+        self.writer = self._writer("--first", str(count.lines), "--begin", count.log_time, seconds=LEISURE_S)
         self.writer.start()
 
     def leave(self) -> None:
@@ -101,13 +106,12 @@ class Stage:
         state = self.home.state()
         return state.driver_pid if state is not None and state.alive else 0
 
-    def _writer(self, *, first: int = 0, lines_per_s: float | None = None, seconds: float | None = None) -> Actor:
+    def _writer(self, *more: str, seconds: float | None = None) -> Actor:
         plan = self.plan
-        lost = int(plan.lines_per_s * plan.seconds / 3) if plan.plant == "lost" and not first else -1
+        pace = plan.lines_per_s if seconds is None else plan.lines_per_s * LEISURE
+        seconds = seconds or plan.seconds
         command = [
-            *PYTHON, "penstock.demo.writing", "web",
-            "--seconds", str(seconds or plan.seconds), "--lines-per-s", str(lines_per_s or plan.lines_per_s),
-            "--rotate-every-s", str(plan.rotate_every_s), "--broken-share", str(BROKEN_SHARE),
-            "--first", str(first), "--lose", str(lost),
+            *PYTHON, "penstock.demo.writing", "web", "--seconds", str(seconds), "--lines-per-s", str(pace),
+            "--rotate-every-s", str(seconds / ROTATIONS), "--broken-share", str(BROKEN_SHARE), *more,
         ]  # fmt: skip
         return Actor("writer", command, self.folder)

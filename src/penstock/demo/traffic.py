@@ -73,9 +73,9 @@ def lines_until(elapsed_s: float, seconds: float, lines_per_s: float) -> int:
     return int((share + sum(waves)) * seconds * lines_per_s)
 
 
-def log_time(elapsed_s: float, seconds: float) -> datetime:
+def log_time(elapsed_s: float, seconds: float, begin: datetime = MIDNIGHT) -> datetime:
     """What the log's clock shows after so many seconds, when a day of it takes `seconds`."""
-    return MIDNIGHT + timedelta(seconds=elapsed_s / seconds * DAY_S)
+    return begin + timedelta(seconds=elapsed_s / seconds * DAY_S)
 
 
 class Traffic:

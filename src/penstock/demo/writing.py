@@ -16,12 +16,13 @@ import signal
 import sys
 import time
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 from penstock.demo.rotating import RotatingLog
-from penstock.demo.traffic import Traffic, lines_until, log_time
+from penstock.demo.traffic import MIDNIGHT, Traffic, lines_until, log_time
 
 TICK_S: Final = 0.05
 AFTERWARDS: Final = 0.05
@@ -74,6 +75,8 @@ class Writer:
     rotate_every_s: float
     first: int = 0
     """The number of the first line."""
+    begin: datetime = MIDNIGHT
+    """What the log's clock shows then."""
     lose: int = NEVER
     """The number of a line that is counted and not written: a fault for the checks to find."""
     count: Count = field(default_factory=Count)
@@ -109,7 +112,8 @@ class Writer:
         if due <= 0:
             return
         now_ms = _now_ms()
-        before, now = log_time(self._written_s, self.seconds), log_time(elapsed_s, self.seconds)
+        before = log_time(self._written_s, self.seconds, self.begin)
+        now = log_time(elapsed_s, self.seconds, self.begin)
         self._written_s = elapsed_s
         lines = []
         begin = self.first + self.count.lines
@@ -146,6 +150,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rotate-every-s", type=float, required=True)
     parser.add_argument("--broken-share", type=float, default=0.0)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--begin", type=datetime.fromisoformat, default=MIDNIGHT)
     parser.add_argument("--lose", type=int, default=NEVER)
     parser.add_argument("--seed", type=int, default=11)
     given = parser.parse_args(arguments)
@@ -157,6 +162,7 @@ def main(arguments: list[str]) -> int:
         lines_per_s=given.lines_per_s,
         rotate_every_s=given.rotate_every_s,
         first=given.first,
+        begin=given.begin,
         lose=given.lose,
     )
     signal.signal(signal.SIGTERM, writer.stop)
