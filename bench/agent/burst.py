@@ -26,6 +26,12 @@ from tests.compat.processes import Child, wait_for
 LINE_BYTES = 200
 TRIGGER_S = 2
 TOPIC = "burst"
+GROUP = "a burst at twice the rate of the lake sink"
+TAKEN, ACKNOWLEDGED, HIGHEST = FIGURES = (
+    "of which the sink took",
+    "of which the agent got acknowledged",
+    "highest lag of the table",
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,7 @@ trigger = "{TRIGGER_S} seconds"
         assert len(pc.unique(lines)) == wanted, f"{len(pc.unique(lines)):,} different lines of {wanted:,}"
 
     def _note(self, plan: Plan, samples: list[Sample]) -> None:
-        add, group = self._results.add, "a burst at twice the rate of the lake sink"
+        add = self._results.add
         begin_s, end_s = _burst_s(plan, samples)
         during = [each for each in samples if begin_s <= each.at_s <= end_s]
         lags = [each.records - each.more["rows"] for each in samples]
@@ -153,16 +159,16 @@ trigger = "{TRIGGER_S} seconds"
         burst_s = during[-1].at_s - during[0].at_s
 
         def ours(name: str, unit: str, value: float, *, lower: bool = True) -> None:
-            add(group, name, unit, "penstock", value, higher_is_better=not lower)
+            add(GROUP, name, unit, "penstock", value, higher_is_better=not lower)
 
         ours("lines written a second in the burst", "lines/s", _rise(during, "written") / burst_s, lower=False)
         acknowledged = (during[-1].records - during[0].records) / burst_s
-        ours("of which the agent got acknowledged", "lines/s", acknowledged, lower=False)
-        ours("of which the sink took", "rows/s", _rise(during, "rows") / burst_s, lower=False)
+        ours(ACKNOWLEDGED, "lines/s", acknowledged, lower=False)
+        ours(TAKEN, "rows/s", _rise(during, "rows") / burst_s, lower=False)
         calm = [age for at, age in ages.items() if at < begin_s]
         ours("oldest line not acknowledged before the burst, p99", "ms", percentile(calm, 0.99))
         ours("oldest line not acknowledged in the burst, p99", "ms", percentile([ages[e.at_s] for e in during], 0.99))
-        ours("highest lag of the table", "lines", max(lags))
+        ours(HIGHEST, "lines", max(lags))
         ours("lag at the end", "lines", lags[-1])
         after = [each for each, lag in zip(samples, lags, strict=True) if lag < plan.sink_rate * TRIGGER_S]
         drained_s = next(each.at_s for each in after if each.at_s > end_s)
