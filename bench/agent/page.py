@@ -150,8 +150,8 @@ def headlines(results: Results) -> list[str]:
     taken, acknowledged, lag = (burst(name) for name in BURST_FIGURES)
     if taken and acknowledged and lag:
         lines += [
-            f"- In a burst the sink takes {taken:,.0f} rows a second and the agent goes on with {acknowledged:,.0f}: the",
-            f"  table falls behind by {lag:,.0f} lines and catches up; none is lost and none is there twice.",
+            f"- In a burst the lake sink takes {taken:,.0f} rows a second while the agent carries {acknowledged:,.0f}:",
+            f"  the table falls behind by {lag:,.0f} lines and catches up; none is lost and none is there twice.",
         ]
     return ["In short:", "", *lines, ""] if lines else []
 
