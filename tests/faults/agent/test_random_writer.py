@@ -155,7 +155,7 @@ async def rush(folder: Path, seed: int) -> None:
 
 
 def test_a_writer_that_waits_for_nobody_loses_and_doubles_nothing_by_renaming(tmp_path: Path) -> None:
-    for seed in rounds(10, 1000):
+    for seed in rounds(5, 1000):
         try:
             asyncio.run(rush(tmp_path / str(seed), seed))
         except BaseException as error:

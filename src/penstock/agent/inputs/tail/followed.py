@@ -124,10 +124,16 @@ class Followed:
         return self._rotating.get(path)
 
     def finish(self, file: Tracked) -> None:
-        """It was read to its end, or cannot be, and no path leads to it."""
-        deleted = file.descriptor >= 0 and not os.fstat(file.descriptor).st_nlink
-        # The inode of a deleted file belongs to nobody, and soon to another file.
-        self.catalogue.put(file, Place.GONE, identity=(0, 0) if deleted else None)
+        """It was read to its end, or cannot be, and no path is known that leads to it."""
+        if file.place is Place.UNSEEN:
+            self.catalogue.put(file, Place.GONE)
+        elif os.fstat(file.descriptor).st_nlink:
+            # It has a name somewhere. If that is one that is followed, the next search finds it.
+            self.catalogue.put(file, Place.UNSEEN)
+            self.news.set()
+        else:
+            # The inode of a deleted file belongs to nobody, and soon to another file.
+            self.catalogue.put(file, Place.GONE, identity=(0, 0))
         self._gone(file)
 
     def cut(self, file: Tracked, *, in_place: bool) -> None:

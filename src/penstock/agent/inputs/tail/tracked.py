@@ -117,7 +117,7 @@ class Tracked:
             "rotated": self.rotated,
             "skipped": self.skipped,
             "finished": None if self.ledger.open_spans else self.finished,
-            "gone_ms": round(self.gone_ms(now_ms)),
+            "gone_ms": 0 if self.place is Place.UNSEEN else round(self.gone_ms(now_ms)),
         }
         return Row(self.key, self.path, safe, facts)
 
