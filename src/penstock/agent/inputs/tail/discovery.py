@@ -45,6 +45,8 @@ class Discovery:
         self._candidates: dict[str, Candidate] = {}
         self._finding = Finding()
         self._from_end = False
+        self.took_ms = 0.0
+        """How long the last search took, without what became of it."""
         self.waiting = 0
         """Candidates that are still undecided."""
 
@@ -52,7 +54,9 @@ class Discovery:
         """One search. `news`: something is not where it was. `first_ever`: files may be read from their end."""
         self._from_end = first_ever and self._settings.from_end
         missing = self._followed.catalogue.unseen()
+        begun_ms = self._followed.now_ms()
         finding = await asyncio.to_thread(self._finder.find)
+        self.took_ms = self._followed.now_ms() - begun_ms
         self._tell_folders(finding)
         self._finding = finding
         if finding.fresh or news:

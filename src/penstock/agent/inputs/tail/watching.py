@@ -16,7 +16,9 @@ from penstock.agent.inputs.tail.tracked import Tracked
 
 SLICE: Final = 500
 DEAR: Final = 50
-"""A search that takes long is repeated so rarely that it takes a fiftieth of the time."""
+"""A search that takes long is repeated so rarely that it takes a fiftieth of the time,"""
+SLOWER_MAX: Final = 10
+"""but not more rarely than this makes it."""
 
 
 class Watch:
@@ -35,11 +37,10 @@ class Watch:
             if now_ms >= search_ms or (now_ms >= not_before_ms and followed.news.is_set()):
                 news = followed.news.is_set()
                 followed.news.clear()
-                begun_ms = followed.now_ms()
                 await self._discovery.round(news=news)
-                took_ms = followed.now_ms() - begun_ms
-                search_ms = followed.now_ms() + max(self._settings.discover_ms, took_ms * DEAR)
-                not_before_ms = followed.now_ms() + took_ms * DEAR / 10
+                every_ms, took_ms = self._settings.discover_ms, self._discovery.took_ms
+                search_ms = followed.now_ms() + max(every_ms, min(took_ms * DEAR, every_ms * SLOWER_MAX))
+                not_before_ms = followed.now_ms() + min(took_ms, every_ms)
             await self.look()
             await self._nap(search_ms)
 
