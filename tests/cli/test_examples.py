@@ -29,6 +29,7 @@ GO_ON = (
 )
 """These end only when they are told to."""
 ELSEWHERE = (
+    "penstock dev --demo",
     "penstock dev kill",
     "penstock dev start",
     "penstock dev stop",
@@ -37,7 +38,8 @@ ELSEWHERE = (
     "penstock cluster quorum remove-voter",
     "penstock agent status",
 )
-"""These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them; or an agent: `test_agent` does."""
+"""These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them; or an agent: `test_agent` does;
+or time: `tests/demo` runs the demo."""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
