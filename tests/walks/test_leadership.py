@@ -106,7 +106,8 @@ def test_a_follower_from_which_consumers_read_learns_the_high_watermark_at_once(
         leader = street[1]
         first = await leader.fetch(0, replica=2, session=(0, 0))
         leader.produce()
-        waiting = leader.fetch(1, replica=2, session=(first.session_id, 1), max_wait_ms=LONG_MS)
+        assert count(data_of(await leader.fetch(0, replica=2, session=(first.session_id, 1), names=False))) == 1
+        waiting = leader.fetch(1, replica=2, session=(first.session_id, 2), max_wait_ms=LONG_MS)
         leader.fetch(1, replica=3)
         data = data_of(await waiting)
         assert (data.high_watermark, count(data)) == (1, 0)

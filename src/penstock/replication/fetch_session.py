@@ -25,8 +25,9 @@ class Interest:
     """One partition in one session: from where to read and what its fetcher was last told."""
 
     __slots__ = (
-        "hosted", "last_fetched_epoch", "leader_epoch", "log_start", "max_bytes", "offset", "partition",
-        "sent_high_watermark", "sent_log_start", "session", "topic", "topic_id", "unknown", "unread", "watched",
+        "given", "hosted", "last_fetched_epoch", "leader_epoch", "log_start", "max_bytes", "offset", "overlapped",
+        "partition", "sent_high_watermark", "sent_log_start", "session", "topic", "topic_id", "unknown", "unread",
+        "watched",
     )  # fmt: skip
 
     def __init__(self, session: FetchSession, topic: str, topic_id: Uuid, partition: int) -> None:
@@ -38,15 +39,30 @@ class Interest:
         self.watched = False  # somebody wants to be told when the partition moves
         self.unknown = False  # there was no such partition when it was last looked for
         self.unread = False  # there was more to read than the last look had room for
+        self.given = False  # records were sent since it was last asked for
+        self.overlapped = False  # and then another answer, before the fetcher could say that it has them
 
     def ask(self, wanted: Any) -> None:
         """Takes the fetch position of a request's partition."""
-        if wanted.current_leader_epoch != self.leader_epoch:
-            # What was told in an earlier epoch the fetcher may have dropped as stale: it is told again.
+        if not self._goes_on(wanted):
+            # Of what was told before the fetcher may have dropped something as stale: it is told again.
             self.sent_high_watermark = self.sent_log_start = -1
+        self.given = self.overlapped = False
         self.offset, self.max_bytes = wanted.fetch_offset, wanted.partition_max_bytes
         self.leader_epoch, self.last_fetched_epoch = wanted.current_leader_epoch, wanted.last_fetched_epoch
         self.log_start = wanted.log_start_offset
+
+    def _goes_on(self, wanted: Any) -> bool:
+        """Whether the fetcher has taken the one answer with records that it was given, and nothing else happened."""
+        if not self.given or self.overlapped or wanted.fetch_offset == self.offset:
+            return False
+        return bool(wanted.current_leader_epoch == self.leader_epoch and wanted.log_start_offset == self.log_start)
+
+    def told(self, high_watermark: int, log_start: int, *, with_records: bool) -> None:
+        """An answer that speaks of the partition is on its way."""
+        self.overlapped = self.overlapped or self.given
+        self.given = self.given or with_records
+        self.sent_high_watermark, self.sent_log_start = high_watermark, log_start
 
 
 class FetchSession:

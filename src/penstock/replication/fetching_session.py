@@ -103,9 +103,9 @@ class FetchingSession:
         if following.held and self._partitions.get(following.key) is following:
             following.held = ""
             self._changed[following] = None
-            if following.key in self._forgotten:
-                del self._forgotten[following.key]
-                self._told += 1
+            # What the leader told meanwhile was dropped: to be named again, even where it was, is to be told again.
+            self._forgotten.pop(following.key, None)
+            following.sent = None
 
     def _leave_out(self, following: Following) -> None:
         if following.sent is not None and not following.held:

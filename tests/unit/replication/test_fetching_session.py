@@ -86,13 +86,16 @@ def test_what_is_held_is_forgotten_and_named_again_later() -> None:
     assert not second.held
 
 
-def test_a_hold_that_ends_before_the_next_fetch_costs_nothing() -> None:
+def test_after_a_hold_a_partition_is_named_again_even_where_it_was() -> None:
+    """Answers that came meanwhile were dropped, and what they said must be said again."""
     session, (first,) = opened(1)
     session.hold(first, "it is being synced")
     assert not session.asks_anything, "there is nothing to say before it is synced"
     session.resume(first)
     question = ask(session)
-    assert (question.wanted, question.forgotten) == ([], [])
+    assert (named(question), question.forgotten) == ([0], [])
+    assert session.asks_anything
+    assert ask(session).wanted == []
 
 
 def test_a_partition_that_comes_back_before_it_was_forgotten_replaces_itself() -> None:
@@ -145,7 +148,7 @@ def test_the_leader_tells_the_ends_again_when_it_is_asked_in_a_new_epoch() -> No
     session.answered(question, *leader.fetch(question))
     assert leader.current is not None
     (interest,) = leader.current.interests.values()
-    interest.sent_high_watermark = interest.sent_log_start = 5
+    interest.told(5, 5, with_records=True)
     following.hosted.offset += 1
     session.touch(following)
     leader.fetch(ask(session))
@@ -154,6 +157,23 @@ def test_the_leader_tells_the_ends_again_when_it_is_asked_in_a_new_epoch() -> No
     session.touch(following)
     leader.fetch(ask(session))
     assert (interest.sent_high_watermark, interest.sent_log_start) == (-1, -1)
+
+
+def test_the_leader_tells_the_ends_again_when_two_answers_were_under_way() -> None:
+    """Both have the same records, for the fetcher had not said yet that it has them: it drops one of the two."""
+    session, (following,) = opened(1)
+    leader = Leader(Random(1))
+    session.failed(ask(session))
+    question = ask(session)
+    session.answered(question, *leader.fetch(question))
+    assert leader.current is not None
+    (interest,) = leader.current.interests.values()
+    interest.told(5, 0, with_records=True)
+    interest.told(9, 0, with_records=True)
+    following.hosted.offset += 1
+    session.touch(following)
+    leader.fetch(ask(session))
+    assert interest.sent_high_watermark == -1
 
 
 class Leader:

@@ -259,7 +259,7 @@ class FetchDriver:
             ]
         by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
         for interest, data in found:
-            interest.sent_high_watermark, interest.sent_log_start = data.high_watermark, data.log_start_offset
+            interest.told(data.high_watermark, data.log_start_offset, with_records=bool(data.records))
             if data.diverging_epoch.end_offset >= 0:
                 # Whoever has to cut its log first has no use for it yet, and has to be told again.
                 interest.sent_high_watermark = -1

@@ -279,7 +279,7 @@ def test_a_follower_claims_only_what_is_synced_when_the_topic_syncs_before_it_an
         await until(lambda: follower.log().next == 3)
         await leader.flushes.drain()
         assert leader.log().flushed == 3
-        assert follower.followers.held()
+        await until(lambda: bool(follower.followers.held()))
         assert leader.log().committed == 0, "the follower has it, but not for good"
         held.set()
         want(follower.hosted())
