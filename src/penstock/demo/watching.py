@@ -96,9 +96,9 @@ def _look_at_log(stage: Stage, sight: Sight) -> None:
     log = sight.log
     log.lines, log.bytes, log.broken, log.rotations = count.lines, count.bytes, count.broken_count, count.rotations
     log.clock = count.log_time[11:16]
+    log.rate.saw(time.monotonic(), count.lines)
     if not log.moments or log.moments[-1][0] < count.at_ms:
         log.moments.append((count.at_ms, count.lines))
-        log.rate.saw(count.at_ms / 1000, count.lines)
 
 
 def _look_at_agent(stage: Stage, sight: Sight) -> None:
