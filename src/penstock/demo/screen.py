@@ -107,7 +107,7 @@ def _stations(sight: Sight) -> Iterator[tuple[str, int, float, str, Text]]:
     yield "topic", sight.records, 0.0, "magenta", Text(f"{TOPIC}: {PARTITIONS} partitions")
     yield "pipeline", table.rows + table.dead, 0.0, "yellow", lag
     fresh = sight.stale_s
-    note = Text(f"lake/{TABLE}: {table.commits} commits, ")
+    note = Text(f"lake/{TABLE}: {table.commits} commit{'' if table.commits == 1 else 's'}, ")
     note.append("-" if fresh is None else f"{fresh:.0f} s behind", "green" if (fresh or 0) < _FRESH_S else "yellow")
     yield "table", table.rows, table.rate.per_s, "green", note
     yield "letters", table.dead, 0.0, "red", Text(f"{LETTERS}: lines broken on purpose")
