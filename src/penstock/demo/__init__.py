@@ -3,8 +3,8 @@
     the stage    plan.py sizes, names and moments; files.py what the agent and the pipeline are told to do
     the log      traffic.py a day of requests as lines; rotating.py a file that logrotate keeps; writing.py the process
                  that writes and counts
-    the actors   processes.py what was started and how it ends; nodes.py what the demo asks of a cluster; stage.py all of
-                 them in one folder
+    the actors   processes.py what was started and how it ends; nodes.py what the demo asks of a cluster; stage.py all
+                 of them in one folder
     the show     sight.py what is seen at one moment; watching.py who looks; screen.py and lines.py how it is shown;
                  story.py what happens, in order
     the proof    evidence.py what was found at the end; gathering.py who fetches it; checks.py what must be true of it;
