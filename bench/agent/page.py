@@ -63,7 +63,8 @@ INTRODUCTION = (
     "- A file that grows: another process appends lines every 10 ms. The age is that of the oldest line that was",
     "  written and not yet acknowledged, looked at every 20 ms; a linger of 20 ms is part of it.",
     "- The burst: a pipeline with `maxOffsetsPerTrigger` is a sink whose rate is known. Lines are numbered; at the",
-    "  end the Delta table is read, and every line must be there once.",
+    "  end the Delta table is read, and every line must be there once. The first lines after a quiet time wait until",
+    "  the agent looks at the file again, up to two seconds (`poll_max`); they are part of the age before the burst.",
 )
 
 
