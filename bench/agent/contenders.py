@@ -91,7 +91,7 @@ QUIET = ("--quiet",)
 
 
 class Rsyslog(Contender):
-    """imfile to omkafka, both as fast as their manuals say: a queue of its own and large batches."""
+    """imfile to omkafka with a queue of its own and batches larger than the defaults, and not tuned further."""
 
     name = RSYSLOG
 

@@ -36,6 +36,13 @@ RESULTS = report.ROOT / "bench" / "results" / "agent.json"
 PROFILE = RESULTS.with_name("agent-profile.md")
 
 
+KEPT = (
+    "Parts were run one after another (`--keep`), on a machine that did other work at times, and a part that was run"
+    " again shows its last run. How old lines are depends on that other work more than anything else here: with the"
+    " machine busy the agent was far ahead of rsyslog in it, with the machine quiet it is behind."
+)
+
+
 @dataclass
 class Findings:
     """Figures, charts by name, a table of the profile, and what is to be said besides."""
@@ -49,7 +56,8 @@ class Findings:
 INTRODUCTION = (
     "Figures of a table are of one run on one machine: one Penstock node with its defaults, and beside it one process",
     "at a time that carries lines; both share the two cores. A ratio above 1 means that the agent is ahead of rsyslog",
-    "(imfile to omkafka), which is written in C; the version that is measured cannot add headers.",
+    "(imfile to omkafka), which is written in C; the version that is measured cannot add headers. rsyslog has a queue",
+    "and batches larger than its defaults, and one worker; somebody who knows it well may get more out of it.",
     "",
     "- The agent runs by its command with the defaults of its file: lz4, `acks = all` with idempotence, a linger of",
     "  20 ms, headers `host` and `path` on every record, 64 MB of memory. *Without headers* is the same with `headers",
@@ -72,6 +80,7 @@ def keep(found: Findings) -> None:
     """Figures of the last run for the parts that were not run now; nothing is mixed within a part."""
     if not RESULTS.exists():
         return
+    found.remarks.append(KEPT)
     measured, found.results = found.results, Results(RSYSLOG)
     groups = measured.groups()
     for old in json.loads(RESULTS.read_text())["series"]:
