@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from penstock.cli.reference import reference_page
 from penstock.testing import broker
-from tests.docs.pages import NOT_RUN, ROOT, blocks, matches, pages, steps
+from tests.docs.pages import IN_CHINESE, NOT_RUN, ROOT, blocks, matches, pages, steps
 from tests.docs.session import Reader
 
 
@@ -53,11 +53,23 @@ def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", pages(), ids=named)
+@pytest.mark.parametrize("page", [*pages(), IN_CHINESE], ids=named)
 def test_links_to_other_pages_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)", page.read_text())
     local = [target for target in targets if "://" not in target]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_the_readme_says_the_same_in_chinese() -> None:
+    """The same blocks but for their remarks, the same links, as many headings."""
+
+    def skeleton(page: Path) -> tuple[object, ...]:
+        plain = [(each.kind, each.label, re.sub(r"# .*", "#", each.text)) for each in blocks(page)]
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        links = {link for link in re.findall(r"\]\(([^)]+)\)", prose) if not link.startswith("README")}
+        return plain, links, len(re.findall(r"^#+ ", prose, re.MULTILINE)), len(re.findall(r"^\|", prose, re.MULTILINE))
+
+    assert skeleton(IN_CHINESE) == skeleton(ROOT / "README.md")
 
 
 def test_the_command_reference_is_what_the_commands_print() -> None:
