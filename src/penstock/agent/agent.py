@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from penstock.agent.channel import Channel
 from penstock.agent.checkpoints import Checkpoints
@@ -237,14 +237,12 @@ class Agent:
         if outlet is not None:
             found.outlet = outlet.status()
         for name, each in self._inputs.items():
-            report = InputReport(each.status(details=details), state=each.state, restarts=each.restarts)
-            if outlet is not None and name in outlet.lanes:
-                report.waiting_bytes = outlet.lanes[name].share.used_bytes
-                _copy(outlet.counts[name], report)
+            lane = None if outlet is None else outlet.lanes.get(name)
+            counts = Counts() if lane is None else lane.counts
+            report = InputReport(
+                **asdict(counts), status=each.status(details=details), state=each.state, restarts=each.restarts
+            )
+            if lane is not None:
+                report.waiting_bytes = lane.share.used_bytes
             found.inputs[name] = report
         return found
-
-
-def _copy(counts: Counts, report: Any) -> None:
-    for field in fields(counts):
-        setattr(report, field.name, getattr(counts, field.name))

@@ -32,24 +32,14 @@ class Counts:
     """Records that went through the spool."""
 
 
-@dataclass(slots=True)
-class InputReport:
+@dataclass(slots=True, kw_only=True)
+class InputReport(Counts):
     """One input: how it is doing and what became of its events."""
 
     status: InputStatus
     state: str = "starting"
     """starting, running, waiting (to be started again), finished, stopped."""
     restarts: int = 0
-    events_in: int = 0
-    events_out: int = 0
-    bytes_out: int = 0
-    filtered: int = 0
-    failed: int = 0
-    dead: int = 0
-    untimed: int = 0
-    unsendable: int = 0
-    retried: int = 0
-    spooled: int = 0
     waiting_bytes: int = 0
     """Taken in and not yet safe."""
 

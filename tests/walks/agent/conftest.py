@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Iterator
 
 import pytest
 
 from penstock.agent.settings.kinds import KINDS
 from penstock.testing import EmbeddedBroker, broker
+from tests.coroutines import pytest_pyfunc_call
 from tests.walks.agent.feeding import FEEDS
 
-TEST_TIMEOUT_S = 60
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-
-    async def main() -> None:
-        async with asyncio.timeout(TEST_TIMEOUT_S):
-            await pyfuncitem.obj(**given)
-
-    asyncio.run(main())
-    return True
+__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture(autouse=True)

@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
+from tests.coroutines import pytest_pyfunc_call
 
-import pytest
-
-TEST_TIMEOUT_S = 30
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    given = {name: pyfuncitem.funcargs[name] for name in names}
-
-    async def main() -> None:
-        async with asyncio.timeout(TEST_TIMEOUT_S):
-            await pyfuncitem.obj(**given)
-
-    asyncio.run(main())
-    return True
+__all__ = ["pytest_pyfunc_call"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from penstock.agent.checkpoints import CheckpointsUnwritable, Row
 from penstock.agent.environment import Environment
 from penstock.agent.inputs.files.inflating import Broken, CutOff
+from penstock.agent.inputs.files.jobs import Jobs
 from penstock.agent.inputs.files.ledger import Ledger
 from penstock.agent.inputs.files.troubles import Troubles, in_words
 from penstock.agent.inputs.input import Channel, FileStatus, InputStatus
@@ -63,7 +63,7 @@ class SpoolDirInput:
         self._dirty: dict[str, _File] = {}
         self._forgotten: set[str] = set()
         self._complete = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._jobs = Jobs()
         self._stopping = False
         self._saving = asyncio.Lock()
         self._events = self._bytes = self._truncated = 0
@@ -73,32 +73,18 @@ class SpoolDirInput:
         if self._stopping:
             return
         await self._load()
-        jobs: list[Coroutine[Any, Any, None]] = [self._take_files(), self._put_away_files(), self._save_positions()]
-        self._tasks = [asyncio.create_task(job) for job in jobs]
-        try:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-        finally:
-            await self._end_tasks()
-        for task in self._tasks:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                raise error
+        await self._jobs.run(self._take_files(), self._put_away_files(), self._save_positions())
 
     async def stop(self) -> None:
         self._stopping = True
-        await self._end_tasks()
+        await self._jobs.end()
 
     async def close(self) -> None:
         self._stopping = True
-        await self._end_tasks()
+        await self._jobs.end()
         for file in [file for file in self._files.values() if file.complete]:
             await self._leave(file)
         await self._save()
-
-    async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
 
     def moved(self, file: _File) -> None:
         """More of it is safe."""

@@ -8,12 +8,12 @@ while brokers are slow are held and not lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from penstock.agent.environment import Environment
 from penstock.agent.inputs.files.inflating import PLAIN, Broken, CutOff
+from penstock.agent.inputs.files.jobs import Jobs
 from penstock.agent.inputs.files.troubles import in_words
 from penstock.agent.inputs.input import Channel, FileStatus, InputStatus
 from penstock.agent.inputs.tail.descriptors import Moved
@@ -39,7 +39,7 @@ class TailInput:
     def __init__(self, settings: TailSettings, channel: Channel, env: Environment) -> None:
         self.settings, self._channel, self._env = settings, channel, env
         self._events = self._bytes = self._truncated = 0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._jobs = Jobs()
         self._stopping = False
         self._make()
 
@@ -58,33 +58,17 @@ class TailInput:
             # A run that failed is begun anew, from what is on disk.
             self._followed.descriptors.close_all()
             self._make()
-        jobs: list[Coroutine[Any, Any, None]] = [
-            self._begin_and_watch(), self._read(), self._read_packed(), self._saver.run(),
-        ]  # fmt: skip
-        self._tasks = [asyncio.create_task(job) for job in jobs]
-        try:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-        finally:
-            await self._end_tasks()
-        for task in self._tasks:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                raise error
+        await self._jobs.run(self._begin_and_watch(), self._read(), self._read_packed(), self._saver.run())
 
     async def stop(self) -> None:
         self._stopping = True
-        await self._end_tasks()
+        await self._jobs.end()
 
     async def close(self) -> None:
         self._stopping = True
-        await self._end_tasks()
+        await self._jobs.end()
         await self._saver.save()
         self._followed.descriptors.close_all()
-
-    async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
 
     async def _begin_and_watch(self) -> None:
         begun = await self._saver.load()
