@@ -19,6 +19,7 @@ SOAK_spark := tests/faults/spark
 SOAK_quorum := tests/sim/quorum tests/sim/controller
 SOAK_sim := tests/sim/cluster
 SOAK_cluster := tests/faults/cluster
+SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_demo := tests/demo
 
 .PHONY: help setup demo test lint compat bench soak docs clean
