@@ -1,8 +1,9 @@
 """What holds for the whole suite: patience, what is for the soak alone, and what must not be torn apart.
 
 Two processes share the tests. The tests of one file stay together, because they share a broker; what needs a Spark
-session stays together and comes last in its process, because the session is started once and its JVM, threads and heap
-stay until the end; what makes network namespaces stays together, because their names are the machine's.
+session stays together, because that is started once and its JVM, threads and heap stay until the end; what makes
+network namespaces stays together, because their names are the machine's. Spark's part is the longest: it begins when a
+third of the others is done, so that its process ends with it and the other one has enough to do meanwhile.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 HERE = Path(__file__).parent
-ON_SPARK = (HERE / "demo", HERE / "faults" / "spark", HERE / "spark")
+ON_SPARK = (HERE / "faults" / "spark", HERE / "spark")
 ON_HOSTS = (HERE / "faults" / "cluster",)
+BEFORE_SPARK = (HERE / "cli", HERE / "clients", HERE / "demo")
 
 
 def _together(item: pytest.Item) -> str:
@@ -30,12 +32,19 @@ def _together(item: pytest.Item) -> str:
     return str(item.path.relative_to(HERE))
 
 
+def _turn(item: pytest.Item) -> int:
+    for turn, folders in enumerate((BEFORE_SPARK, ON_SPARK)):
+        if any(item.path.is_relative_to(folder) for folder in folders):
+            return turn
+    return 2
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not SOAKING:
         left_out = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: any(item.path.is_relative_to(folder) for folder in ON_SPARK))
+    items.sort(key=_turn)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_together(item)))
