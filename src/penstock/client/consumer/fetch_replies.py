@@ -94,6 +94,9 @@ class ReplyReader:
             partition.read_replica = None
             if error is OFFSET_OUT_OF_RANGE:
                 return Verdict.AGAIN
+        if error is OFFSET_OUT_OF_RANGE and node_id != self._view.leader_of(*partition.tp):
+            # It leads no more, and may lag behind: only the leader knows which offsets there are.
+            return Verdict.LATER
         if error in _MOVED:
             leader = data.current_leader
             endpoint = endpoints.get(leader.leader_id)

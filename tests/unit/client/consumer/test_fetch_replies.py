@@ -33,6 +33,9 @@ class View:
         self.told.append(told)
         return self.news
 
+    def leader_of(self, topic: str, partition: int) -> int:
+        return LEADER
+
 
 def refused(error: ErrorCode) -> FetchResponse.PartitionData:
     leader = FetchResponse.LeaderIdAndEpoch(leader_id=3, leader_epoch=7)
@@ -68,6 +71,13 @@ def test_a_follower_that_lacks_the_offset_is_left_for_the_leader() -> None:
     assert (partition.read_replica, desk.out_of_range) == (None, [])
     assert desk.read(partition, refused(OFFSET_OUT_OF_RANGE)) is Verdict.AGAIN
     assert desk.out_of_range == [5]
+
+
+def test_a_former_leader_that_lacks_the_offset_resets_nothing() -> None:
+    """The answer was under way while another was elected; it came back with less than it once had."""
+    desk, partition = Desk(), partition_at(5)
+    assert desk.read(partition, refused(OFFSET_OUT_OF_RANGE), FOLLOWER) is Verdict.LATER
+    assert desk.out_of_range == []
 
 
 def test_an_offset_out_of_range_waits_until_what_is_buffered_was_given() -> None:
