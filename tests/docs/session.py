@@ -9,6 +9,7 @@ somebody who is on none of them runs the next command. An agent runs beside the 
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
@@ -28,6 +29,8 @@ NO_SERVERS = ("penstock dev kill", "penstock dev start", "penstock dev stop")
 ADMIN_STEP = 552
 CONTROLLER_STEP = 10_000
 NODES = 4
+PORTS = range(13_000, 18_500, 7)
+"""Where neither clusters that choose for themselves nor outgoing connections have theirs, nor those of controllers."""
 HOSTS = ("on-1", "on-2", "on-3")
 FOLDER = "/var/lib/penstock"
 
@@ -38,7 +41,8 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         port = _free_port()
-        ports = free_ports(3 * len(HOSTS))
+        # All at once, so that they are all different: what is printed is translated back.
+        ports = free_ports(3 * len(HOSTS) + len(AGENT_PORTS))
         self._words = {
             f"10.0.0.{host}:{name}": f"127.0.0.1:{ports.pop()}"
             for host in range(1, len(HOSTS) + 1)
@@ -48,7 +52,7 @@ class Reader:
             "9644": str(port + ADMIN_STEP),
             "9093": str(port + 2 * ADMIN_STEP),
             FOLDER: str(folder / "var"),
-            **dict(zip(AGENT_PORTS, map(str, free_ports(len(AGENT_PORTS))), strict=True)),
+            **{there: str(here) for there, here in zip(AGENT_PORTS, ports, strict=True)},
         }
         self._environment = {
             **os.environ,
@@ -194,7 +198,7 @@ class Reader:
 
 def _free_port() -> int:
     """A port that is free together with those that go with it: the admin port, and the controller's."""
-    for port in range(20_000 + os.getpid() % 8_000, 40_000, 7):
+    for port in random.sample(PORTS, len(PORTS)):
         first = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP, port + CONTROLLER_STEP)
         needed = [each + node for each in first for node in range(NODES)]
         if all(_is_free(each) for each in needed):
