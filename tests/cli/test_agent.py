@@ -188,7 +188,7 @@ def heard(systemd: socket.socket) -> str:
 
 def send_lines(file: Path, text: str) -> None:
     words = agent("status", "-c", file, "--format", "json").data["inputs"]["lines"]["words"]
-    port = int(re.search(r":(\d+)$", words)[1])  # type: ignore[index]
+    port = int(re.search(r":(\d+)$", words)[1])  # type: ignore[index]  # it fails well enough
     with socket.create_connection(("127.0.0.1", port)) as link:
         link.sendall(text.encode())
 

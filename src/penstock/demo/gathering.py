@@ -69,6 +69,7 @@ async def read_all(bootstrap: str, topic: str) -> list[ConsumerRecord]:
         waiting = {place for place in partitions if ends[place] > 0}  # type: ignore[index]  # TopicPartition is a tuple
         while waiting:
             found += await consumer.poll(timeout_ms=500)
+            # As above: a TopicPartition is a tuple.
             waiting = {place for place in waiting if await consumer.position(place) < ends[place]}  # type: ignore[index]
     return found
 

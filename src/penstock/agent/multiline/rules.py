@@ -28,12 +28,22 @@ class Rule(Protocol):
         """The event was handed on without waiting; the next line begins another."""
 
 
-class ContinueThrough:
-    """After a line that matches `start`, all that follow and match `condition`."""
+class _ByPatterns:
+    """What the four modes share: two patterns, and whether an event is open to further lines."""
 
     def __init__(self, start: Pattern, condition: Pattern) -> None:
         self._start, self._condition = start, condition
         self._open = False
+
+    def complete(self) -> bool:
+        return not self._open
+
+    def reset(self) -> None:
+        self._open = False
+
+
+class ContinueThrough(_ByPatterns):
+    """After a line that matches `start`, all that follow and match `condition`."""
 
     def joins(self, line: bytes) -> bool:
         if self._open and self._condition.search(line):
@@ -41,43 +51,23 @@ class ContinueThrough:
         self._open = self._start.search(line) is not None
         return False
 
-    def complete(self) -> bool:
-        return not self._open
 
-    def reset(self) -> None:
-        self._open = False
-
-
-class ContinuePast:
+class ContinuePast(_ByPatterns):
     """After a line that matches `start`, all that match `condition` and the one that follows them.
 
     A line break that is written as a backslash at the end is the usual case.
     """
 
-    def __init__(self, start: Pattern, condition: Pattern) -> None:
-        self._start, self._condition = start, condition
-        self._wants = False
-
     def joins(self, line: bytes) -> bool:
-        if self._wants:
-            self._wants = self._condition.search(line) is not None
+        if self._open:
+            self._open = self._condition.search(line) is not None
             return True
-        self._wants = self._start.search(line) is not None and self._condition.search(line) is not None
+        self._open = self._start.search(line) is not None and self._condition.search(line) is not None
         return False
 
-    def complete(self) -> bool:
-        return not self._wants
 
-    def reset(self) -> None:
-        self._wants = False
-
-
-class HaltBefore:
+class HaltBefore(_ByPatterns):
     """After a line that matches `start`, all that do not match `condition`."""
-
-    def __init__(self, start: Pattern, condition: Pattern) -> None:
-        self._start, self._condition = start, condition
-        self._open = False
 
     def joins(self, line: bytes) -> bool:
         if self._open and not self._condition.search(line):
@@ -85,19 +75,9 @@ class HaltBefore:
         self._open = self._start.search(line) is not None
         return False
 
-    def complete(self) -> bool:
-        return not self._open
 
-    def reset(self) -> None:
-        self._open = False
-
-
-class HaltWith:
+class HaltWith(_ByPatterns):
     """After a line that matches `start`, all up to and with the first that matches `condition`."""
-
-    def __init__(self, start: Pattern, condition: Pattern) -> None:
-        self._start, self._condition = start, condition
-        self._open = False
 
     def joins(self, line: bytes) -> bool:
         if self._open:
@@ -105,12 +85,6 @@ class HaltWith:
             return True
         self._open = self._start.search(line) is not None and self._condition.search(line) is None
         return False
-
-    def complete(self) -> bool:
-        return not self._open
-
-    def reset(self) -> None:
-        self._open = False
 
 
 _TRACEBACK = re.compile(rb"^\s*(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\):")

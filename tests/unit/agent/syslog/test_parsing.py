@@ -105,7 +105,7 @@ def test_rfc_3164_as_it_is_found(message: str, wanted: dict[str, str]) -> None:
     ],
 )
 def test_a_date_without_a_year_is_the_nearest_one(now: tuple[int, ...], date: str, wanted: str) -> None:
-    now_ms = int(datetime(*now, tzinfo=UTC).timestamp() * 1000)  # type: ignore[arg-type,misc]
+    now_ms = int(datetime(*now, tzinfo=UTC).timestamp() * 1000)  # type: ignore[arg-type,misc]  # year to second
     assert parsed(f"<13>{date} web app: x", now_ms=now_ms)["timestamp"].startswith(wanted)
 
 
