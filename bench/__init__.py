@@ -2,10 +2,10 @@
 
 Duty: `python -m bench.node` (make bench SUITE=node) measures a node, `python -m bench.client` the client library and
 what groups cost; later suites reuse the pieces.
-Read first: `node` (what is measured), then `brokers` (who is measured) and `loader` (how it is loaded).
-May import: the standard library, psutil, and from tests.compat the Apache Kafka starter and the judge's protocol words;
-nothing of penstock, so that no figure rests on the code that it measures; `client_runs`, which is the measured process
-of a client, imports that client.
+Read first: `node` (what is measured), then `brokers` (who is measured) and `penstock.bench.raw` (how it is loaded).
+May import: the standard library, psutil, from tests.compat the Apache Kafka starter and the judge's protocol words, and
+of penstock only `penstock.bench`, whose load is the same bytes for every broker; `client_runs`, which is the measured
+process of a client, imports that client.
 Invariants: every process started here is stopped, and every directory made here removed, also on failure; rounds of
 the brokers are interleaved; a figure is a median with its spread, and a ratio compares medians of the same run.
 """

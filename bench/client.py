@@ -20,11 +20,12 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from bench import brokers, loader, machine, report
+from bench import brokers, machine, places
 from bench.brokers import PENSTOCK_NODE, Running
 from bench.client_runs import CONSUME, PARTITIONS, PRODUCE
 from bench.group_load import classic_heartbeat, commit_for_groups, consumer_heartbeat, heartbeat_cost
-from bench.series import Results
+from penstock.bench import raw, report
+from penstock.bench.series import Results
 from tests.compat.judged import PENSTOCK
 from tests.compat.wire import Connection
 
@@ -37,7 +38,7 @@ CLIENTS = {
 }
 RIVAL = "confluent"
 SIZES = (100, 1_000)
-EXAMPLE = report.ROOT / "examples" / "coffee_shop"
+EXAMPLE = places.ROOT / "examples" / "coffee_shop"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Suite:
     def __init__(self, settings: Settings, clients: Sequence[str], say: Callable[[str], None]) -> None:
         self.settings = settings
         self.clients = [client for client in CLIENTS if client in clients]
-        self.results = Results(RIVAL)
+        self.results = Results(ours=PENSTOCK_NODE, rival=RIVAL)
         self._say = say
         self._topics = (f"bench-{number}" for number in itertools.count())
 
@@ -89,8 +90,8 @@ class Suite:
 
     def _fill(self, broker: Running, topic: str, record_bytes: int) -> int:
         """How many records the topic holds at least, spread over its partitions."""
-        batch, records = loader.make_batch(record_bytes, 64_000, "none")
-        load = loader.produce_load(
+        batch, records = raw.make_batch(record_bytes, 64_000, "none")
+        load = raw.produce_load(
             broker.bootstrap,
             topic,
             batch,
@@ -108,7 +109,7 @@ class Suite:
     ) -> None:
         command = [sys.executable, "-m", "bench.client_runs", direction, client, way, broker.bootstrap, topic]
         command += [str(record_bytes), str(self.settings.run_s), str(records)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=report.ROOT)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=places.ROOT)
         if done.returncode != 0 or not done.stdout.strip():
             raise RuntimeError(f"{direction} by {client}, {way}, failed:\n{done.stdout}\n{done.stderr}")
         found = json.loads(done.stdout.splitlines()[-1])
@@ -278,7 +279,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         remarks=[],
         titles=CLIENTS,
     )
-    written = report.write(page, suite.results, publish=not given.no_page)
+    written = places.write(page, suite.results, publish=not given.no_page)
     print("\nwritten: " + ", ".join(str(path.relative_to(Path.cwd())) for path in written))
     print(f"took {time.monotonic() - began:.0f} s")
 

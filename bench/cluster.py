@@ -15,11 +15,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bench import brokers, cluster_runs, loader, machine, perf_tool, report
+from bench import brokers, cluster_runs, machine, perf_tool, places
 from bench.brokers import APACHE, NULL, PENSTOCK_NODE
 from bench.cluster_profile import profile_lines
 from bench.cluster_runs import Contender
-from bench.series import Results
+from penstock.bench import raw, report
+from penstock.bench.series import Results
 from tests.compat.apache import jars
 from tests.compat.cluster import ApacheCluster, Cluster, PenstockCluster, view
 
@@ -93,7 +94,7 @@ class Suite:
     def __init__(self, names: Sequence[str], settings: Settings, say: Callable[[str], None]) -> None:
         self.names = list(names)
         self.settings = settings
-        self.results = Results()
+        self.results = Results(ours=PENSTOCK_NODE, rival=APACHE)
         self._say = say
         self._topics = (f"bench-{number}" for number in itertools.count())
 
@@ -137,13 +138,13 @@ class Suite:
                 if time.monotonic() > deadline:
                     break
 
-    def _produce(self, contender: Contender, shape: Shape, seconds: float) -> tuple[loader.Load, float]:
+    def _produce(self, contender: Contender, shape: Shape, seconds: float) -> tuple[raw.Load, float]:
         """A load on all leaders, and the CPU time that all nodes took for it."""
-        batch, records = loader.make_batch(shape.record_bytes, self.settings.batch_bytes, shape.codec)
+        batch, records = raw.make_batch(shape.record_bytes, self.settings.batch_bytes, shape.codec)
         with self._topic(contender) as topic:
             leaders = contender.leaders(topic, LANES)
             before = contender.usage().cpu_s
-            load = loader.produce_load(
+            load = raw.produce_load(
                 leaders, topic, batch, records,
                 acks=-1, seconds=seconds, bytes_max=self.settings.round_bytes_max, lanes=LANES,
             )  # fmt: skip
@@ -172,17 +173,17 @@ class Suite:
             self.results.add(group, shape.name, "records/s", contender.name, rate)
 
     def _latency(self, started: Sequence[Contender]) -> None:
-        batch, _records = loader.make_batch(100, 1_000, "none")
+        batch, _records = raw.make_batch(100, 1_000, "none")
         rate = self.settings.latency_rate_per_s
         for contender in started:
             with self._topic(contender) as topic:
-                measured = loader.latencies_ms(
+                measured = raw.latencies_ms(
                     contender.leaders(topic, LANES), topic, batch,
                     acks=-1, rate_per_s=rate, seconds=self.settings.latency_s, lanes=LANES,
                 )  # fmt: skip
             group = f"produce latency at {rate:.0f} requests/s, acks=all, 3 replicas"
             for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
-                value = loader.percentile(measured, share)
+                value = raw.percentile(measured, share)
                 self.results.add(group, name, "ms", contender.name, value, higher_is_better=False)
 
     def _idle(self, started: Sequence[Contender]) -> None:
@@ -200,7 +201,7 @@ class Suite:
             add("idle, all three nodes", "CPU", "% of a core", contender.name, share, higher_is_better=False)
 
     def _failover(self, started: Sequence[Contender]) -> None:
-        batch, _records = loader.make_batch(100, 100, "none")
+        batch, _records = raw.make_batch(100, 100, "none")
         for contender in started:
             contender.new_topic("failing-over", 1)
         for number, contender in itertools.product(range(self.settings.failovers), started):
@@ -304,7 +305,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if "profile" in parts and PENSTOCK_NODE in names:
         with brokers.scratch() as home:
             profile = profile_lines(home, settings.profile_s)
-    print(report.terminal(suite.results))
+    print(report.terminal(suite.results, brokers.TITLES))
     page = report.Page(
         suite="cluster",
         title="Three nodes beside three of Apache Kafka",
@@ -313,8 +314,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         machine=machine.describe(names),
         parameters={name.replace("_", " "): value for name, value in asdict(settings).items()},
         remarks=remarks,
+        titles=brokers.TITLES,
     )
-    written = report.write(page, suite.results, publish=not given.no_page)
+    written = places.write(page, suite.results, publish=not given.no_page)
     if profile:
         append_profile(written, profile)
     print("\nwritten: " + ", ".join(str(path.relative_to(Path.cwd())) for path in written))

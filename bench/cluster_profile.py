@@ -6,8 +6,8 @@ import pstats
 import sys
 from pathlib import Path
 
-from bench import loader
 from bench.cluster_runs import Contender
+from penstock.bench import raw
 from tests.compat.cluster import ClusterNode, PenstockCluster
 
 LANES = 6
@@ -36,8 +36,8 @@ def profile_lines(home: Path, seconds: float) -> list[str]:
     with ProfiledCluster(home, 3) as cluster:
         contender = Contender("penstock", cluster)
         contender.new_topic("profiled", LANES)
-        batch, records = loader.make_batch(1_000, 16_000, "none")
-        loader.produce_load(
+        batch, records = raw.make_batch(1_000, 16_000, "none")
+        raw.produce_load(
             contender.leaders("profiled", LANES), "profiled", batch, records,
             acks=-1, seconds=seconds, bytes_max=1 << 40, lanes=LANES,
         )  # fmt: skip

@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import brokers, loader, machine, perf_tool, report
-from bench.brokers import APACHE, NULL, Running
-from bench.series import Results
+from bench import brokers, machine, perf_tool, places
+from bench.brokers import APACHE, NULL, PENSTOCK_NODE, Running
+from penstock.bench import raw, report
+from penstock.bench.series import Results
 from tests.compat import wire
 from tests.compat.apache import jars
 from tests.compat.node import Node
@@ -89,7 +90,7 @@ class Suite:
     def __init__(self, names: Sequence[str], settings: Settings, say: Callable[[str], None]) -> None:
         self.names = list(names)
         self.settings = settings
-        self.results = Results()
+        self.results = Results(ours=PENSTOCK_NODE, rival=APACHE)
         self._say = say
         self._topics = (f"bench-{number}" for number in itertools.count())
 
@@ -144,13 +145,13 @@ class Suite:
         for broker in started:
             self._small_requests(broker)
 
-    def _cost(self, group: str, name: str, broker: str, cpu_s: float, load: loader.Load) -> None:
+    def _cost(self, group: str, name: str, broker: str, cpu_s: float, load: raw.Load) -> None:
         per_gb = cpu_s / (load.wire_bytes / GB)
         self.results.add(group, name, "CPU-s/GB", broker, per_gb, higher_is_better=False)
 
     def _small_requests(self, broker: Running) -> None:
         """One record of 100 bytes a request: what a request costs, whatever is in it."""
-        batch, records = loader.make_batch(100, 100, "none")
+        batch, records = raw.make_batch(100, 100, "none")
         with self._topic(broker) as topic:
             load, cpu_s = self._produce(broker, topic, batch, records, 1, self.settings.produce_s)
         add = self.results.add
@@ -160,21 +161,21 @@ class Suite:
 
     def _produce_and_fetch(
         self, broker: Running, shape: Shape, produce_s: float, fetch_s: float
-    ) -> tuple[loader.Load, float, loader.Load, float]:
-        batch, records = loader.make_batch(shape.record_bytes, self.settings.batch_bytes, shape.codec)
+    ) -> tuple[raw.Load, float, raw.Load, float]:
+        batch, records = raw.make_batch(shape.record_bytes, self.settings.batch_bytes, shape.codec)
         with self._topic(broker) as topic:
             produced, produce_cpu_s = self._produce(broker, topic, batch, records, shape.acks_code, produce_s)
             before = broker.usage().cpu_s
-            fetched = loader.fetch_load(
+            fetched = raw.fetch_load(
                 broker.bootstrap, topic, seconds=fetch_s, bytes_max=self.settings.round_bytes_max * 4
             )
             return produced, produce_cpu_s, fetched, broker.usage().cpu_s - before
 
     def _produce(
         self, broker: Running, topic: str, batch: bytes, records: int, acks: int, seconds: float
-    ) -> tuple[loader.Load, float]:
+    ) -> tuple[raw.Load, float]:
         before = broker.usage().cpu_s
-        load = loader.produce_load(
+        load = raw.produce_load(
             broker.bootstrap,
             topic,
             batch,
@@ -206,10 +207,10 @@ class Suite:
                 self.results.add("produce, kafka-producer-perf-test", shape.name, "records/s", broker.name, rate)
 
     def _latency(self, started: Sequence[Running]) -> None:
-        batch, _records = loader.make_batch(100, 1_000, "none")
+        batch, _records = raw.make_batch(100, 1_000, "none")
         for broker in started:
             with self._topic(broker) as topic:
-                measured = loader.latencies_ms(
+                measured = raw.latencies_ms(
                     broker.bootstrap,
                     topic,
                     batch,
@@ -219,7 +220,7 @@ class Suite:
                     lanes=LANES,
                 )
             for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
-                value = loader.percentile(measured, share)
+                value = raw.percentile(measured, share)
                 group = f"produce latency at {self.settings.latency_rate_per_s:.0f} requests/s, acks=all"
                 self.results.add(group, name, "ms", broker.name, value, higher_is_better=False)
 
@@ -227,7 +228,7 @@ class Suite:
 
     def start(self) -> None:
         """From the command to the first acknowledged produce, and the memory of a node that has nothing to do."""
-        batch, _records = loader.make_batch(100, 100, "none")
+        batch, _records = raw.make_batch(100, 100, "none")
         kept = [name for name in self.names if name != NULL]
         for number in range(1, self.settings.rounds + 1):
             for name in kept:
@@ -379,7 +380,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         suite.start()
     if "scale" in parts:
         suite.scale()
-    print(report.terminal(suite.results))
+    print(report.terminal(suite.results, brokers.TITLES))
     page = report.Page(
         suite="node",
         title="One node beside Apache Kafka",
@@ -388,8 +389,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         machine=machine.describe(names),
         parameters={name.replace("_", " "): value for name, value in asdict(settings).items()},
         remarks=remarks,
+        titles=brokers.TITLES,
     )
-    written = report.write(page, suite.results, publish=not given.no_page)
+    written = places.write(page, suite.results, publish=not given.no_page)
     print("\nwritten: " + ", ".join(str(path.relative_to(Path.cwd())) for path in written))
     print(f"took {time.monotonic() - began:.0f} s")
 

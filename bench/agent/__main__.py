@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import brokers, report
+from bench import brokers, places
 from bench.agent import page
 from bench.agent.burst import Burst, Plan
 from bench.agent.charts import Chart, Line, Panel
@@ -26,6 +26,7 @@ from bench.agent.profile import profile_lines
 from bench.agent.quiet import quiet_files
 from bench.agent.tailing import MB, NODE, PARSED, RAW, Tailing
 from bench.brokers import PENSTOCK_NODE, Running
+from penstock.bench import report
 
 PARTS = ("files", "parsed", "growing", "quiet", "network", "burst", "profile")
 
@@ -179,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.keep:
         page.keep(suite.found)
     written = page.write(suite.found, asdict(settings), suite.rsyslog, publish=not given.no_page)
-    print("\nwritten: " + ", ".join(str(path.relative_to(report.ROOT)) for path in written))
+    print("\nwritten: " + ", ".join(str(path.relative_to(places.ROOT)) for path in written))
     print(f"took {time.monotonic() - began:.0f} s")
 
 

@@ -18,8 +18,8 @@ from bench.agent.contenders import Agent, Job
 from bench.agent.course import Ends, Sample, Watch, ages_ms, lines_of
 from bench.agent.tailing import MB, PARTITIONS, writing
 from bench.brokers import Running
-from bench.loader import percentile
-from bench.series import Results
+from penstock.bench.raw import percentile
+from penstock.bench.series import Results
 from tests.compat.judged import PENSTOCK
 from tests.compat.processes import Child, wait_for
 

@@ -15,7 +15,7 @@ from bench.agent.course import Watch
 from bench.agent.senders import EVENT_BYTES, EVENTS_A_POST
 from bench.agent.tailing import GB, Tailing
 from bench.brokers import Running
-from bench.series import Results
+from penstock.bench.series import Results
 from tests.compat.processes import Child, free_ports, wait_for
 
 GROUP = "over the network"

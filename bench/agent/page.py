@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from bench import machine, report
+from bench import machine, places
 from bench.agent.burst import FIGURES as BURST_FIGURES
 from bench.agent.burst import GROUP as BURST_GROUP
 from bench.agent.charts import Chart
 from bench.agent.contenders import AGENT, BARE, RSYSLOG, SCRIPT, Rsyslog
 from bench.brokers import PENSTOCK_NODE
-from bench.series import Results, Series
+from bench.places import DOCS
+from penstock.bench import report
+from penstock.bench.series import Results, Series
 
 TITLES = {
     AGENT: "Penstock agent",
@@ -31,8 +33,7 @@ CHARTS = {
 }
 """By name: the heading they stand under, as it begins, and what they show."""
 
-DOCS = report.ROOT / "docs" / "benchmarks"
-RESULTS = report.ROOT / "bench" / "results" / "agent.json"
+RESULTS = places.RESULTS / "agent.json"
 PROFILE = RESULTS.with_name("agent-profile.md")
 
 
@@ -47,7 +48,7 @@ KEPT = (
 class Findings:
     """Figures, charts by name, a table of the profile, and what is to be said besides."""
 
-    results: Results = field(default_factory=lambda: Results(RSYSLOG))
+    results: Results = field(default_factory=lambda: Results(ours=AGENT, rival=RSYSLOG))
     charts: dict[str, Chart] = field(default_factory=dict)
     profiled: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -81,7 +82,7 @@ def keep(found: Findings) -> None:
     if not RESULTS.exists():
         return
     found.remarks.append(KEPT)
-    measured, found.results = found.results, Results(RSYSLOG)
+    measured, found.results = found.results, Results(ours=AGENT, rival=RSYSLOG)
     groups = measured.groups()
     for old in json.loads(RESULTS.read_text())["series"]:
         if old["group"] not in groups:
@@ -121,7 +122,7 @@ def write(found: Findings, settings: Mapping[str, object], rsyslog: Rsyslog | No
         remarks=found.remarks,
         titles=TITLES,
     )
-    written = report.write(page, found.results, publish=publish)
+    written = places.write(page, found.results, publish=publish)
     if found.profiled:
         PROFILE.write_text("\n".join(found.profiled) + "\n")
     if publish:

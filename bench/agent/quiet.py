@@ -12,7 +12,7 @@ from bench.agent.course import Course, Used, Watch
 from bench.agent.lines import make_block
 from bench.agent.tailing import MB, Tailing
 from bench.brokers import Running
-from bench.series import Results
+from penstock.bench.series import Results
 
 LINES_EACH = 5
 LINE_BYTES = 200

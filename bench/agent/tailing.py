@@ -15,8 +15,8 @@ from bench.agent.contenders import AGENT, BARE, ROOT, RSYSLOG, SCRIPT, Contender
 from bench.agent.course import Course, Ends, Sample, Watch, ages_ms, lines_of
 from bench.agent.lines import prepare
 from bench.brokers import Running
-from bench.loader import percentile
-from bench.series import Results
+from penstock.bench.raw import percentile
+from penstock.bench.series import Results
 
 PARTITIONS = 4
 GB, MB = 1e9, 1e6

@@ -19,10 +19,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bench import brokers, machine, report
+from bench import brokers, machine, places
 from bench.brokers import PENSTOCK_NODE, Running
-from bench.series import Results
 from bench.spark.topics import JSON_SCHEMA, PARTITIONS, Filled, fill, json_value, text_value
+from penstock.bench import report
+from penstock.bench.series import Results
 from tests.compat.spark import jars
 
 PARTS = ("source", "lake", "freshness", "union", "profile")
@@ -79,7 +80,7 @@ class Process:
 def measured() -> Iterator[Process]:
     command = [sys.executable, "-m", "bench.spark.measured"]
     child = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=report.ROOT, start_new_session=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=places.ROOT, start_new_session=True
     )
     try:
         yield Process(child)
@@ -97,7 +98,7 @@ class Suite:
     """Measures into `results`; each part may be run alone."""
 
     def __init__(self, settings: Settings, broker: Running, process: Process, home: Path, say: Callable[[str], None]):
-        self.settings, self.results, self.profiled = settings, Results(RIVAL), list[str]()
+        self.settings, self.results, self.profiled = settings, Results(ours=PENSTOCK_NODE, rival=RIVAL), list[str]()
         self._broker, self._process, self._home, self._say = broker, process, str(home), say
         self._filled: dict[str, Filled] = {}
 
@@ -181,7 +182,7 @@ class Suite:
         for size, options in kinds.items():
             self._say(f"profile of a task, {size}")
             command = [sys.executable, "-m", "bench.spark.profile", self._broker.bootstrap, self._topic(size).topic]
-            done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=report.ROOT, timeout=120)
+            done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=places.ROOT, timeout=120)
             if done.returncode != 0:
                 raise RuntimeError(f"the profile failed:\n{done.stdout}\n{done.stderr}")
             parts = [json.loads(line) for line in done.stdout.splitlines()]
@@ -205,7 +206,7 @@ class Suite:
     @contextmanager
     def _pace(self, topic: str, rate: int, seconds: float) -> Iterator[None]:
         command = [sys.executable, "-m", "bench.spark.pace", self._broker.bootstrap, topic, str(rate), str(seconds)]
-        child = subprocess.Popen(command, cwd=report.ROOT, stdout=subprocess.DEVNULL)
+        child = subprocess.Popen(command, cwd=places.ROOT, stdout=subprocess.DEVNULL)
         try:
             yield
         finally:
@@ -271,7 +272,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         remarks=[],
         titles=TITLES,
     )
-    written = report.write(page, suite.results, publish=not given.no_page)
+    written = places.write(page, suite.results, publish=not given.no_page)
     print("\nwritten: " + ", ".join(str(path.relative_to(Path.cwd())) for path in written))
     print(f"took {time.monotonic() - began:.0f} s")
 

@@ -10,7 +10,7 @@ import time
 
 from confluent_kafka import Producer
 
-from bench.loader import payload
+from penstock.bench.raw import payload
 
 STEP_S = 0.01
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.loader import payload
+from penstock.bench.raw import payload
 from tests.compat import wire
 from tests.compat.batches import Record, encode_batch
 

@@ -1,21 +1,22 @@
 """Raw load: requests encoded once, pipelined over a few connections, only correlation ids patched.
 
-The client side must cost as little as it can, for it shares the machine with the broker. A produce reply of a given
-request has a fixed size, so replies are counted by bytes and only their error codes are looked at.
+The client side must cost as little as it can, for it often shares the machine with the broker.
 """
 
 from __future__ import annotations
 
 import select
-import socket
-import struct
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.compat.batches import Record, encode_batch
-from tests.compat.wire import CORRELATION_AT, batches, connect, fetch_reply, fetch_request, produce_request
+from penstock.bench.lanes import REPLY_TIMEOUT_S, Lane, Reader
+from penstock.client.errors import TimedOutWaiting
+from penstock.kernels import Record, scan_batches
+from penstock.protocol.batch import CODECS, build_batch
+
+__all__ = ["Lane", "Load", "fetch_load", "latencies_ms", "make_batch", "payload", "percentile", "produce_load"]
 
 WORDS = b"stream turbine gate pipe pressure valve water level sensor reading ".split()
 
@@ -36,8 +37,9 @@ def payload(record_bytes: int, seed: int) -> bytes:
 def make_batch(record_bytes: int, batch_bytes: int, codec: str) -> tuple[bytes, int]:
     """A batch of about `batch_bytes` before compression, and its number of records."""
     count = max(1, batch_bytes // record_bytes)
-    records = [Record(payload(record_bytes, seed)) for seed in range(count)]
-    return encode_batch(records, codec=codec, base_timestamp_ms=int(time.time() * 1000)), count
+    now_ms = int(time.time() * 1000)
+    records = [Record(seed, now_ms, None, payload(record_bytes, seed)) for seed in range(count)]
+    return build_batch(records, codec=CODECS[codec]), count
 
 
 @dataclass(frozen=True)
@@ -62,59 +64,6 @@ class Load:
         return self.wire_bytes / 1e6 / self.seconds
 
 
-class Lane:
-    """One connection with a fixed request; replies are counted, not parsed."""
-
-    def __init__(self, bootstrap: str, topic: str, partition: int, batch: bytes, acks: int) -> None:
-        self.frame = bytearray(produce_request(topic, partition, batch, acks))
-        self.socket = connect(bootstrap).socket
-        self._name_bytes = len(topic.encode())
-        self._tail = b""
-        self._correlation = 0
-        self.reply_bytes = self._first_reply()
-
-    def _first_reply(self) -> int:
-        self.send()
-        size = int.from_bytes(_read_exactly(self.socket, 4), "big")
-        self._check(struct.pack(">i", size) + _read_exactly(self.socket, size))
-        return size + 4
-
-    def send(self) -> None:
-        self._correlation = (self._correlation + 1) & 0x7FFFFFFF
-        struct.pack_into(">i", self.frame, CORRELATION_AT, self._correlation)
-        self.socket.sendall(self.frame)
-
-    def receive(self) -> int:
-        """Reads what is there and returns the number of replies that it completed."""
-        data = self._tail + self.socket.recv(1 << 16)
-        if len(data) == len(self._tail):
-            raise ConnectionError("the broker closed the connection")
-        whole, left = divmod(len(data), self.reply_bytes)
-        for index in range(whole):
-            self._check(data, index * self.reply_bytes)
-        self._tail = data[len(data) - left :] if left else b""
-        return whole
-
-    def _check(self, data: bytes, at: int = 0) -> None:
-        # Length, correlation id, one topic, its name, one partition, its index, then the error code.
-        (error,) = struct.unpack_from(">h", data, at + 4 + 4 + 4 + 2 + self._name_bytes + 4 + 4)
-        if error:
-            raise AssertionError(f"a produce was refused with error {error}")
-
-    def close(self) -> None:
-        self.socket.close()
-
-
-def _read_exactly(source: socket.socket, count: int) -> bytes:
-    data = bytearray()
-    while len(data) < count:
-        chunk = source.recv(count - len(data))
-        if not chunk:
-            raise ConnectionError("the broker closed the connection")
-        data += chunk
-    return bytes(data)
-
-
 def produce_load(
     bootstrap: str | Sequence[str],
     topic: str,
@@ -126,12 +75,16 @@ def produce_load(
     bytes_max: int,
     lanes: int = 4,
     depth: int = 5,
+    partitions_a_request: int = 1,
 ) -> Load:
-    """As many produces as the broker takes: `lanes` connections, one partition each, `depth` requests in flight.
+    """As many produces as the broker takes: `lanes` connections, `depth` requests in flight on each.
 
-    Of a cluster `bootstrap` names the leader of each of these partitions.
+    A lane has `partitions_a_request` partitions of its own, and each of its requests a batch for every one of them.
+    Of a cluster `bootstrap` names the leader of each lane's partitions.
     """
-    open_lanes = {lane.socket.fileno(): lane for lane in _lanes(bootstrap, topic, batch, acks, lanes)}
+    opened = _lanes(bootstrap, topic, batch, acks, lanes, partitions_a_request)
+    open_lanes = {lane.socket.fileno(): lane for lane in opened}
+    request_bytes = len(batch) * partitions_a_request
     poller = select.epoll()
     try:
         for number, lane in open_lanes.items():
@@ -140,40 +93,60 @@ def produce_load(
                 lane.send()
         started = time.perf_counter()
         # Replies end the measurement, not sends: what is still in flight then has not been done.
-        done, budget = 0, bytes_max // len(batch)
+        done, budget = 0, bytes_max // request_bytes
         while time.perf_counter() - started < seconds and done < budget:
-            for number, _events in poller.poll():
+            for number, _events in _heard(poller, REPLY_TIMEOUT_S, topic):
                 lane = open_lanes[number]
                 completed = lane.receive()
                 done += completed
                 for _ in range(completed):
                     lane.send()
         elapsed = time.perf_counter() - started
-        return Load(elapsed, done, done * records, done * len(batch))
+        return Load(elapsed, done, done * records * partitions_a_request, done * request_bytes)
     finally:
         poller.close()
-        for lane in open_lanes.values():
-            lane.close()
+        _close(opened)
 
 
-def _lanes(bootstrap: str | Sequence[str], topic: str, batch: bytes, acks: int, count: int) -> list[Lane]:
+def _heard(poller: select.epoll, timeout_s: float, topic: str) -> list[tuple[int, int]]:
+    heard = poller.poll(timeout_s)
+    if not heard:
+        raise TimedOutWaiting(f"no answer to a produce within {timeout_s:.0f} s", where=topic)
+    return heard
+
+
+def _lanes(
+    bootstrap: str | Sequence[str], topic: str, batch: bytes, acks: int, count: int, partitions_a_request: int = 1
+) -> list[Lane]:
     leaders = [bootstrap] * count if isinstance(bootstrap, str) else bootstrap
-    return [Lane(leaders[partition], topic, partition, batch, acks) for partition in range(count)]
+    opened: list[Lane] = []
+    try:
+        for index in range(count):
+            first = index * partitions_a_request
+            opened.append(Lane(leaders[index], topic, first, batch, acks, partitions_a_request=partitions_a_request))
+    except BaseException:
+        _close(opened)
+        raise
+    return opened
+
+
+def _close(lanes: Sequence[Lane]) -> None:
+    for lane in lanes:
+        lane.close()
 
 
 def fetch_load(bootstrap: str, topic: str, *, seconds: float, bytes_max: int, partition: int = 0) -> Load:
     """Reads a partition over and over, one request at a time as a consumer does, walking batch headers alone."""
     requests = records = received = offset = 0
-    with connect(bootstrap) as connection:
+    with Reader(bootstrap, topic, partition) as reader:
         started = time.perf_counter()
         while time.perf_counter() - started < seconds and received < bytes_max:
-            fetched = fetch_reply(connection.call(fetch_request(topic, partition, offset)))
+            fetched = reader.fetch(offset)
             requests += 1
             received += len(fetched.records)
-            last = None
-            for last in batches(fetched.records):
-                records += last.record_count
-            offset = last.base_offset + last.last_offset_delta + 1 if last else 0
+            headers = [header for _position, header in scan_batches(fetched.records)]
+            records += sum(header.record_count for header in headers)
+            offset = headers[-1].last_offset + 1 if headers else 0
             if offset >= fetched.high_watermark:
                 offset = 0
         return Load(time.perf_counter() - started, requests, records, received)
@@ -199,7 +172,7 @@ def latencies_ms(
     measured: list[float] = []
     total = int(rate_per_s * seconds)
     try:
-        started = time.perf_counter() + 0.01
+        started = heard_at = time.perf_counter() + 0.01
         sent = 0
         while len(measured) < total:
             now = time.perf_counter()
@@ -210,14 +183,18 @@ def latencies_ms(
                 sent += 1
             # The kernel's wait has a grain of a millisecond, so the last one is spent polling.
             left_s = started + sent / rate_per_s - now if sent < total else 1.0
-            for number, _events in poller.poll(0 if left_s < 0.002 else left_s - 0.001):
+            heard = poller.poll(0 if left_s < 0.002 else left_s - 0.001)
+            for number, _events in heard:
                 replies = by_number[number].receive()
                 at = time.perf_counter()
                 measured += [(at - due[number].popleft()) * 1000 for _ in range(replies)]
+            if heard or sent == len(measured):
+                heard_at = now
+            elif now - heard_at > REPLY_TIMEOUT_S:
+                raise TimedOutWaiting(f"no answer to a produce within {REPLY_TIMEOUT_S:.0f} s", where=topic)
     finally:
         poller.close()
-        for lane in open_lanes:
-            lane.close()
+        _close(open_lanes)
     return measured
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.brokers import TITLES
-from bench.plot import ratio_chart
-from bench.series import Results, Series, readable
-
-ROOT = Path(__file__).resolve().parents[1]
+from penstock.bench.plot import ratio_chart
+from penstock.bench.series import Results, Series, readable
 
 
 @dataclass(frozen=True)
@@ -25,26 +22,29 @@ class Page:
     machine: Mapping[str, str]
     parameters: Mapping[str, object]
     remarks: Sequence[str]
-    titles: Mapping[str, str] = field(default_factory=lambda: TITLES)
+    titles: Mapping[str, str]
     """Who was measured, in the order of the columns."""
 
 
-def write(page: Page, results: Results, *, publish: bool) -> list[Path]:
-    """Writes bench/results/<suite>.json; when the figures are to be kept, also the page and plot in docs/benchmarks."""
-    results_dir = ROOT / "bench" / "results"
-    results_dir.mkdir(parents=True, exist_ok=True)
-    data = results_dir / f"{page.suite}.json"
+def write(page: Page, results: Results, *, data_dir: Path, page_dir: Path | None) -> list[Path]:
+    """Writes <suite>.json into `data_dir`; where there is a `page_dir`, also the page and a plot of the ratios."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    data = data_dir / f"{page.suite}.json"
     data.write_text(json.dumps(as_json(page, results), indent=2) + "\n")
-    if not publish:
-        return [data]
-    docs = ROOT / "docs" / "benchmarks"
-    docs.mkdir(parents=True, exist_ok=True)
-    plot, text = docs / f"{page.suite}.svg", docs / f"{page.suite}.md"
-    plot.write_text(
-        ratio_chart(list(results.series.values()), f"Penstock beside {page.titles[results.rival]}: times better")
-    )
+    return [data, *write_page(page, results, page_dir / f"{page.suite}.md")] if page_dir else [data]
+
+
+def write_page(page: Page, results: Results, text: Path) -> list[Path]:
+    """The page, and beside it a plot of the ratios when there are any."""
+    text.parent.mkdir(parents=True, exist_ok=True)
+    if not results.compares() or results.rival is None:
+        text.write_text(as_markdown(page, results, None))
+        return [text]
+    plot = text.with_suffix(".svg")
+    title = f"{page.titles[results.ours]} beside {page.titles[results.rival]}: times better"
+    plot.write_text(ratio_chart(list(results.series.values()), title))
     text.write_text(as_markdown(page, results, plot.name))
-    return [data, text, plot]
+    return [text, plot]
 
 
 def as_json(page: Page, results: Results) -> dict[str, object]:
@@ -58,12 +58,14 @@ def as_json(page: Page, results: Results) -> dict[str, object]:
     }
 
 
-def as_markdown(page: Page, results: Results, plot: str) -> str:
+def as_markdown(page: Page, results: Results, plot: str | None) -> str:
     lines = [f"# {page.title}", "", *page.introduction, ""]
     lines += [f"Made by `{page.command}` on this machine:", ""]
     lines += [f"- {name}: {value}" for name, value in page.machine.items()]
     lines += ["", "With: " + ", ".join(f"{name} {value}" for name, value in page.parameters.items()) + "."]
-    lines += ["", *(f"> {remark}" for remark in page.remarks), f"![ratios]({plot})"]
+    lines += ["", *(f"> {remark}" for remark in page.remarks)]
+    if plot is not None:
+        lines.append(f"![ratios]({plot})")
     for group, series in results.groups().items():
         lines += [
             "",
@@ -75,11 +77,18 @@ def as_markdown(page: Page, results: Results, plot: str) -> str:
 
 
 def table(series: Sequence[Series], titles: Mapping[str, str], brokers: Sequence[str]) -> list[str]:
-    heads = ["figure", "unit", *(titles[broker] for broker in brokers), "ratio"]
-    rows = ["| " + " | ".join(heads) + " |", "|---|---|" + "--:|" * (len(brokers) + 1)]
+    heads, *rows = cells(series, titles, brokers)
+    lines = ["| " + " | ".join(row) + " |" for row in (heads, *rows)]
+    return [lines[0], "|---|---|" + "--:|" * (len(heads) - 2), *lines[1:]]
+
+
+def cells(series: Sequence[Series], titles: Mapping[str, str], brokers: Sequence[str]) -> list[list[str]]:
+    """The heads and the rows; ratios have a column when somebody is there to compare with."""
+    compared = len(brokers) > 1
+    rows = [["figure", "unit", *(titles[broker] for broker in brokers), *(["ratio"] if compared else [])]]
     for each in series:
-        cells = [each.name, each.unit, *(cell(each, broker) for broker in brokers), ratio_text(each)]
-        rows.append("| " + " | ".join(cells) + " |")
+        ratio = [ratio_text(each)] if compared else []
+        rows.append([each.name, each.unit, *(cell(each, broker) for broker in brokers), *ratio])
     return rows
 
 
@@ -97,15 +106,12 @@ def ratio_text(series: Series) -> str:
     return "–" if ratio is None else f"{ratio:.2f}×"
 
 
-def terminal(results: Results, titles: Mapping[str, str] = TITLES) -> str:
+def terminal(results: Results, titles: Mapping[str, str]) -> str:
     """The tables for a terminal, columns lined up."""
     brokers = results.brokers(list(titles))
     out: list[str] = []
     for group, series in results.groups().items():
-        rows = [["figure", "unit", *(titles[broker] for broker in brokers), "ratio"]]
-        rows += [
-            [each.name, each.unit, *(cell(each, broker) for broker in brokers), ratio_text(each)] for each in series
-        ]
+        rows = cells(series, titles, brokers)
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         out += ["", group.upper()]
         out += ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,4 +1,4 @@
-"""Figures: samples by broker, their medians and spreads, and the ratio that a reader looks for."""
+"""Figures: samples by contender, their medians and spreads, and the ratio that a reader looks for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from bench.brokers import APACHE, PENSTOCK_NODE
-
 
 @dataclass
 class Series:
-    """One figure of one suite for every contender. `higher_is_better` says which way a ratio points."""
+    """One figure of one suite for every contender. `higher_is_better` says which way a ratio points.
+
+    A ratio says how `ours` stands to `rival`; without a rival there is none.
+    """
 
     group: str
     name: str
     unit: str
     higher_is_better: bool
-    rival: str = APACHE
+    ours: str
+    rival: str | None
     samples: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, broker: str, value: float) -> None:
@@ -32,8 +34,8 @@ class Series:
         return (min(values), max(values)) if values else None
 
     def ratio(self) -> float | None:
-        """How many times better Penstock is than its rival: above 1 is ahead, whatever the figure."""
-        ours, theirs = self.median(PENSTOCK_NODE), self.median(self.rival)
+        """How many times better ours is than its rival: above 1 is ahead, whatever the figure."""
+        ours, theirs = self.median(self.ours), self.median(self.rival) if self.rival is not None else None
         if not ours or not theirs:
             return None
         return ours / theirs if self.higher_is_better else theirs / ours
@@ -51,10 +53,10 @@ class Series:
 
 
 class Results:
-    """All series of a run, in the order in which they first came. Ratios compare with `rival`."""
+    """All series of a run, in the order in which they first came. Ratios compare `ours` with `rival`."""
 
-    def __init__(self, rival: str = APACHE) -> None:
-        self.rival = rival
+    def __init__(self, *, ours: str, rival: str | None) -> None:
+        self.ours, self.rival = ours, rival
         self.series: dict[tuple[str, str], Series] = {}
 
     def add(
@@ -62,7 +64,7 @@ class Results:
     ) -> None:
         key = (group, name)
         if key not in self.series:
-            self.series[key] = Series(group, name, unit, higher_is_better, self.rival)
+            self.series[key] = Series(group, name, unit, higher_is_better, self.ours, self.rival)
         self.series[key].add(broker, value)
 
     def groups(self) -> dict[str, list[Series]]:
@@ -74,6 +76,10 @@ class Results:
     def brokers(self, order: Sequence[str]) -> list[str]:
         present = {broker for series in self.series.values() for broker in series.samples}
         return [broker for broker in order if broker in present]
+
+    def compares(self) -> bool:
+        """Whether any figure has a ratio."""
+        return any(series.ratio() is not None for series in self.series.values())
 
 
 def readable(value: float | None) -> str:

@@ -1,0 +1,194 @@
+"""Charts as hand-made SVG: bars of ratios with a line where both are level, and lines over an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+
+from penstock.bench.series import Series
+
+ROW, BAR_WIDTH, MARGIN, LETTER_WIDTH = 22, 420, 16, 7.2
+AHEAD, BEHIND, INK, RULE, PALE = "#2f7d5b", "#b3553a", "#222222", "#999999", "#e6e6e6"
+COLOURS = ("#2f7d5b", "#b3553a", "#2f6fa3", "#7a5aa6", "#b08a1e", "#4d4d4d")
+DASHES = ("", "7 4", "2 3")
+
+WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT, BELOW = 800, 78, 24, 40, 300, 52
+POINTS_MAX = 700
+
+
+def ratio_chart(series: list[Series], title: str) -> str:
+    """Bars on a logarithmic scale, so that twice as good and half as good are equally far from the line."""
+    rows = [(each, ratio) for each in series if (ratio := each.ratio()) is not None]
+    reach = max([2.0, *(max(ratio, 1 / ratio) for _, ratio in rows)])
+    labels = [f"{each.group}: {each.name}" for each, _ in rows]
+    # Nobody measures the reader's font; this is wide for any of the usual ones.
+    label_width = round(max(map(len, labels), default=0) * LETTER_WIDTH) + 8
+    height = MARGIN * 2 + ROW * (len(rows) + 1)
+    width = MARGIN * 2 + label_width + BAR_WIDTH + 60
+    middle = MARGIN + label_width + BAR_WIDTH / 2
+
+    def x(ratio: float) -> float:
+        return middle + math.log(ratio) / math.log(reach) * BAR_WIDTH / 2
+
+    out = [
+        *_ground(width, height, title),
+        f'<line x1="{middle}" y1="{MARGIN + 12}" x2="{middle}" y2="{height - MARGIN}" stroke="{RULE}"/>',
+    ]
+    for index, ((_, ratio), label) in enumerate(zip(rows, labels, strict=True), start=1):
+        top = MARGIN + ROW * index
+        left, right = sorted((middle, x(ratio)))
+        out += [
+            _text(MARGIN + label_width - 8, top + 12, label, anchor="end"),
+            f'<rect x="{left:.1f}" y="{top}" width="{max(right - left, 1):.1f}" height="{ROW - 6}" '
+            f'fill="{AHEAD if ratio >= 1 else BEHIND}"/>',
+            _text(MARGIN + label_width + BAR_WIDTH + 8, top + 12, f"{ratio:.2f}×"),
+        ]
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def line_chart(
+    title: str,
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    x_label: str,
+    y_label: str,
+    log_x: bool = False,
+    log_y: bool = False,
+    from_zero: bool = True,
+) -> str:
+    """Lines of (x, y) points with a legend, 800 pixels wide.
+
+    On a logarithmic axis points at or below zero have no place and are left out. `from_zero` is about the linear
+    y axis: without it the axis begins near the smallest value.
+    """
+    kept = {
+        name: [(x, y) for x, y in points if (x > 0 or not log_x) and (y > 0 or not log_y)]
+        for name, points in lines.items()
+    }
+    xs = [x for points in kept.values() for x, _ in points] or [1.0, 10.0]
+    ys = [y for points in kept.values() for _, y in points] or [1.0, 10.0]
+    x_ticks = _log_ticks(min(xs), max(xs)) if log_x else _ticks(min(xs), max(xs), outwards=False)
+    y_ticks = _log_ticks(min(ys), max(ys)) if log_y else _ticks(min(0.0, *ys) if from_zero else min(ys), max(ys))
+    legend_rows = _legend_rows(list(lines))
+    top = TOP + 18 * len(legend_rows)
+    height = top + PLOT_HEIGHT + BELOW
+    bottom, right = top + PLOT_HEIGHT, WIDTH - RIGHT
+    x_ends = (x_ticks[0], x_ticks[-1]) if log_x else (min(xs), max(xs))
+    x = _scale(*x_ends, LEFT, right, logarithmic=log_x)
+    y = _scale(y_ticks[0], y_ticks[-1], bottom, top, logarithmic=log_y)
+    out = _ground(WIDTH, height, title)
+    for tick in y_ticks:
+        out.append(f'<line x1="{LEFT}" y1="{y(tick):.1f}" x2="{right}" y2="{y(tick):.1f}" stroke="{PALE}"/>')
+        out.append(_text(LEFT - 6, y(tick) + 4, short(tick), anchor="end"))
+    for tick in x_ticks:
+        out.append(f'<line x1="{x(tick):.1f}" y1="{bottom}" x2="{x(tick):.1f}" y2="{bottom + 5}" stroke="{RULE}"/>')
+        out.append(_text(x(tick), bottom + 18, short(tick), anchor="middle"))
+    out.append(f'<line x1="{LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}" stroke="{RULE}"/>')
+    out.append(_text((LEFT + right) / 2, bottom + 40, x_label, anchor="middle"))
+    middle = (top + bottom) / 2
+    out.append(f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y_label, anchor="middle")}</g>')
+    for row, names in enumerate(legend_rows):
+        at = LEFT
+        for name in names:
+            out.append(_stroke(list(lines).index(name), f"{at},{TOP + 18 * row - 4} {at + 24},{TOP + 18 * row - 4}"))
+            out.append(_text(at + 30, TOP + 18 * row, name))
+            at += 54 + round(len(name) * LETTER_WIDTH)
+    for index, points in enumerate(kept.values()):
+        if points:
+            path = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in _thinned(points))
+            out.append(_stroke(index, path))
+            if len(points) <= 30:
+                colour = COLOURS[index % len(COLOURS)]
+                out += [f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="2.6" fill="{colour}"/>' for a, b in points]
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def short(value: float) -> str:
+    """A tick's number: thousands as k, millions as M, no digits that say nothing."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:.4g}{name}"
+    return f"{value:.4g}"
+
+
+def _ground(width: int, height: int, title: str) -> list[str]:
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<text x="{MARGIN}" y="{MARGIN + 4}" font-weight="bold" fill="{INK}">{escape(title)}</text>',
+    ]
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{INK}">{escape(text)}</text>'
+
+
+def _stroke(index: int, path: str) -> str:
+    """Colours repeat; then dashes tell lines apart."""
+    colour, dashes = COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>'
+
+
+def _legend_rows(names: Sequence[str]) -> list[list[str]]:
+    rows: list[list[str]] = [[]]
+    taken = 0
+    for name in names:
+        needed = 54 + round(len(name) * LETTER_WIDTH)
+        if rows[-1] and taken + needed > WIDTH - LEFT - RIGHT:
+            rows.append([])
+            taken = 0
+        rows[-1].append(name)
+        taken += needed
+    return rows
+
+
+def _scale(low: float, high: float, at_low: float, at_high: float, *, logarithmic: bool) -> Callable[[float], float]:
+    if logarithmic:
+        low, high = math.log10(low), math.log10(high)
+    span = (high - low) or 1.0
+
+    def place(value: float) -> float:
+        position = math.log10(value) if logarithmic else value
+        return at_low + (position - low) / span * (at_high - at_low)
+
+    return place
+
+
+def _ticks(low: float, high: float, *, outwards: bool = True) -> list[float]:
+    """Round numbers, four to nine steps; with `outwards` the first and last enclose all values."""
+    if high <= low:
+        high = low + (abs(low) or 1.0)
+    power = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step = next(each * power for each in (1, 2, 2.5, 5, 10, 20) if (high - low) / (each * power) <= 8)
+    first, last = low / step, high / step
+    numbers = (
+        range(math.floor(first), math.ceil(last) + 1) if outwards else range(math.ceil(first), math.floor(last) + 1)
+    )
+    return [round(number * step, 12) for number in numbers]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten, or powers alone where those are many; the outermost enclose all values."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if len(powers) <= 4 else (1,)
+    candidates = [each * 10.0**power for power in powers for each in steps]
+    above = [index for index, value in enumerate(candidates) if value >= high * (1 - 1e-9)]
+    below = [index for index, value in enumerate(candidates) if value <= low * (1 + 1e-9)]
+    last = max(above[0] if above else len(candidates) - 1, below[-1] + 1)
+    return candidates[below[-1] : last + 1]
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+    """At most so many points as the eye can tell apart: of each run the lowest and the highest, so that peaks stay."""
+    if len(points) <= POINTS_MAX:
+        return points
+    run = math.ceil(len(points) / (POINTS_MAX // 2))
+    kept: list[tuple[float, float]] = []
+    for start in range(0, len(points), run):
+        part = points[start : start + run]
+        ends = {min(range(len(part)), key=lambda i: part[i][1]), max(range(len(part)), key=lambda i: part[i][1])}
+        kept += [part[index] for index in sorted(ends)]
+    return kept
