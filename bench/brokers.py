@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.compat.processes import wait_for
 
 APACHE, PENSTOCK_NODE, NULL = "apache", "penstock", "null"
 TITLES = {APACHE: f"Apache Kafka {jars.VERSION}", PENSTOCK_NODE: "Penstock", NULL: "null broker"}
+SETTLE_TIMEOUT_S = 30.0
 
 
 class NullBroker(Node):
@@ -38,11 +39,11 @@ class NullBroker(Node):
         raise AssertionError("the null broker keeps nothing")
 
 
-def make_node(name: str, home: Path) -> Node:
+def make_node(name: str, home: Path, properties: Mapping[str, str] | None = None) -> Node:
     """A broker as its makers ship it: the server.properties for a single node, the JVM options of the start script."""
     if name == APACHE:
-        return ApacheKafka(home, jvm=SHIPPED_JVM)
-    return Penstock(home) if name == PENSTOCK_NODE else NullBroker(home)
+        return ApacheKafka(home, jvm=SHIPPED_JVM, properties=properties)
+    return Penstock(home, properties=properties) if name == PENSTOCK_NODE else NullBroker(home)
 
 
 def available_brokers() -> tuple[list[str], list[str]]:
@@ -100,6 +101,12 @@ class Running:
         if self.name != NULL:
             wire.delete_topic(self.bootstrap, topic)
 
+    def settle(self) -> None:
+        """Waits until the files of dropped topics are gone, so that removing them is no part of what comes next."""
+        if self.name != NULL:
+            doomed = self.node.data_dir
+            wait_for("removed topics", lambda: not any(doomed.glob("*-delete")), timeout_s=SETTLE_TIMEOUT_S)
+
 
 @contextmanager
 def scratch() -> Iterator[Path]:
@@ -112,11 +119,11 @@ def scratch() -> Iterator[Path]:
 
 
 @contextmanager
-def running(names: list[str]) -> Iterator[list[Running]]:
+def running(names: Sequence[str], properties: Mapping[str, str] | None = None) -> Iterator[list[Running]]:
     """All these brokers at once, each idle while another is measured, so that rounds can be interleaved."""
     with ExitStack() as stack:
         home = stack.enter_context(scratch())
-        started = [Running(name, stack.enter_context(make_node(name, home / name))) for name in names]
+        started = [Running(name, stack.enter_context(make_node(name, home / name, properties))) for name in names]
         yield started
 
 
