@@ -27,6 +27,8 @@ from penstock.controller import (
 from penstock.controller.decision import ControllerSettings, Decision, MayDescribe, World
 from penstock.controller.index import PartitionIndex
 from penstock.controller.sessions import Sessions
+from penstock.controller.topic_configs import TopicConfigs
+from penstock.metadata.entities import CONFIG_BROKER
 from penstock.metadata.image import ClusterImage
 from penstock.metadata.records import Record
 from penstock.model.ids import Epoch, Offset
@@ -44,7 +46,8 @@ class Controller:
 
     def __init__(self, image: ClusterImage, random: Random, settings: ControllerSettings) -> None:
         self.settings = settings
-        self._world = World(image, random, settings, Sessions(settings.session_timeout_ms), PartitionIndex(image))
+        sessions = Sessions(settings.session_timeout_ms)
+        self._world = World(image, random, settings, sessions, PartitionIndex(image), TopicConfigs(image, settings))
         image.take_delta()
         for topic in image.topics.values():
             self._world.names.add(topic.name)
@@ -135,6 +138,8 @@ class Controller:
                 world.index.see((record.topic_id, record.partition_id), partitions[record.partition_id])
             case "TopicRecord" | "RemoveTopicRecord" | "EndTransactionRecord" | "ClearElrRecord":
                 self._follow_delta()
+            case "ConfigRecord" if record.resource_type == CONFIG_BROKER:
+                world.topic_configs.forget()
             case "RegisterBrokerRecord":
                 world.registered_at[record.broker_id] = offset
             case "UnregisterBrokerRecord":
@@ -145,6 +150,8 @@ class Controller:
         # The working image is published to nobody: its delta only serves the indexes of names and partitions.
         world = self._world
         delta = world.image.take_delta()
+        if any(key.type == CONFIG_BROKER for key in delta.configs):
+            world.topic_configs.forget()  # they were part of a transaction, which has come to its end
         world.index.follow(world.image, delta)
         for topic in delta.deleted.values():
             world.names.remove(topic.name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.controller.index import PartitionIndex
 from penstock.controller.names import NameIndex
 from penstock.controller.sessions import Sessions
+from penstock.controller.topic_configs import TopicConfigs
 from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC, TopicImage
 from penstock.metadata.image import ClusterImage
 from penstock.metadata.records import Record, VersionedRecord, version_of
@@ -79,6 +80,7 @@ class World:
     settings: ControllerSettings
     sessions: Sessions
     index: PartitionIndex
+    topic_configs: TopicConfigs
     names: NameIndex = field(default_factory=NameIndex)
     registered_at: dict[int, Offset] = field(default_factory=dict)
 

@@ -10,10 +10,9 @@ from penstock.controller.decision import Decision, MayDescribe, World
 from penstock.controller.names import NameIndex, check_topic_name
 from penstock.controller.placement import Load, place
 from penstock.controller.replicas import default_directory
-from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC, PartitionImage
+from penstock.metadata.entities import CONFIG_TOPIC, PartitionImage
 from penstock.metadata.records import VersionedRecord
 from penstock.metadata.snapshot import partition_record
-from penstock.model.config import ConfigDescriber, validate_topic_configs
 from penstock.model.errors import (
     INVALID_PARTITIONS,
     INVALID_REPLICA_ASSIGNMENT,
@@ -39,8 +38,6 @@ PARTITIONS_MAX: Final = 10_000
 """How many partitions one request may make: Kafka's limit, and what a node can decide without a pause."""
 
 DEFAULT: Final = -1
-
-_Configs = tuple[tuple[str, str | None], ...]
 
 
 def decide_create(
@@ -74,21 +71,13 @@ class _Creation:
         self.records: list[VersionedRecord] = []
         self._may_describe = may_describe
         self._new_names = NameIndex()
-        self._checked: set[_Configs] = set()
-        self._told_of: dict[_Configs, list[CreateTopicsResponse.CreatableTopicConfigs]] = {}
         self._partitions = 0
         self._load = current_load(world)
-        image = world.image
-        self._describer = ConfigDescriber(
-            image.config(CONFIG_BROKER, str(world.settings.node_id)),
-            image.config(CONFIG_BROKER, ""),
-            world.settings.broker.properties,
-        )
 
     def create(self, topic: CreateTopicsRequest.CreatableTopic) -> CreateTopicsResponse.CreatableTopicResult:
         self._check_name(topic.name)
         configs = {each.name: each.value for each in topic.configs}
-        self._check_configs(configs)
+        self.world.topic_configs.check(configs)
         overrides = {name: value for name, value in configs.items() if value is not None}
         partitions = self._partitions_of(topic)
         self._count(len(partitions))
@@ -101,30 +90,6 @@ class _Creation:
         for index, partition in enumerate(partitions):
             self.records.append(partition_record(topic_id, index, partition, self.world.image.metadata_version))
         return self._result(topic.name, topic_id, partitions, configs)
-
-    def _check_configs(self, configs: dict[str, str | None]) -> None:
-        """Refused unless a topic may have these configs. Topics of one request are mostly alike."""
-        key = tuple(sorted(configs.items()))
-        if key not in self._checked:
-            validate_topic_configs(configs, self.world.settings.broker)
-            self._checked.add(key)
-
-    def _told(self, configs: dict[str, str | None]) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
-        """What is in force in a topic with these configs."""
-        key = tuple(sorted(configs.items()))
-        if key not in self._told_of:
-            overrides = {name: value for name, value in configs.items() if value is not None}
-            self._told_of[key] = [
-                CreateTopicsResponse.CreatableTopicConfigs(
-                    name=entry.name,
-                    value=entry.value,
-                    read_only=entry.read_only,
-                    config_source=entry.source,
-                    is_sensitive=entry.sensitive,
-                )
-                for entry in self._describer.topic(overrides)
-            ]
-        return self._told_of[key]
 
     def _check_name(self, name: str) -> None:
         if name == METADATA_TOPIC:
@@ -177,7 +142,7 @@ class _Creation:
             return result
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = self._told(configs)
+        result.configs = self.world.topic_configs.told(configs)
         return result
 
 
@@ -224,8 +189,10 @@ def current_load(world: World) -> Load:
 def placed_partitions(world: World, count: int, replication_factor: int, load: Load) -> list[PartitionImage]:
     """New partitions where the controller thinks best; Refused with INVALID_REPLICATION_FACTOR if there is no way."""
     brokers = [broker for broker in world.image.brokers.values() if broker.takes_replicas]
-    assignments = place(count, replication_factor, brokers, world.random, load)
-    return [new_partition(world, replicas, INVALID_REPLICATION_FACTOR) for replicas in assignments]
+    assignments = [tuple(each) for each in place(count, replication_factor, brokers, world.random, load)]
+    # Partitions with the same replicas are born equal.
+    born = {each: new_partition(world, each, INVALID_REPLICATION_FACTOR) for each in dict.fromkeys(assignments)}
+    return [born[each] for each in assignments]
 
 
 def new_partition(world: World, replicas: Sequence[int], error: ErrorCode) -> PartitionImage:
