@@ -26,14 +26,14 @@ def group_samples(groups: CoordinatorDriver) -> Iterator[Sample]:
     kinds: Counter[str] = Counter({"classic": 0, "consumer": 0})
     shards: Counter[str] = Counter({"active": 0, "loading": 0, "failed": 0})
     offsets, load_ms = 0, 0.0
-    for home in groups:
+    for home in list(groups):
         shards["loading" if home.is_loading else "failed" if home.failed else "active"] += 1
         load_ms = max(load_ms, home.load_ms)
         if home.shard is None:
             continue
         table = home.shard.table
         offsets += sum(map(len, table.offsets.values()))
-        for group in table.groups.values():
+        for group in list(table.groups.values()):
             states[group.state_name()] += 1
             kinds[group.kind] += 1
             members = len(group.members)  # type: ignore[attr-defined]  # both kinds have them, of a class of their own

@@ -5,7 +5,7 @@ Names are those that Strimzi's JMX rules and kafka_exporter give to Kafka's metr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ GAUGE = "gauge"
 SUMMARY = "summary"
 HISTOGRAM = "histogram"
 
+SAMPLES_A_STEP = 100
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
@@ -36,7 +37,10 @@ Source: TypeAlias = Callable[[], Iterable[tuple[str, dict[str, str], float, str,
 
 
 class Metrics:
-    """The sources of one node. A source that fails is left out of the page and named on it."""
+    """The sources of one node. A source that fails is left out of the page and named on it.
+
+    A source is asked bit by bit, and what it tells of may change meanwhile: it walks over copies of tables.
+    """
 
     __slots__ = ("_sources",)
 
@@ -48,16 +52,40 @@ class Metrics:
         self._sources[name] = source
 
     def page(self) -> str:
-        """The whole page in the text format 0.0.4; samples of one metric stand together."""
+        """The whole page at once."""
+        making = self.making()
+        while True:
+            try:
+                next(making)
+            except StopIteration as done:
+                return str(done.value)
+
+    def making(self) -> Generator[None, None, str]:
+        """Makes the page in the text format 0.0.4; samples of one metric stand together.
+
+        Every few samples it is a good moment to turn to something else: with thousands of partitions a page takes
+        longer than anybody should wait for the loop.
+        """
         families: dict[str, list[str]] = {}
+        count = 0
         for source_name, source in self._sources.items():
+            known: dict[str, str] | None = None
+            labels_text = ""
             try:
                 for name, labels, value, kind, words in source():
-                    family = _family(name, kind)
-                    lines = families.get(family)
+                    lines = families.get(name)
                     if lines is None:
-                        lines = families[family] = [f"# HELP {family} {_escaped(words)}", f"# TYPE {family} {kind}"]
-                    lines.append(f"{name}{_labels(labels)} {_number(value)}")
+                        family = _family(name, kind)
+                        lines = families.get(family)
+                        if lines is None:
+                            lines = families[family] = [f"# HELP {family} {_escaped(words)}", f"# TYPE {family} {kind}"]
+                    if labels is not known:
+                        # Several numbers about the same thing come one after the other, with the same labels.
+                        known, labels_text = labels, _labels(labels)
+                    lines.append(f"{name}{labels_text} {_number(value)}")
+                    count += 1
+                    if not count % SAMPLES_A_STEP:
+                        yield
             except Exception as failure:  # one broken source must not hide all the others
                 families[f" {source_name}"] = [f"# {source_name} failed: {_escaped(repr(failure))}"]
         return "\n".join(line for lines in families.values() for line in lines) + "\n"

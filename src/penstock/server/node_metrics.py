@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def partition_samples(partitions: PartitionDriver) -> Iterator[Sample]:
     """Offsets and sizes by partition, as kafka_exporter names them, and the counts that alerts look at."""
     leading = under_min = at_min = 0
-    for hosted in partitions:
+    for hosted in list(partitions):
         labels = {"topic": hosted.name.topic, "partition": str(hosted.name.partition)}
         if hosted.state.leading:
             in_sync, needed = len(hosted.state.isr), hosted.state.effective_min_isr
