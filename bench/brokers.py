@@ -23,7 +23,6 @@ from tests.compat.processes import wait_for
 
 APACHE, PENSTOCK_NODE, NULL = "apache", "penstock", "null"
 TITLES = {APACHE: f"Apache Kafka {jars.VERSION}", PENSTOCK_NODE: "Penstock", NULL: "null broker"}
-SETTLE_TIMEOUT_S = 30.0
 
 
 class NullBroker(Node):
@@ -100,12 +99,6 @@ class Running:
     def drop_topic(self, topic: str) -> None:
         if self.name != NULL:
             wire.delete_topic(self.bootstrap, topic)
-
-    def settle(self) -> None:
-        """Waits until the files of dropped topics are gone, so that removing them is no part of what comes next."""
-        if self.name != NULL:
-            doomed = self.node.data_dir
-            wait_for("removed topics", lambda: not any(doomed.glob("*-delete")), timeout_s=SETTLE_TIMEOUT_S)
 
 
 @contextmanager

@@ -1,0 +1,165 @@
+"""`python -m bench.headline` (make bench): measures, writes JSON and page, compares. See the package for the parts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from bench import brokers, machine
+from bench.brokers import APACHE, PENSTOCK_NODE, TITLES
+from bench.headline import cluster, compare, curves, disk, latency, page, record, start, tools
+from bench.headline.produce import Production
+from bench.headline.progress import Progress
+from bench.headline.settings import PARTS, QUICK, QUICK_SECONDS, SECONDS, Settings
+from bench.headline.stage import PROPERTIES, Stage
+from bench.places import DOCS, ROOT
+from penstock.bench import report
+from penstock.bench.series import Results
+from tests.compat.apache import jars
+
+TOGETHER = ("produce", "tools", "latency", "curves", "disk")
+
+
+def measure(stage: Stage, parts: Sequence[str]) -> None:
+    """The parts that share running brokers first, then those that start their own."""
+    if any(part in TOGETHER for part in parts):
+        _together(stage, [part for part in parts if part in TOGETHER])
+    if "cluster" in parts:
+        stage.progress.enter("cluster")
+        cluster.measure(stage, with_tools=jars.available())
+    if "start" in parts:
+        stage.progress.enter("start")
+        start.measure(stage)
+    if "partitions" in parts:
+        stage.progress.enter("partitions")
+        start.measure_partitions(stage)
+
+
+def _together(stage: Stage, parts: Sequence[str]) -> None:
+    stage.progress.enter("warm-up")
+    with brokers.running(stage.names, PROPERTIES) as started:
+        production = Production(stage, started)
+        production.prepare()
+        production.warm_up()
+        if "produce" in parts:
+            stage.progress.enter("produce")
+            production.measure()
+        production.clear()
+        later = {"tools": tools.measure, "latency": latency.measure, "curves": curves.measure, "disk": disk.measure}
+        for part in parts:
+            if part in later:
+                stage.progress.enter(part)
+                later[part](stage, started)
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.headline", description="The headline benchmark.")
+    parser.add_argument("--quick", action="store_true", help="two minutes to see that it works; nothing is published")
+    parser.add_argument("--only", default=",".join(PARTS), help="some parts of " + ", ".join(PARTS) + "; not published")
+    parser.add_argument("--brokers", help="which of apache, penstock, null (default: all that are there)")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 3)")
+    parser.add_argument("--kafka-partitions", action="store_true", help="10,000 partitions on Kafka too (90 s more)")
+    parser.add_argument("--compare", action="store_true", help="exit 1 if a ratio to Kafka fell by more than 15 %%")
+    parser.add_argument("--keep", action="store_true", help="with --compare: this run replaces the last one")
+    parser.add_argument("--render", action="store_true", help="write the page anew from the last JSON; measure nothing")
+    return parser.parse_args(argv)
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    chosen = QUICK if given.quick else Settings()
+    return replace(chosen, rounds=given.rounds or chosen.rounds, kafka_partitions=given.kafka_partitions)
+
+
+def parts_of(given: argparse.Namespace) -> list[str]:
+    chosen = given.only.split(",")
+    unknown = set(chosen) - set(PARTS)
+    if unknown:
+        raise SystemExit(f"unknown parts: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return [part for part in PARTS if part in chosen and (part != "tools" or jars.available())]
+
+
+def publish(data: dict[str, Any]) -> None:
+    """The page, its plots and its JSON in docs/benchmarks."""
+    for name, text in page.files(record.from_json(data), page.reasons()).items():
+        (DOCS / name).write_text(text)
+    record.write(record.PUBLISHED, data)
+    print(f"written: {(DOCS / 'README.md').relative_to(ROOT)} with its plots and {record.PUBLISHED.relative_to(ROOT)}")
+
+
+def summary(recorded: record.Recorded) -> str:
+    """The targets for a terminal."""
+    rows = [(each.word.strip("*"), each.target.figure, each.shown, each.needed) for each in recorded.verdicts]
+    width = max(len(row[1]) for row in rows)
+    return "\n".join(f"{met:12}  {figure:{width}}  {shown:>18}  {needed}" for met, figure, shown, needed in rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    given = arguments(argv)
+    before_at = record.last()
+    if given.render or given.compare:
+        if before_at is None:
+            raise SystemExit("there is no run to go by yet; run `make bench` first")
+        before = record.read(before_at)
+        if given.render:
+            publish(before)
+            return 0
+    data = run(given)
+    recorded = record.from_json(data)
+    whole = not given.quick and given.only == ",".join(PARTS) and not given.brokers
+    kept = whole and (given.keep or not given.compare)
+    path = record.LAST if kept else record.ASIDE
+    record.write(path, data)
+    print(report.terminal(recorded.results, TITLES))
+    print("\nTARGETS (figure, needed)\n" + summary(recorded))
+    print(f"\nwritten: {path.relative_to(ROOT)}; took {data['took_s']} s")
+    if kept:
+        publish(data)
+    return compared(before, data) if given.compare else 0
+
+
+def run(given: argparse.Namespace) -> dict[str, Any]:
+    names, remarks = brokers.available_brokers()
+    if given.brokers:
+        names = [name for name in names if name in given.brokers.split(",")]
+    if APACHE not in names:
+        remarks = remarks or ["Apache Kafka was not measured in this run, so there are no ratios to it."]
+    parts = parts_of(given)
+    paid = [*(["warm-up"] if any(part in TOGETHER for part in parts) else []), *parts]
+    progress = Progress(paid, QUICK_SECONDS if given.quick else SECONDS)
+    for remark in remarks:
+        progress.say(remark)
+    brokers.allow_many_files()
+    stage = Stage(names, settings_of(given), Results(ours=PENSTOCK_NODE, rival=APACHE), progress, remarks=remarks)
+    try:
+        measure(stage, parts)
+    finally:
+        progress.close()
+    return record.as_json(
+        stage,
+        machine=machine.describe(names),
+        command="make bench",
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        took_s=progress.elapsed_s(),
+    )
+
+
+def compared(before: dict[str, Any], now: dict[str, Any]) -> int:
+    """Prints what changed since the run before and returns the exit code."""
+    found = compare.changes(before, now)
+    print(f"\nCOMPARED with the run of {before['date']}, as ratios above 1 where Penstock is ahead\n")
+    for difference in compare.differences(before, now):
+        print(f"not the same: {difference}")
+    print(compare.table(found))
+    worse = compare.slower(found)
+    print(f"\n{len(worse)} of {len(found)} figures slower by more than {compare.TOLERANCE:.0%}")
+    for change in worse:
+        print(f"  {change.figure}: {change.before:.2f}× before, {change.now:.2f}× now")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
