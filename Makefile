@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PART ?= node
 MINUTES ?= 30
-SUITE ?= node
+SUITE ?= headline
 # Hundreds of short processes run in tests and the demo; none of them should have to compile Python first.
 export PYTHONDONTWRITEBYTECODE :=
 # Tests that keep to themselves in one process; the others have nodes, clients, JVMs and ports, and stay together by file.
@@ -29,7 +29,7 @@ help:
 	@echo "make test     every test that needs no Apache Kafka (15 minutes at most; Spark's need Java 17)"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make compat   Apache Kafka's own tools as judges, and every way to install (needs Maven and Java 17)"
-	@echo "make bench    figures against Apache Kafka and Spark's connector (SUITE=$(SUITE); needs Maven and Java 17)"
+	@echo "make bench    figures beside Apache Kafka's (SUITE=$(SUITE); COMPARE=1 names what became slower, KEEP=1 keeps it)"
 	@echo "make soak     the full counts (PART=$(PART) MINUTES=$(MINUTES))"
 	@echo "make docs     prints the reference pages anew from the code"
 	@echo "make clean    removes .venv, caches and built files"
@@ -69,9 +69,13 @@ compat: $(STAMP)
 	@echo "== Apache Kafka's own tools (fetched by Maven into .cache the first time), and every way to install"
 	@$(BIN)/python -m pytest -q -m compat tests/compat tests/packaging
 
+# Words for a suite: COMPARE=1, KEEP=1 and QUICK=1 are the headline's, MINUTES the soak's; BENCH_ARGS is for any other.
+BENCH_headline := $(if $(COMPARE),--compare) $(if $(KEEP),--keep) $(if $(QUICK),--quick)
+BENCH_soak := --minutes $(MINUTES)
+
 bench: $(STAMP)
 	@echo "== benchmark suite $(SUITE)"
-	@$(BIN)/python -m bench.$(SUITE)
+	@$(BIN)/python -m bench.$(SUITE) $(BENCH_$(SUITE)) $(BENCH_ARGS)
 
 soak: $(STAMP)
 	@echo "== soak: part $(PART), at most $(MINUTES) minutes"

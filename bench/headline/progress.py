@@ -23,7 +23,7 @@ class Progress:
     def enter(self, part: str) -> None:
         """A part begins; the one before is over."""
         self._part, self._part_s = part, self._left.pop(part, 0.0)
-        self.step(0, 1, "")
+        self.step(0, 1, "begins")
 
     def step(self, number: int, of: int, text: str) -> None:
         """Step `number` of a part's `of` steps begins."""

@@ -1,0 +1,126 @@
+"""The headline's pure parts: what is compared, what a target asks for, what the page says. No figure is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.brokers import APACHE, NULL, PENSTOCK_NODE
+from bench.headline import compare, page, record, targets
+from bench.headline.disk import dirty_limit_bytes
+from bench.headline.targets import Target, judge
+from bench.null_broker import Answers, Canned
+from penstock.bench.series import Results, Series
+from penstock.kernels import scan_batches
+from tests.compat.wire import Cursor, fetch_reply, fetch_request
+
+
+def figure(name: str, *, higher_is_better: bool = True, **samples: list[float]) -> dict[str, Any]:
+    series = Series("group", name, "unit", higher_is_better, PENSTOCK_NODE, APACHE, dict(samples))
+    return series.to_json()
+
+
+def run(*figures: dict[str, Any], **also: Any) -> dict[str, Any]:
+    return {"series": list(figures), "machine": {"cores": "2"}, "parameters": {"rounds": 3}, **also}
+
+
+def test_a_slower_machine_is_not_a_slower_broker() -> None:
+    before = run(figure("rate", apache=[100.0], penstock=[200.0]))
+    now = run(figure("rate", apache=[50.0], penstock=[100.0]))
+    assert compare.slower(compare.changes(before, now)) == []
+
+
+@pytest.mark.parametrize(
+    ("higher_is_better", "now"), [(True, 160.0), (False, 240.0)], ids=["a rate that fell", "a cost that rose"]
+)
+def test_a_ratio_to_kafka_that_fell_by_more_than_15_percent_is_named(higher_is_better: bool, now: float) -> None:
+    found = compare.changes(
+        run(figure("it", higher_is_better=higher_is_better, apache=[100.0], penstock=[200.0])),
+        run(figure("it", higher_is_better=higher_is_better, apache=[100.0], penstock=[now])),
+    )
+    (worse,) = compare.slower(found)
+    assert (worse.figure, worse.partner, worse.apart) == ("group: it", APACHE, True)
+    assert "! " in compare.table(found)
+
+
+def test_a_fall_within_15_percent_is_not_named() -> None:
+    before = run(figure("it", apache=[100.0], penstock=[200.0]))
+    now = run(figure("it", apache=[100.0], penstock=[175.0]))
+    assert compare.slower(compare.changes(before, now)) == []
+
+
+def test_without_kafka_the_null_broker_is_the_partner_and_without_both_there_is_none() -> None:
+    figures = (figure("bound", null=[100.0], penstock=[90.0]), figure("alone", penstock=[1.0]))
+    found = compare.changes(run(*figures), run(*figures))
+    assert [(change.figure, change.partner) for change in found] == [("group: bound", NULL)]
+
+
+def test_rounds_that_overlap_are_told_from_those_that_lie_apart() -> None:
+    before = run(figure("it", apache=[100.0, 100.0], penstock=[200.0, 100.0]))
+    now = run(figure("it", apache=[100.0, 100.0], penstock=[110.0, 60.0]))
+    (change,) = compare.changes(before, now)
+    assert (change.spread_before, change.spread_now, change.apart) == ((1.0, 2.0), (0.6, 1.1), False)
+
+
+def test_other_settings_and_missing_figures_are_told() -> None:
+    before = run(figure("a", apache=[1.0]), figure("b", apache=[1.0]))
+    now = run(figure("a", apache=[1.0]), parameters={"rounds": 1})
+    assert compare.differences(before, now) == [
+        "parameters rounds: 3 before, 1 now",
+        "1 figures of the run before were not measured now",
+    ]
+
+
+def test_a_cost_target_and_its_figure_are_shown_in_one_convention() -> None:
+    series = Series("g", "cpu", "µs", False, PENSTOCK_NODE, APACHE, {APACHE: [100.0], PENSTOCK_NODE: [50.0]})
+    (verdict,) = judge([Target("g", "cpu", 0.8)], {("g", "cpu"): series})
+    assert (verdict.met, verdict.shown, verdict.needed, verdict.quotient) == (True, "2.00×", "≥ 1.25×", "0.50 (≤ 0.8)")
+
+
+def test_a_share_of_the_bound_and_a_plain_figure() -> None:
+    series = Series("g", "rate", "records/s", True, PENSTOCK_NODE, APACHE, {NULL: [100.0], PENSTOCK_NODE: [80.0]})
+    bound, plain, missing = judge(
+        [
+            Target("g", "rate", 0.9, at_least=True, against=NULL),
+            Target("g", "rate", 70, at_least=True, against=None),
+            Target("g", "rate", 1.0, at_least=True),
+        ],
+        {("g", "rate"): series},
+    )
+    assert (bound.met, bound.shown) == (False, "80% of the bound")
+    assert (plain.met, plain.shown) == (True, "80 records/s")
+    assert missing.met is None
+
+
+def test_the_page_of_a_run_without_kafka_has_every_target_and_keeps_the_reason_of_a_missed_one() -> None:
+    missed = targets.Target("kafka-producer-perf-test", "100 B, acks=1, batch.size 16 KB", 0.9, True, NULL)
+    results = Results(ours=PENSTOCK_NODE, rival=APACHE)
+    results.add(missed.group, missed.name, "records/s", NULL, 100.0)
+    results.add(missed.group, missed.name, "records/s", PENSTOCK_NODE, 50.0)
+    data = run(*(series.to_json() for series in results.series.values()))
+    data |= {"date": "today", "command": "make bench", "took_s": 60, "curves": {}}
+    data["remarks"] = ["Java or Maven is missing."]
+    files = page.files(record.from_json(data), {missed.figure: "Because of this."})
+    assert list(files) == ["README.md"]
+    text = files["README.md"]
+    assert "> Java or Maven is missing." in text
+    assert f"**{missed.figure}** (50% of the bound, needed ≥ 90%). Because of this." in text
+    assert all(target.figure in text for target in targets.all_targets())
+
+
+def test_reasons_are_for_figures_that_have_a_target() -> None:
+    assert set(page.reasons()) <= {target.figure for target in targets.all_targets()}
+
+
+def test_the_dirty_limit_is_the_kernels_own() -> None:
+    assert dirty_limit_bytes("nr_dirty 3\nnr_dirty_threshold 1000\n", 4096) == 4_096_000
+
+
+def test_the_null_broker_serves_the_shape_that_a_topics_name_asks_for_from_the_offset_asked_for() -> None:
+    answers = Answers("127.0.0.1", 9092, 4, Canned(1_000, 16_000))
+    frame = memoryview(fetch_request("some-r100-b1000", 2, 70))[4:]
+    body = b"".join(answers.reply(frame) or [])
+    headers = [header for _at, header in scan_batches(fetch_reply(Cursor(body)).records)]
+    assert [header.base_offset for header in headers[:3]] == [70, 80, 90]
+    assert {header.record_count for header in headers} == {10}
