@@ -5,7 +5,7 @@ from setuptools import Extension, setup
 KERNELS = "src/penstock/kernels"
 
 PARTS = {
-    "_compiled": ("_walk.pxi", "crc32c.h", "siphash.h"),
+    "_compiled": ("_walk.pxi", "_produce.pxi", "crc32c.h", "siphash.h"),
     "_compiled_client": (
         "_walk.pxi",
         "_columns.pxi",

@@ -30,6 +30,7 @@ from penstock.protocol.messages.produce import ProduceRequest
 from penstock.transport.dial import Severed
 from tests.walks.data_plane import (
     BY_ID,
+    BY_NAME,
     Client,
     Idempotent,
     Machine,
@@ -185,6 +186,30 @@ def test_every_partition_of_a_request_has_an_answer_of_its_own() -> None:
         answers = [(each.index, each.error_code) for each in reply.responses[0].partition_responses]
         assert answers == [(1, CORRUPT_MESSAGE.code), (0, 0), (7, UNKNOWN_TOPIC_OR_PARTITION.code)]
         assert (await client.values("orders", 0), await client.values("orders", 1)) == ([b"good"], [])
+
+    walk(steps)
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_a_batch_that_its_log_refuses_keeps_none_of_its_neighbours_back(synced: bool) -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("orders", partitions=3, **({"flush_messages": "1"} if synced else {}))
+        ahead = Idempotent()
+        await client.produce("orders", batch=ahead.batch(b"first"), partition=1)
+        batches = [batch_of(b"a"), ahead.batch(b"gap", sequence=9), batch_of(b"c")]
+        request = produce_request("orders", None)
+        request.topic_data[0].partition_data = [
+            ProduceRequest.PartitionProduceData(index=index, records=batch) for index, batch in enumerate(batches)
+        ]
+        reply = await client.ask(request, BY_NAME)
+        answers = reply.responses[0].partition_responses
+        refused = OUT_OF_ORDER_SEQUENCE_NUMBER.code
+        assert [(each.index, each.error_code, each.base_offset) for each in answers] == [
+            (0, 0, 0),
+            (1, refused, -1),
+            (2, 0, 0),
+        ]
+        assert [await client.values("orders", index) for index in range(3)] == [[b"a"], [b"first"], [b"c"]]
 
     walk(steps)
 

@@ -26,6 +26,8 @@ from penstock.kernels.shapes import (
     BadCrc,
     BadRecord,
     BatchHeader,
+    PlainBatch,
+    PlainProduce,
     Record,
     RecordFacts,
     RecordSpan,
@@ -56,6 +58,7 @@ decode_records = _chosen.decode_records
 encode_records = _chosen.encode_records
 index_records = _chosen.index_records
 read_header = _chosen.read_header
+read_plain_produce = _chosen.read_plain_produce
 retime = _chosen.retime
 scan_batches = _chosen.scan_batches
 splice_records = _chosen.splice_records
@@ -98,6 +101,8 @@ __all__ = [
     "OpenLane",
     "OpenTopic",
     "Place",
+    "PlainBatch",
+    "PlainProduce",
     "Record",
     "RecordFacts",
     "RecordSpan",
@@ -116,6 +121,7 @@ __all__ = [
     "partition_of",
     "partition_rows",
     "read_header",
+    "read_plain_produce",
     "retime",
     "scan_batches",
     "splice_records",

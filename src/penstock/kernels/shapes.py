@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from penstock.model.errors import PenstockError
 
@@ -121,6 +121,29 @@ def _is_payload(data: Any) -> bool:
 
 def _expected(name: str, what: str, given: object) -> str:
     return f"{name}: expected {what}, got {type(given).__name__}"
+
+
+PlainBatch: TypeAlias = tuple[int, int, BatchHeader, int, int]
+"""One batch of a plain produce: partition, position in the frame, header, the smallest timestamp of its records, and
+how many of them have no key. A compressed one is not opened: 0 and -1."""
+
+
+class PlainProduce(Protocol):
+    """A Produce request with nothing unusual in it, read and checked in one call."""
+
+    @property
+    def acks(self) -> int: ...
+    @property
+    def timeout_ms(self) -> int: ...
+    @property
+    def topics(self) -> list[tuple[Any, list[PlainBatch]]]:
+        """By name, or by id from version 13 on, in the order of the request; none is without batches."""
+
+    def reply(self, correlation_id: int, numbers: list[int]) -> bytes:
+        """The whole frame of a reply without errors; `numbers` has base offset and log start of each batch.
+
+        Topics and partitions are copied from the frame, in which nothing but stamps may have been written since.
+        """
 
 
 class RecordSpan(NamedTuple):

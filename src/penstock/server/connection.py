@@ -265,6 +265,10 @@ class Connection(FrameStream):
             route, correlation_id, body = self._read_head(frame)
             if route is None:
                 return True
+            if route.handle_plain is not None and reception.quotas is UNLIMITED:
+                finished = self._serve_plain(route, frame, body, correlation_id, received_ms, started_ms)
+                if finished is not None:
+                    return finished
             version = route.version
             # Bytes that follow are let pass, as in Kafka: librdkafka sends three too many when it asks for all topics.
             request, _ = decode(route.request_class, version, frame, body)
@@ -279,19 +283,7 @@ class Connection(FrameStream):
         metrics = route.metrics
         route.requests += 1
         metrics.request_bytes += len(frame) + 4
-        ctx = Context(
-            reception.node,
-            route.key,
-            version,
-            self._client_id,
-            received_ms,
-            received_ms + reception.request_timeout_ms,
-            self.principal,
-            self.listener,
-            self.client_host,
-            self.dialled,
-            self,
-        )
+        ctx = self._context(route, received_ms)
         try:
             outcome = route.handle(ctx, request)
             if outcome.__class__ is route.response_class and reception.quotas is UNLIMITED and not self._slots:
@@ -307,6 +299,45 @@ class Connection(FrameStream):
             return self._conclude(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), outcome)
         except Exception as failure:  # whatever a handler raises harms its own connection only
             return self._excuse(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), failure)
+
+    def _serve_plain(
+        self, route: Route, frame: bytearray, body: int, correlation_id: int, received_ms: float, started_ms: float
+    ) -> bool | None:
+        """As `_serve` for a request with nothing unusual in it; None when it has, and nothing was done."""
+        ctx = self._context(route, received_ms)
+        metrics, outcome = route.metrics, None
+        try:
+            assert route.handle_plain is not None, "only routes that have one come here"
+            outcome = route.handle_plain(ctx, frame, body, correlation_id)
+            if outcome is None:
+                return None
+            route.requests += 1
+            metrics.request_bytes += len(frame) + 4
+            if outcome.__class__ is bytes and not self._slots:
+                self.send((outcome,))
+                metrics.response_bytes += len(outcome)
+                metrics.queued_ms += started_ms - received_ms
+                metrics.total.observe(self._monotonic_ms() - received_ms)
+                return True
+            return self._conclude(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), outcome)
+        except Exception as failure:  # as in `_serve`
+            return self._excuse(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), failure)
+
+    def _context(self, route: Route, received_ms: float) -> Context:
+        reception = self.reception
+        return Context(
+            reception.node,
+            route.key,
+            route.version,
+            self._client_id,
+            received_ms,
+            received_ms + reception.request_timeout_ms,
+            self.principal,
+            self.listener,
+            self.client_host,
+            self.dialled,
+            self,
+        )
 
     def _read_head(self, frame: bytearray) -> tuple[Route | None, int, int]:
         """(route, correlation id, where the body begins); no route when the request has been dealt with already.
@@ -352,6 +383,8 @@ class Connection(FrameStream):
             return self._finish(slot, self._encoded(slot, outcome))
         if outcome is NO_REPLY:
             return self._finish(slot, [])
+        if outcome.__class__ is bytes:
+            return self._finish(slot, [outcome])  # a whole frame
         if isinstance(outcome, Later):
             slot.then = outcome.then
             return self._wait(slot, outcome.future, blocking=False)

@@ -9,6 +9,10 @@ A handler is `handle(ctx, request)`. It may return
 - `NO_REPLY`: the protocol sends nothing back (Produce with acks=0).
 
 Raising `Disconnect(why)` closes the connection of the request and no other.
+
+A module may have a second handler for requests without anything unusual in them, `handle_plain(ctx, frame, position,
+correlation_id)`: it reads the frame itself and returns the whole frame of the reply as bytes, any of the above, or
+None when nothing was done and `handle` must see the request.
 """
 
 from __future__ import annotations
@@ -163,6 +167,9 @@ Outcome: TypeAlias = Any
 """What `handle` returns: message | Awaitable[message] | Later | Encoded | NO_REPLY."""
 
 Handler: TypeAlias = Callable[["Context", Any], Outcome]
+
+PlainHandler: TypeAlias = Callable[["Context", bytearray, int, int], Outcome]
+"""Takes the context, the frame, where the body begins in it, and the correlation id."""
 
 
 class Disconnect(PenstockError):

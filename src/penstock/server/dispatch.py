@@ -13,7 +13,7 @@ from penstock.protocol.decoder import holds_records
 from penstock.protocol.frame import encode_response_parts
 from penstock.protocol.registry import APIS, Api
 from penstock.protocol.wire import schema_of
-from penstock.server.context import Handler
+from penstock.server.context import Handler, PlainHandler
 from penstock.server.request_metrics import ApiMetrics
 
 SERVED: Final = (
@@ -111,6 +111,7 @@ class Route:
         "api",
         "flexible",
         "handle",
+        "handle_plain",
         "has_error_code",
         "has_throttle_time",
         "key",
@@ -121,12 +122,20 @@ class Route:
         "version",
     )
 
-    def __init__(self, api: Api, version: int, handle: Handler, metrics: ApiMetrics) -> None:
+    def __init__(
+        self,
+        api: Api,
+        version: int,
+        handle: Handler,
+        metrics: ApiMetrics,
+        handle_plain: PlainHandler | None = None,
+    ) -> None:
         self.api = api
         self.key = api.key
         self.version = version
         self.flexible = version >= api.flexible_from
         self.handle = handle
+        self.handle_plain = handle_plain
         self.metrics = metrics
         self.requests = 0
         self.request_class: type[Any] = api.request()
@@ -154,7 +163,7 @@ class Route:
 class Dispatch:
     """The APIs of one kind of listener. `routes` is keyed by `route_key` and filled as versions are asked for."""
 
-    __slots__ = ("_handlers", "_served", "metrics", "routes")
+    __slots__ = ("_handlers", "_plain", "_served", "metrics", "routes")
 
     def __init__(
         self,
@@ -176,6 +185,7 @@ class Dispatch:
         self._handlers: dict[int, Handler] = {
             api.key: handlers[api.name] for api in APIS.values() if handlers and api.name in handlers
         }
+        self._plain: dict[int, PlainHandler] = {}
         self.routes: dict[int, Route] = {}
         self.metrics: dict[int, ApiMetrics] = beside.metrics if beside is not None else {}
 
@@ -192,7 +202,7 @@ class Dispatch:
             first, last = self._served.get(key, (0, -1))
             if not first <= version <= last:
                 return None
-            found = Route(APIS[key], version, self._handler(key), self._metrics(key))
+            found = Route(APIS[key], version, self._handler(key), self._metrics(key), self._plain.get(key))
             self.routes[route_key(key, version)] = found
         return found
 
@@ -200,15 +210,19 @@ class Dispatch:
         """Replaces an API's handler by `wrap(handler)`. The test kit makes requests fail with it."""
         (key,) = (api.key for api in APIS.values() if api.name == name)
         self._handlers[key] = wrapped = wrap(self._handler(key))
+        self._plain.pop(key, None)
         for route in self.routes.values():
             if route.api.key == key:
                 route.handle = wrapped
+                route.handle_plain = None
 
     def _handler(self, key: int) -> Handler:
         handler = self._handlers.get(key)
         if handler is None:
-            handler = import_module(f"penstock.server.handlers.{APIS[key].module}").handle
-            self._handlers[key] = handler
+            module = import_module(f"penstock.server.handlers.{APIS[key].module}")
+            handler = self._handlers[key] = module.handle
+            if hasattr(module, "handle_plain"):
+                self._plain[key] = module.handle_plain
         return handler
 
     def _metrics(self, key: int) -> ApiMetrics:

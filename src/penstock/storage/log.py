@@ -164,24 +164,21 @@ class Log(LogUpkeep):
         """
         if self.failure is not None:
             raise self.refusal()
-        settings = self.settings
-        base = self.next
+        settings, segment = self.settings, self._segments.active
+        size, base, timestamp = header.size, self.next, header.max_timestamp
         last = base + header.last_offset_delta
-        timestamp = header.max_timestamp
-        segment = self._segments.active
-        if header.size > settings.segment_bytes:
+        if size > settings.segment_bytes:
             raise Refused(
-                RECORD_LIST_TOO_LARGE,
-                f"a batch of {header.size} bytes does not fit a segment of {settings.segment_bytes}",
+                RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes does not fit a segment of {settings.segment_bytes}"
             )
         try:
-            if segment.must_roll(header.size, last, timestamp, now, settings):
+            if segment.must_roll(size, last, timestamp, now, settings):
                 segment = self._roll(base, now)
             stamp(batch, 0, base, epoch)
             segment.append(batch, last, timestamp, settings.index_interval_bytes)
         except OSError as error:
             raise self.fail(error) from error
-        end = Offset(last + 1)
+        end: Offset = last + 1  # type: ignore[assignment]  # calling the NewType would cost more than the sum
         self.next = self.written = end
         self._recent.add(end, segment.size)
         if epoch != self.epochs.latest:

@@ -29,8 +29,9 @@ class Segment:
     """Appends go to the last segment of a log only; `size` is where the next byte goes."""
 
     __slots__ = (
-        "_file", "_first_timestamp", "_latest", "_preallocated", "aborted", "base", "bytes_since_entry", "created_ms",
-        "directory", "files", "interval_bytes", "mark", "offsets", "size", "times",
+        "_by_record_time", "_bytes_max", "_entries_left", "_file", "_first_timestamp", "_latest", "_limits_of",
+        "_offset_max", "_preallocated", "_time_max", "aborted", "base", "bytes_since_entry", "created_ms", "directory",
+        "files", "interval_bytes", "mark", "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +53,10 @@ class Segment:
         self._file: File | None = None
         self._first_timestamp = _UNKNOWN
         self._latest: TimestampOffset | None = None
+        # Within these limits a batch belongs here for certain; they hold for one object of settings.
+        self._limits_of: LogSettings | None = None
+        self._bytes_max = self._offset_max = self._time_max = self._entries_left = 0
+        self._by_record_time = False
 
     @classmethod
     def create(cls, files: Files, directory: str, base: int, now: int, preallocate_bytes: int = 0) -> Segment:
@@ -82,25 +87,48 @@ class Segment:
     ) -> bool:
         """Whether a batch with these facts belongs into a new segment. `pending_bytes` are noted, not written yet."""
         size = self.size + pending_bytes
+        if (
+            settings is self._limits_of
+            and size + batch_bytes <= self._bytes_max
+            and last <= self._offset_max
+            and (timestamp if self._by_record_time else now) <= self._time_max
+        ):
+            return False
         if size == 0:
             return last - self.base > _RELATIVE_MAX
+        self._find_limits(settings)
         return (
-            size + batch_bytes > settings.segment_bytes
-            or last - self.base > _RELATIVE_MAX
-            or self.is_old(timestamp, now, settings)
-            or len(self.offsets) >= settings.segment_index_bytes // offset_index.ENTRY_BYTES
-            or len(self.times) >= settings.segment_index_bytes // time_index.ENTRY_BYTES - 1
+            size + batch_bytes > self._bytes_max
+            or last > self._offset_max
+            or (timestamp if self._by_record_time else now) > self._time_max
+            or self._entries_left <= 0
         )
 
     def is_old(self, timestamp: int, now: int, settings: LogSettings) -> bool:
         """By record time when the first batch has one, so that replaying old data rolls as it did the first time."""
         first = self.first_timestamp
         waited = timestamp - first if first >= 0 else now - self.created_ms
+        return waited > self._open_ms(settings)
+
+    def _open_ms(self, settings: LogSettings) -> int:
+        """For how long the segment may take batches."""
         segment_ms = settings.segment_ms
         if settings.compacts and 0 < settings.max_compaction_lag_ms < segment_ms:
             # Only sealed segments are cleaned, so the lag bounds how long one stays open.
             segment_ms = settings.max_compaction_lag_ms
-        return waited > segment_ms - self._jitter_ms(settings, segment_ms)
+        return segment_ms - self._jitter_ms(settings, segment_ms)
+
+    def _find_limits(self, settings: LogSettings) -> None:
+        """For a segment that has batches. With full indexes there are no limits to stay within."""
+        first = self.first_timestamp
+        self._by_record_time = first >= 0
+        self._time_max = (first if first >= 0 else self.created_ms) + self._open_ms(settings)
+        self._bytes_max, self._offset_max = settings.segment_bytes, self.base + _RELATIVE_MAX
+        self._entries_left = min(
+            settings.segment_index_bytes // offset_index.ENTRY_BYTES - len(self.offsets),
+            settings.segment_index_bytes // time_index.ENTRY_BYTES - 1 - len(self.times),
+        )
+        self._limits_of = settings if self._entries_left > 0 else None
 
     def append(self, data: bytes | bytearray | memoryview, last: int, timestamp: int, interval_bytes: int) -> None:
         """Writes one batch, then its index entry when enough bytes went by since the last one."""
@@ -124,6 +152,9 @@ class Segment:
             self.offsets.append(last, position)
             self.times.append_if_larger(latest.timestamp, latest.offset)
             self.bytes_since_entry = 0
+            self._entries_left -= 1
+            if self._entries_left <= 0:
+                self._limits_of = None
         self.bytes_since_entry += size
 
     # -- what it holds
@@ -216,6 +247,7 @@ class Segment:
         latest = self.latest()
         self.times.append_if_larger(latest.timestamp, latest.offset)
         self.times.save()
+        self._limits_of = None
 
     def activate(self) -> None:
         """Gets ready for appends after it was opened or uncovered by a truncation."""
@@ -248,6 +280,7 @@ class Segment:
             self._first_timestamp = _UNKNOWN
             self.created_ms = now
         self.bytes_since_entry = 0
+        self._limits_of = None
         self._latest = self._find_latest()
         return cut_bytes
 
@@ -267,6 +300,7 @@ class Segment:
         self.offsets.start_over()
         self.times.start_over()
         self._latest = TimestampOffset(NO_TIMESTAMP, self.base)
+        self._limits_of = None
         self.bytes_since_entry = 0
 
     def rebuild_indexes(self) -> None:
@@ -284,6 +318,7 @@ class Segment:
         The log file goes first: without it the others are orphans, which the next start clears away.
         """
         self.close()
+        self._limits_of = None  # the directory's name decides how much later than others it rolls
         old = {suffix: self.path(suffix) for suffix in SEGMENT_SUFFIXES}
         self.directory = directory if directory is not None else self.directory
         self.mark = mark if mark is not None else self.mark

@@ -127,6 +127,10 @@ class PartitionDriver:
             raise Refused(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
         return self._find(found, partition)
 
+    def id_of(self, topic: str) -> Uuid | None:
+        """The id of the topic of this name, if there is one."""
+        return None if self._image is None else self._image.ids.get(topic)
+
     def by_id(self, topic_id: bytes, partition: int) -> Hosted:
         hosted: Hosted | None = self._hosted.get((topic_id, partition))  # type: ignore[call-overload]  # a plain tuple
         if hosted is not None and not hosted.behind:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import (
     INVALID_TOPIC_EXCEPTION,
     KAFKA_STORAGE_ERROR,
     NONE,
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,
-    REQUEST_TIMED_OUT,
     TOPIC_AUTHORIZATION_FAILED,
     ErrorCode,
     Refused,
@@ -25,9 +21,11 @@ from penstock.protocol.messages.produce import ProduceResponse
 from penstock.replication.admission import Admitted, RefusedRecords, admit, rebuild
 from penstock.server.cluster_view import INTERNAL_TOPICS
 from penstock.server.context import Later
+from penstock.server.drivers.acks import AwaitedAcks, settled
+from penstock.server.drivers.plain_produces import BY_ID_SINCE, LEADERS_SINCE, PlainProduces, Write
 
 if TYPE_CHECKING:
-    from penstock.model.ids import Millis
+    from penstock.model.ids import Millis, Offset
     from penstock.model.ports import Clock, Offload
     from penstock.protocol.messages.produce import ProduceRequest
     from penstock.server.drivers.hosted import Hosted
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from penstock.storage.tickets import Ticket
 
 Answer = ProduceResponse.PartitionProduceResponse
-_LEADERS_SINCE = 10
-_BY_ID_SINCE = 13
 _LOG_APPEND_TIME = "LogAppendTime"
 
 
@@ -62,6 +58,7 @@ class ProduceDriver:
 
     def __init__(self, partitions: PartitionDriver, clock: Clock, offload: Offload) -> None:
         self._partitions, self._clock, self._offload = partitions, clock, offload
+        self.plain = PlainProduces(self, partitions, clock)
         self.requests = self.batches = self.bytes_in = self.records_in = self.refused = 0
 
     def produce(
@@ -79,22 +76,53 @@ class ProduceDriver:
         """
         self.requests += 1
         now = self._clock.now_ms()
-        response, pieces = ProduceResponse(), []
-        rebuilds = False
-        for topic in request.topic_data:
-            result = ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-            response.responses.append(result)
-            for data in topic.partition_data:
-                answer = Answer(index=data.index)
-                result.partition_responses.append(answer)
-                piece = _Piece(answer, topic)
-                pieces.append(piece)
-                self._prepare(piece, topic, data, version, allowed, internal_too, now)
-                rebuilds = rebuilds or (piece.admitted is not None and piece.admitted.needs_rebuild)
-        names_leaders = listener if version >= _LEADERS_SINCE else ""
+        response, pieces = _laid_out(request)
+        records = (data.records for topic in request.topic_data for data in topic.partition_data)
+        for piece, batch in zip(pieces, records, strict=True):
+            self._prepare(piece, batch, version, allowed, internal_too, now)
+        rebuilds = any(piece.admitted is not None and piece.admitted.needs_rebuild for piece in pieces)
+        names_leaders = listener if version >= LEADERS_SINCE else ""
         if rebuilds:
             return self._after_rebuild(request, response, pieces, names_leaders)
         return self._write_all(request, response, pieces, now, names_leaders)
+
+    def go_on(
+        self,
+        request: ProduceRequest,
+        writes: Sequence[Write],
+        tickets: Sequence[Ticket],
+        failure: Refused | StorageFailed,
+        now: Millis,
+        listener: str,
+    ) -> ProduceResponse | Later:
+        """Ends a plain produce from where a log refused a batch; `tickets` are of those that were written before it."""
+        response, pieces = _laid_out(request)
+        for piece, (hosted, header, batch) in zip(pieces, writes, strict=True):
+            piece.hosted, piece.admitted = hosted, Admitted(batch, header)
+        for piece, ticket in zip(pieces, tickets, strict=False):
+            _written(piece, ticket)
+        self._failed(pieces[len(tickets)], failure)
+        return self._write_all(request, response, pieces, now, listener)
+
+    def take_back(
+        self,
+        request: ProduceRequest,
+        writes: Sequence[Write],
+        tickets: Sequence[Ticket],
+        refusals: Mapping[tuple[Hosted, Offset], ErrorCode],
+        listener: str,
+    ) -> ProduceResponse:
+        """The reply to a plain produce when some batches were written but did not become what acks promised."""
+        response, pieces = _laid_out(request)
+        for piece, (hosted, _, _), ticket in zip(pieces, writes, tickets, strict=True):
+            piece.hosted = hosted
+            _written(piece, ticket)
+            error = refusals.get((hosted, ticket.end))
+            if error is not None:
+                piece.refuse(error)
+        if listener:
+            self._name_leaders(response, pieces, listener)
+        return response
 
     def refuse_all(self, request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
         return ProduceResponse(
@@ -122,24 +150,23 @@ class ProduceDriver:
     def _prepare(
         self,
         piece: _Piece,
-        topic: Any,
-        data: Any,
+        records: Any,
         version: int,
         allowed: Callable[[str], bool],
         internal_too: bool,
         now: Millis,
     ) -> None:
         try:
-            piece.hosted = hosted = self._find(topic, data.index, version, allowed)
+            piece.hosted = hosted = self._find(piece.topic, piece.answer.index, version, allowed)
             if hosted.name.topic in INTERNAL_TOPICS and not internal_too:
                 raise Refused(INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {hosted.name.topic}")
-            piece.admitted = admit(data.records, settings=hosted.settings, now=now, api_version=version)
+            piece.admitted = admit(records, settings=hosted.settings, now=now, api_version=version)
         except Refused as refusal:
             self._refuse(piece, refusal)
 
     def _find(self, topic: Any, index: int, version: int, allowed: Callable[[str], bool]) -> Hosted:
         """The partition, for those who may write to it. Who may not is not told whether a name exists."""
-        if version >= _BY_ID_SINCE:
+        if version >= BY_ID_SINCE:
             hosted = self._partitions.by_id(topic.topic_id, index)
             if not allowed(hosted.name.topic):
                 raise Refused(TOPIC_AUTHORIZATION_FAILED)
@@ -192,11 +219,12 @@ class ProduceDriver:
     ) -> ProduceResponse | Later:
         acks, waiting, refused = request.acks, [], False
         for piece in pieces:
-            if piece.admitted is not None:
+            if piece.admitted is not None and piece.ticket is None:
                 self._write(piece, acks, now)
-                if piece.ticket is not None and acks and not _settled(piece, acks):
-                    waiting.append(piece)
-            refused = refused or piece.ticket is None
+            if piece.ticket is None:
+                refused = True
+            elif acks and piece.hosted is not None and not settled(piece.hosted, piece.ticket.end, acks):
+                waiting.append(piece)
         if refused and listener:
             self._name_leaders(response, pieces, listener)
         if not waiting:
@@ -204,83 +232,58 @@ class ProduceDriver:
         return Later(self._wait(response, waiting, acks, request.timeout_ms, listener))
 
     def _write(self, piece: _Piece, acks: int, now: Millis) -> None:
-        hosted, admitted, answer = piece.hosted, piece.admitted, piece.answer
+        hosted, admitted = piece.hosted, piece.admitted
         assert hosted is not None, "only admitted pieces are written"
         assert admitted is not None, "only admitted pieces are written"
         try:
-            ticket = piece.ticket = hosted.append(admitted.batch, admitted.header, acks, now)
-        except Refused as refusal:
-            self._refuse(piece, refusal)
-            return
-        except StorageFailed as failure:
-            self._partitions.storage_failed(failure)
-            self._refuse(piece, Refused(KAFKA_STORAGE_ERROR, str(failure)))
+            ticket = hosted.append(admitted.batch, admitted.header, acks, now)
+        except (Refused, StorageFailed) as failure:
+            self._failed(piece, failure)
             return
         self.batches += 1
         self.bytes_in += admitted.header.size
         self.records_in += admitted.header.record_count
-        answer.error_code, answer.base_offset = NONE.code, ticket.base
-        # Of a duplicate, the time of the original.
-        append_time = hosted.settings.message_timestamp_type == _LOG_APPEND_TIME
-        answer.log_append_time_ms = ticket.timestamp if append_time else -1
-        answer.log_start_offset = hosted.require_log().log_start
+        _written(piece, ticket)
 
-    def _wait(
-        self, response: ProduceResponse, waiting: list[_Piece], acks: int, timeout_ms: int, listener: str
-    ) -> asyncio.Future[ProduceResponse]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[ProduceResponse] = loop.create_future()
-        left = dict.fromkeys(waiting)
+    def _failed(self, piece: _Piece, failure: Refused | StorageFailed) -> None:
+        if isinstance(failure, StorageFailed):
+            self._partitions.storage_failed(failure)
+            failure = Refused(KAFKA_STORAGE_ERROR, str(failure))
+        self._refuse(piece, failure)
 
-        def settled(piece: _Piece) -> None:
-            # Concluded at once: by the time the last one is settled this node may lead again, with another log.
-            if piece in left:
-                del left[piece]
-                self._conclude(piece, acks)
-                if not left:
-                    finish()
+    def _wait(self, response: ProduceResponse, waiting: list[_Piece], acks: int, timeout_ms: int, listener: str) -> Any:
+        def answered(errors: list[ErrorCode]) -> ProduceResponse:
+            for piece, error in zip(waiting, errors, strict=True):
+                if error is not NONE:
+                    piece.refuse(error)
+            if listener and any(error is not NONE for error in errors):
+                self._name_leaders(response, waiting, listener)
+            return response
 
-        def finish() -> None:
-            timer.cancel()
-            for piece in left:
-                self._conclude(piece, acks)
-            left.clear()
-            if not future.done():
-                if listener and any(piece.answer.error_code for piece in waiting):
-                    self._name_leaders(response, waiting, listener)
-                future.set_result(response)
-
-        timer = loop.call_later(max(0, timeout_ms) / 1_000, finish)
-        for piece in waiting:
-            assert piece.hosted is not None
-            assert piece.ticket is not None
-            if acks == 1:
-                piece.hosted.when_flushed(piece.ticket.end, partial(settled, piece))
-            else:
-                piece.hosted.when_committed(piece.ticket.end, partial(settled, piece))
-        return future
-
-    @staticmethod
-    def _conclude(piece: _Piece, acks: int) -> None:
-        """What to tell the producer now that its batch is committed, or will not be in time."""
-        hosted = piece.hosted
-        assert hosted is not None
-        state = hosted.state
-        if not state.leading:
-            piece.refuse(NOT_LEADER_OR_FOLLOWER)
-        elif hosted.log is None:
-            piece.refuse(KAFKA_STORAGE_ERROR)
-        elif not _settled(piece, acks):
-            piece.refuse(REQUEST_TIMED_OUT)
-        elif acks == -1 and len(state.maximal_isr) < state.effective_min_isr:
-            piece.refuse(NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        awaited = [(piece.hosted, piece.ticket.end) for piece in waiting if piece.hosted and piece.ticket]
+        return AwaitedAcks(awaited, acks, timeout_ms, answered).future
 
 
-def _settled(piece: _Piece, acks: int) -> bool:
-    """Whether what `acks` promises holds already."""
-    hosted, ticket = piece.hosted, piece.ticket
-    assert hosted is not None
-    assert ticket is not None
-    if acks == -1:
-        return hosted.state.high_watermark >= ticket.end
-    return not hosted.syncs_before_ack or hosted.log is None or hosted.log.flushed >= ticket.end
+def _laid_out(request: ProduceRequest) -> tuple[ProduceResponse, list[_Piece]]:
+    """A reply with a place for every partition of a request, and the pieces that fill the places, in their order."""
+    response, pieces = ProduceResponse(), []
+    for topic in request.topic_data:
+        result = ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(result)
+        for data in topic.partition_data:
+            answer = Answer(index=data.index)
+            result.partition_responses.append(answer)
+            pieces.append(_Piece(answer, topic))
+    return response, pieces
+
+
+def _written(piece: _Piece, ticket: Ticket) -> None:
+    hosted, answer = piece.hosted, piece.answer
+    assert hosted is not None, "it was written somewhere"
+    piece.ticket = ticket
+    answer.error_code, answer.base_offset = NONE.code, ticket.base
+    # Of a duplicate, the time of the original.
+    append_time = hosted.settings.message_timestamp_type == _LOG_APPEND_TIME
+    answer.log_append_time_ms = ticket.timestamp if append_time else -1
+    # Its directory may have gone offline while it was waited for.
+    answer.log_start_offset = hosted.log.log_start if hosted.log is not None else -1

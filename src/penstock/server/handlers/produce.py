@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from penstock.kernels import read_plain_produce
 from penstock.model.errors import INVALID_REQUIRED_ACKS, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 from penstock.server.context import NO_REPLY, Disconnect, Operation, ResourceType
 
@@ -41,6 +42,25 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     if request.acks == 0:
         return _unanswered(produces, outcome)
     return outcome
+
+
+def handle_plain(ctx: Context, frame: bytearray, position: int, correlation_id: int) -> Outcome:
+    request = read_plain_produce(frame, position, ctx.api_version)
+    if request is None:
+        return None
+    produces = ctx.node.produces
+    outcome = produces.plain.produce(
+        request,
+        frame,
+        position,
+        ctx.api_version,
+        lambda topic: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic),
+        correlation_id=correlation_id,
+        listener=ctx.listener.name,
+    )
+    if request.acks == 0 and outcome is not None and outcome.__class__ is not bytes:
+        return _unanswered(produces, outcome)
+    return outcome if request.acks or outcome is None else NO_REPLY
 
 
 def _unanswered(produces: Any, outcome: Outcome) -> Outcome:
