@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from penstock.model.errors import PenstockError
 from penstock.model.ids import Millis
+from penstock.server.threads import CallThreads
 
 T = TypeVar("T")
 
@@ -74,17 +75,17 @@ class ThreadOffload:
     its input does.
     """
 
-    __slots__ = ("_attendants", "_executor", "_helpers", "_module", "_seats")
+    __slots__ = ("_attendants", "_helpers", "_module", "_seats", "_threads")
 
     def __init__(self, *, threads: int = 4, processes: int = 1, module: str = "penstock.server.worker") -> None:
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="penstock-offload")
+        self._threads = CallThreads(threads)
         self._attendants = ThreadPoolExecutor(processes, thread_name_prefix="penstock-helper")
         self._seats = asyncio.Semaphore(processes)
         self._helpers: set[_Helper] = set()
         self._module = module
 
     def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
-        return asyncio.get_running_loop().run_in_executor(self._executor, work, *args)
+        return self._threads.call(work, *args)
 
     async def run(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The task's result; `WorkerFailed` when it broke. Cancelling kills the helper."""
@@ -108,7 +109,7 @@ class ThreadOffload:
         for helper in self._helpers:
             helper.kill()
         self._attendants.shutdown(wait=True)
-        self._executor.shutdown(wait=True)
+        self._threads.close()
 
 
 def _result_of(task: str, code: int, answer: bytes, words: bytes) -> dict[str, Any]:

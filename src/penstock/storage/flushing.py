@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from penstock.model.ports import File, Files
+from penstock.storage import shared_sync
 from penstock.storage.files import DiskFile
 
 
@@ -14,9 +16,21 @@ class Syncable(Protocol):
     def sync(self) -> None: ...
 
 
+class Pinned:
+    """Bytes of a file on a real disk, by a descriptor that stays open until this is gone."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+
+    def sync(self) -> None:
+        self.file.sync()
+
+
 def pinned(file: File) -> Syncable:
     """The file as it is now, whatever it is called when the sync runs."""
-    return file.pin() if isinstance(file, DiskFile) else file
+    return Pinned(file.pin()) if isinstance(file, DiskFile) else file
 
 
 class PathSync:
@@ -62,3 +76,30 @@ class DirectorySync:
 
     def sync(self) -> None:
         self._files.sync_dir(self.path)
+
+
+def is_data(item: Syncable) -> bool:
+    """Whether it is a file's bytes alone, whose sync may come before, after or with that of any other file's bytes."""
+    return not isinstance(item, PathSync | TextWrite | DirectorySync)
+
+
+def sync_together(items: Sequence[Syncable]) -> dict[int, OSError]:
+    """Syncs files by as few calls as it takes; returns what failed, by its place in `items`.
+
+    For a thread: it only waits for the disk.
+    """
+    descriptors = [item.file.fileno() for item in items if isinstance(item, Pinned)]
+    on_disk = len(descriptors) == len(items)
+    if on_disk and shared_sync.sync_volume_of(descriptors):
+        return {}
+    if on_disk and len(descriptors) > 1:
+        # While the first is waited for the others are written too.
+        for descriptor in descriptors:
+            shared_sync.start_writing(descriptor)
+    failures: dict[int, OSError] = {}
+    for place, item in enumerate(items):
+        try:
+            item.sync()
+        except OSError as error:
+            failures[place] = error
+    return failures

@@ -1,7 +1,9 @@
 """fsync off the loop, one for all who wait.
 
-While one round of syncs runs, whoever appends meanwhile joins the next round: that is the group commit that keeps
-fsync-before-ack usable. Logs of other topics are synced when `flush.messages` or `flush.ms` ask for it.
+While a round of syncs runs, whoever appends meanwhile joins the next round: that is the group commit that keeps
+fsync-before-ack usable. The next round begins before those of the last one are answered, so that disk and loop work at
+the same time. Each log directory has rounds of its own: a slow disk holds up nobody else.
+Logs of other topics are synced when `flush.messages` or `flush.ms` ask for it.
 """
 
 from __future__ import annotations
@@ -9,16 +11,46 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.model.errors import Refused, StorageFailed
+from penstock.storage.flushing import is_data, sync_together
 
 if TYPE_CHECKING:
     from penstock.model.ids import Offset
     from penstock.model.ports import Clock, Offload
     from penstock.server.drivers.hosted import Hosted
+    from penstock.storage.flushing import Syncable
+    from penstock.storage.log import Log
 
 log = logging.getLogger("penstock.flush")
+
+
+class _Share(NamedTuple):
+    """What one partition has in a round: `items` make its log durable up to `target`."""
+
+    hosted: Hosted
+    log: Log
+    target: Offset
+    items: list[Syncable]
+
+
+class _Round(NamedTuple):
+    """Syncs under way: those of bytes go together, a log with new names has an order of its own and goes alone."""
+
+    together: list[_Share]
+    syncing: asyncio.Future[dict[int, OSError]] | None
+    alone: list[asyncio.Task[None]]
+
+
+class _Lane:
+    """The rounds of one log directory."""
+
+    __slots__ = ("running", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted: dict[Hosted, None] = {}
+        self.running: asyncio.Task[None] | None = None
 
 
 class FlushDriver:
@@ -26,44 +58,97 @@ class FlushDriver:
 
     def __init__(self, clock: Clock, offload: Offload, on_failure: Callable[[StorageFailed], None]) -> None:
         self._clock, self._offload, self._on_failure = clock, offload, on_failure
-        self._wanted: dict[Hosted, None] = {}
-        self._round: asyncio.Task[None] | None = None
+        self._lanes: dict[str, _Lane] = {}
         self.rounds = self.syncs = 0
 
     def want(self, hosted: Hosted) -> None:
         """Asks for everything written so far to be synced soon."""
-        self._wanted[hosted] = None
-        if self._round is None:
-            self._round = asyncio.get_running_loop().create_task(self._run(), name="flush")
+        target_log = hosted.log
+        if target_log is None:
+            return  # whoever opens it again asks again
+        directory = target_log.directory.rpartition("/")[0]
+        lane = self._lanes.get(directory)
+        if lane is None:
+            lane = self._lanes[directory] = _Lane()
+        lane.wanted[hosted] = None
+        if lane.running is None:
+            lane.running = asyncio.get_running_loop().create_task(self._run(lane), name="flush")
 
     async def drain(self) -> None:
         """Returns when nothing is waiting to be synced."""
-        while self._round is not None:
-            await asyncio.shield(self._round)
+        while running := [lane.running for lane in self._lanes.values() if lane.running is not None]:
+            await asyncio.wait(running)
 
-    async def _run(self) -> None:
+    async def _run(self, lane: _Lane) -> None:
         try:
-            while self._wanted:
-                wanted, self._wanted = self._wanted, {}
-                self.rounds += 1
-                await asyncio.gather(*(self._sync(hosted) for hosted in wanted))
+            current = self._begin(lane)
+            while current is not None:
+                failures = await current.syncing if current.syncing is not None else {}
+                if current.alone:
+                    await asyncio.wait(current.alone)
+                following = self._begin(lane)
+                self._end(current.together, failures)
+                current = following or self._begin(lane)
         finally:
-            self._round = None
+            lane.running = None
 
-    async def _sync(self, hosted: Hosted) -> None:
+    def _begin(self, lane: _Lane) -> _Round | None:
+        """Hands everything that is wanted to the disk; None when nothing is."""
+        if not lane.wanted:
+            return None
+        wanted, lane.wanted = lane.wanted, {}
+        self.rounds += 1
+        together: list[_Share] = []
+        alone: list[asyncio.Task[None]] = []
+        for hosted in wanted:
+            share = self._share(hosted)
+            if share is None:
+                continue
+            self.syncs += len(share.items)
+            if all(map(is_data, share.items)):
+                together.append(share)
+            else:
+                alone.append(asyncio.get_running_loop().create_task(self._sync_in_order(share)))
+        files = [item for share in together for item in share.items]
+        syncing = asyncio.ensure_future(self._offload.call(sync_together, files)) if files else None
+        return _Round(together, syncing, alone)
+
+    def _share(self, hosted: Hosted) -> _Share | None:
         target_log = hosted.log
         if target_log is None or hosted.syncs_held:
-            return  # whoever holds it asks again
-        target: Offset = target_log.written
+            return None  # whoever holds it asks again
         try:
-            for item in target_log.files_to_sync():
-                self.syncs += 1
+            return _Share(hosted, target_log, target_log.written, target_log.files_to_sync())
+        except (OSError, StorageFailed, Refused) as error:
+            self._failed(hosted, target_log, error)
+            return None
+
+    async def _sync_in_order(self, share: _Share) -> None:
+        try:
+            for item in share.items:
                 await self._offload.call(item.sync)
         except (OSError, StorageFailed, Refused) as error:
-            if hosted.log is not target_log:
-                return  # deleted, moved or offline meanwhile: its files are not where they were
-            log.error("sync of %s failed: %s", hosted.name, error)
-            self._on_failure(StorageFailed(target_log.directory, f"sync failed: {error}"))
+            self._failed(share.hosted, share.log, error)
             return
-        if hosted.log is target_log:
-            hosted.synced(target, self._clock.now_ms())
+        self._synced(share)
+
+    def _end(self, together: list[_Share], failures: dict[int, OSError]) -> None:
+        at = 0
+        for share in together:
+            end = at + len(share.items)
+            failure = next((failures[index] for index in range(at, end) if index in failures), None)
+            at = end
+            if failure is None:
+                self._synced(share)
+            else:
+                self._failed(share.hosted, share.log, failure)
+
+    def _synced(self, share: _Share) -> None:
+        if share.hosted.log is share.log:
+            share.hosted.synced(share.target, self._clock.now_ms())
+
+    def _failed(self, hosted: Hosted, target_log: Log, error: Exception) -> None:
+        if hosted.log is not target_log:
+            return  # deleted, moved or offline meanwhile: its files are not where they were
+        log.error("sync of %s failed: %s", hosted.name, error)
+        self._on_failure(StorageFailed(target_log.directory, f"sync failed: {error}"))

@@ -1,0 +1,87 @@
+"""A few threads that make C calls for an event loop.
+
+The library's pool does the same at four times the price: a lock, a condition and two futures a call. A sync before
+every acknowledgement makes thousands of calls a second, and what one costs is taken from the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
+
+
+class CallThreads:
+    """Threads start when they are needed, up to `most`; `call` belongs to one loop."""
+
+    __slots__ = ("_calls", "_closed", "_loop", "_most", "_threads", "_unfinished")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._threads: list[threading.Thread] = []
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._unfinished = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    def call(self, work: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """What `work` returns or raises, in time. A call that nobody waits for any more may never begin."""
+        if self._closed:
+            raise RuntimeError("the threads have ended")
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._unfinished += 1
+        if self._unfinished > len(self._threads) < self._most:
+            self._start_one()
+        self._calls.put((future, work, args))
+        return future
+
+    def close(self) -> None:
+        """Returns when everything that was asked for is done."""
+        self._closed = True
+        for _ in self._threads:
+            self._calls.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _start_one(self) -> None:
+        # A daemon, so that one who forgets to close does not keep the process from ending.
+        name = f"penstock-offload-{len(self._threads)}"
+        thread = threading.Thread(target=self._attend, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _attend(self) -> None:
+        take, loop = self._calls.get, self._loop
+        assert loop is not None, "a thread starts with the first call"
+        while (call := take()) is not None:
+            future, work, args = call
+            result: Any = None
+            failure: BaseException | None = None
+            if not future.cancelled():
+                try:
+                    result = work(*args)
+                except BaseException as error:
+                    failure = error
+            # A loop that is closed has nobody left who waits.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._settle, future, result, failure)
+            del call, future, work, args, result, failure
+
+    def _settle(self, future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+        self._unfinished -= 1
+        if future.done():
+            return
+        if failure is None:
+            future.set_result(result)
+        else:
+            future.set_exception(failure)
