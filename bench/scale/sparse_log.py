@@ -4,7 +4,7 @@ Every batch is a megabyte with one record whose value is zeros. The header and t
 written, the value is a hole in the file, and the last byte, no headers, is a zero as well. So every batch has its
 true length, its true checksum and a record that a consumer can read; only the disk stores four kilobytes of it. A
 checksum does not cover the base offset, hence one of them serves all batches of the same time. Offset and time indexes
-are what the broker itself would have written.
+and the snapshots of producers are what the broker itself would have written.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from penstock.kernels import Record
 from penstock.protocol.batch import CODECS, build_batch
+from penstock.storage.producer_snapshot import encode_snapshot
 
 BATCH_BYTES = 1 << 20
 BATCHES_A_SEGMENT = 1_000
@@ -48,6 +49,8 @@ def write_log(directory: Path, topic: str, segments: int, first_ms: int) -> int:
     offset = 0
     for number in range(segments):
         offset = _write_segment(directory, offset, first_ms + number * (BATCHES_A_SEGMENT // SAME_TIME) * STEP_MS)
+        # As at each roll: nobody with a producer id has written here.
+        (directory / f"{offset:020d}.snapshot").write_bytes(encode_snapshot(()))
     (directory / f"{offset:020d}.log").touch()
     (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.model.ids import DIRECTORY_LOST, RESERVED_UUIDS, Epoch, NodeId, Uuid
 
@@ -73,6 +73,20 @@ class PartitionImage(NamedTuple):
             return self.directories[self.replicas.index(replica)]
         except (ValueError, IndexError):
             return None
+
+
+_SHARED_MAX: Final = 10_000
+_shared: dict[PartitionImage, PartitionImage] = {}
+
+
+def shared(partition: PartitionImage) -> PartitionImage:
+    """The same value, as an object that equal partitions share: thousands of them have the same replicas and epochs."""
+    known = _shared.get(partition)
+    if known is None:
+        if len(_shared) >= _SHARED_MAX:
+            _shared.clear()
+        known = _shared[partition] = partition
+    return known
 
 
 # Stands in a topic's list for a partition whose record has not been applied yet (records may come in any order).

@@ -22,6 +22,7 @@ from penstock.metadata.entities import (
     ProducerIdsImage,
     TopicImage,
     VersionRange,
+    shared,
 )
 from penstock.model.ids import DIRECTORY_MIGRATING, NO_EPOCH, Epoch, NodeId, Offset, Uuid
 
@@ -187,18 +188,20 @@ class ClusterImage:
     def _partition(self, record: topics.PartitionRecord) -> None:
         partitions = self.topics[record.topic_id].partitions
         replicas = tuple(record.replicas)
-        now = PartitionImage(
-            replicas,
-            tuple(record.directories) or (DIRECTORY_MIGRATING,) * len(replicas),
-            tuple(record.isr),
-            tuple(record.eligible_leader_replicas or ()),
-            tuple(record.last_known_elr or ()),
-            record.leader,
-            Epoch(record.leader_epoch),
-            record.partition_epoch,
-            record.leader_recovery_state,
-            tuple(record.adding_replicas),
-            tuple(record.removing_replicas),
+        now = shared(
+            PartitionImage(
+                replicas,
+                tuple(record.directories) or (DIRECTORY_MIGRATING,) * len(replicas),
+                tuple(record.isr),
+                tuple(record.eligible_leader_replicas or ()),
+                tuple(record.last_known_elr or ()),
+                record.leader,
+                Epoch(record.leader_epoch),
+                record.partition_epoch,
+                record.leader_recovery_state,
+                tuple(record.adding_replicas),
+                tuple(record.removing_replicas),
+            )
         )
         index = record.partition_id
         while len(partitions) <= index:
@@ -334,7 +337,7 @@ class ClusterImage:
 def merge(partition: PartitionImage, change: topics.PartitionChangeRecord) -> PartitionImage:
     """The partition after `change`: its epoch is one higher, the leader's too when the change names a leader."""
     led = change.leader != -2
-    return PartitionImage(
+    merged = PartitionImage(
         partition.replicas if change.replicas is None else tuple(change.replicas),
         _directories(partition, change),
         partition.isr if change.isr is None else tuple(change.isr),
@@ -347,6 +350,7 @@ def merge(partition: PartitionImage, change: topics.PartitionChangeRecord) -> Pa
         partition.adding if change.adding_replicas is None else tuple(change.adding_replicas),
         partition.removing if change.removing_replicas is None else tuple(change.removing_replicas),
     )
+    return shared(merged)
 
 
 def _directories(partition: PartitionImage, change: topics.PartitionChangeRecord) -> tuple[Uuid, ...]:

@@ -37,6 +37,9 @@ Eligible = Callable[[NodeId, int], bool]
 """Whether this incarnation of a broker may be in sync: alive, not on its way out, and the one the cluster knows."""
 
 
+_NOBODY: frozenset[NodeId] = frozenset()
+
+
 def _anybody(_node: NodeId, _broker_epoch: int) -> bool:
     return True
 
@@ -55,7 +58,7 @@ class Partition:
     replicas: tuple[NodeId, ...] = ()
     isr: frozenset[NodeId] = frozenset()
     proposal: Proposal | None = None
-    doubted: frozenset[NodeId] = frozenset()
+    doubted: frozenset[NodeId] = _NOBODY
     doubted_until: Millis = Millis(0)
     end: Offset = Offset(0)
     epoch_start: Offset = Offset(0)
@@ -108,7 +111,7 @@ class Partition:
         """The epoch to stamp on a batch, if one may be appended with these `acks`."""
         if self.leader != self.me:
             raise Refused(NOT_LEADER_OR_FOLLOWER)
-        if acks == -1 and len(self.isr) < self.effective_min_isr:
+        if acks == -1 and len(self.isr) < self.min_isr and self.under_min_isr:
             raise Refused(
                 NOT_ENOUGH_REPLICAS,
                 f"{len(self.isr)} replicas are in sync and min.insync.replicas asks for {self.effective_min_isr}",
@@ -269,10 +272,10 @@ class Partition:
 
     def _settle(self, isr: frozenset[NodeId]) -> None:
         """A set at a newer partition epoch: whatever was asked for before cannot come true any more."""
-        self.isr, self.proposal, self.doubted = isr, None, frozenset()
+        self.isr, self.proposal, self.doubted = isr, None, _NOBODY
 
     def _advance(self, now: Millis) -> bool:
-        if self.leader != self.me or len(self.isr) < self.effective_min_isr:
+        if self.leader != self.me or (len(self.isr) < self.min_isr and self.under_min_isr):
             return False
         committed = self.end
         if self.followers:
@@ -288,7 +291,7 @@ class Partition:
         A follower that keeps up counts before it is let in, or under load it could never catch up for good.
         """
         if self.doubted and now > self.doubted_until:
-            self.doubted = frozenset()
+            self.doubted = _NOBODY
         isr, committed = self.maximal_isr, end
         for node, state in self.followers.items():
             if state.end < committed and (node in isr or self._is_awaited(node, state, end, now)):

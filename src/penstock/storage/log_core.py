@@ -45,8 +45,8 @@ class LogCore:
     __slots__ = (
         "_cut_segments", "_doomed", "_names_dirty", "_older", "_opened_at", "_parent_dirty", "_recent", "_seals",
         "_seals_handed", "_segments", "_snapshots", "_unsynced_paths", "committed", "cut_bytes", "directory", "epochs",
-        "failure", "files", "flushed", "log_start", "messages_unflushed", "name", "next", "on_sealed", "producers",
-        "scanned_bytes", "settings", "topic_id", "written",
+        "failure", "files", "flushed", "log_start", "messages_unflushed", "name", "next", "on_doomed", "on_sealed",
+        "producers", "scanned_bytes", "settings", "topic_id", "written",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +67,8 @@ class LogCore:
         self.failure: StorageFailed | None = None
         # Told of each segment that gets no more batches; tiering and flush-on-roll hang on this.
         self.on_sealed: Callable[[Segment], None] | None = None
+        # Told that there is something to `purge`.
+        self.on_doomed: Callable[[], None] | None = None
         self._segments: Segments = loaded.segments
         self._snapshots: SnapshotFiles = loaded.snapshots
         self.producers: Producers = loaded.producers
@@ -179,6 +181,13 @@ class LogCore:
         if segments:
             self._older.forget()
             self._names_dirty = True
+            if self.on_doomed is not None:
+                self.on_doomed()
+
+    @property
+    def has_doomed(self) -> bool:
+        """Whether files of deleted segments wait for `purge`."""
+        return bool(self._doomed)
 
     def _set_end(self, end: Offset) -> None:
         self.next = self.written = end

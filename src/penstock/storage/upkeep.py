@@ -103,7 +103,9 @@ class LogUpkeep(LogCore):
         retention took. The source must not be used afterwards.
         """
         assert self.next == source.next, "a successor holds everything"
-        self.settings, self.on_sealed = source.settings, source.on_sealed
+        self.settings, self.on_sealed, self.on_doomed = source.settings, source.on_sealed, source.on_doomed
+        if self.on_doomed is not None and self._doomed:
+            self.on_doomed()
         self.epochs.clear()
         for entry in source.epochs.entries():
             self.epochs.assign(entry.epoch, entry.start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.controller.decision import Decision
 from penstock.model.errors import (
     INVALID_CONFIG,
     INVALID_PARTITIONS,
@@ -296,3 +297,17 @@ def test_partitions_that_cannot_be_added_are_refused(request_: CreatePartitionsR
     desk.create("t", 2)
     decision = desk.decide(request_)
     assert (decision.records, decision.reply.results[0].error_code) == ([], error.code)
+
+
+def test_what_is_told_of_a_new_topic_follows_the_brokers_configs() -> None:
+    desk = node()
+
+    def retention_ms(name: str) -> str | None:
+        (result,) = desk.ask(creation(topic(name, 1, 1))).topics
+        return next(each.value for each in result.configs if each.name == "retention.ms")
+
+    assert (retention_ms("a"), retention_ms("b")) == ("604800000", "604800000")
+    for resource, value in (("", "5000"), ("1", "6000")):
+        record = ConfigRecord(resource_type=4, resource_name=resource, name="log.retention.ms", value=value)
+        desk.do(Decision([(record, 0)]))
+        assert retention_ms(f"after-{value}") == value

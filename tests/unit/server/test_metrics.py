@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from penstock.server.metrics import COUNTER, GAUGE, Metrics, connection_samples, loop_samples, request_samples
+from penstock.server.metrics import (
+    COUNTER,
+    GAUGE,
+    SAMPLES_A_STEP,
+    Metrics,
+    Sample,
+    connection_samples,
+    loop_samples,
+    request_samples,
+)
 from penstock.server.request_metrics import Timing
 from tests.unit.server.served import on_loop, serving
 
@@ -66,3 +76,27 @@ async def test_requests_and_connections_are_counted() -> None:
         "kafka_network_socketserver_memorypoolused 0",
     ):
         assert line in page.splitlines()
+
+
+def test_a_page_is_made_in_steps_and_comes_out_the_same() -> None:
+    def many() -> Iterator[Sample]:
+        for number in range(SAMPLES_A_STEP * 3):
+            labels = {"partition": str(number)}
+            yield Sample("offset", labels, number, GAUGE, "End")
+            yield Sample("size", labels, number * 2, GAUGE, "Bytes")
+
+    metrics = Metrics()
+    metrics.register("partitions", many)
+    making = metrics.making()
+    steps = 0
+    while True:
+        try:
+            next(making)
+        except StopIteration as done:
+            page = done.value
+            break
+        steps += 1
+    assert steps == 6
+    assert page == metrics.page()
+    assert page.splitlines()[2:5] == [f'offset{{partition="{number}"}} {number}' for number in range(3)]
+    assert page.splitlines()[-1] == 'size{partition="299"} 598'

@@ -38,6 +38,10 @@ class Voter(NamedTuple):
     port: int
 
 
+TOPIC_SETTINGS_MAX = 1_000
+"""How many different settings of topics are remembered."""
+
+
 class BrokerSettings(Mapping[str, ConfigValue]):
     """Typed values by property name, defaults included: `settings["log.segment.bytes"]`.
 
@@ -246,8 +250,20 @@ class BrokerSettings(Mapping[str, ConfigValue]):
         return TopicSettings.over(self._topic_defaults, {})
 
     def topic(self, overrides: Mapping[str, str]) -> TopicSettings:
-        """The settings of a topic with these overrides; the same object for every topic that has none."""
-        return TopicSettings.over(self._topic_defaults, overrides) if overrides else self._plain_topic
+        """The settings of a topic with these overrides; the same object for all partitions that have the same."""
+        if not overrides:
+            return self._plain_topic
+        key = tuple(sorted(overrides.items()))
+        found = self._topics.get(key)
+        if found is None:
+            if len(self._topics) >= TOPIC_SETTINGS_MAX:
+                self._topics.clear()
+            found = self._topics[key] = TopicSettings.over(self._topic_defaults, overrides)
+        return found
+
+    @cached_property
+    def _topics(self) -> dict[tuple[tuple[str, str], ...], TopicSettings]:
+        return {}
 
     def without_effect(self) -> list[tuple[str, Effect]]:
         """The given properties that change nothing here, by name, for `config lint`."""

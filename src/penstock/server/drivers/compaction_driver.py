@@ -61,9 +61,9 @@ class CompactionDriver:
         """Cleans one log; False when none is dirty enough. What has been dirty for too long goes first."""
         best: tuple[tuple[bool, float], Hosted, CleanPlan] | None = None
         now = self._clock.now_ms()
-        for hosted in list(self._partitions):
+        for hosted in list(self._partitions.compacted.values()):
             target = hosted.log
-            if not hosted.settings.compacts or target is None or hosted.moving:
+            if target is None or hosted.moving:
                 continue
             if self._uncleanable.get(hosted.key) == target.next:
                 continue

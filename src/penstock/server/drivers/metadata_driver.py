@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.metadata.delta import Delta, delta_between
 from penstock.metadata.image import ClusterImage
-from penstock.model.ids import Epoch, Millis, NodeId, Offset
+from penstock.model.ids import Epoch, Millis, NodeId, Offset, Uuid
 
 if TYPE_CHECKING:
     from penstock.metadata.records import Record
@@ -53,8 +53,9 @@ class MetadataDriver:
         """When the last published batch was written."""
         self.bytes_published = 0
         """Size of all batches published since the start; what snapshots are measured by."""
-        self.fragments: dict[Any, Any] = {}
-        """Encoded pieces of replies by (topic id, …), kept until the topic or a broker changes."""
+        self.fragments: dict[Uuid, dict[Any, Any]] = {}
+        """Encoded pieces of replies by topic id and whatever else they depend on, kept until the topic or a broker
+        changes."""
         self._image = ClusterImage()
         self._pending: deque[LogBatch] = deque()
         self._held: list[LogBatch] = []
@@ -178,9 +179,8 @@ class MetadataDriver:
         if delta.brokers:
             self.fragments.clear()
             return
-        changed = delta.partitions.keys() | delta.deleted.keys() | delta.created.keys()
-        if changed:
-            self.fragments = {key: piece for key, piece in self.fragments.items() if key[0] not in changed}
+        for topic_id in delta.partitions.keys() | delta.deleted.keys() | delta.created.keys():
+            self.fragments.pop(topic_id, None)
 
 
 def _refuse(waiting: Sequence[tuple[Offset, int, asyncio.Future[None]]], why: Exception) -> None:

@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.metadata.entities import CONFIG_TOPIC
+from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC
 from penstock.model.config import TopicSettings
+from penstock.model.config.definition import LONG_MAX
 from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,
     NOT_LEADER_OR_FOLLOWER,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.server.peers import Address
     from penstock.storage.log import Log
     from penstock.storage.log_directory import LogDirectory
+    from penstock.storage.segment import Segment
     from penstock.storage.store import LogStore
 
 log = logging.getLogger("penstock.partitions")
@@ -95,6 +98,12 @@ class PartitionDriver:
         self.followers: Followers = _Nobody()
         self.replicated: dict[PartitionKey, Hosted] = {}
         """The partitions that this node leads and others follow."""
+        self.flushed_by_time: dict[PartitionKey, Hosted] = {}
+        """The partitions that have a `flush.ms`; few do, and only they are looked at every second."""
+        self.compacted: dict[PartitionKey, Hosted] = {}
+        """The partitions that compaction looks at."""
+        self.doomed: dict[PartitionKey, Hosted] = {}
+        """The partitions with files of deleted segments that are to be removed."""
         self.on_may_join: Callable[[Hosted], None] = lambda _hosted: None
         self.on_brokers_changed: Callable[[], None] = lambda: None
         self._me, self._store, self._clock = me, store, clock
@@ -240,7 +249,8 @@ class PartitionDriver:
 
     def _drop(self, hosted: Hosted) -> None:
         del self._hosted[hosted.key]
-        self.replicated.pop(hosted.key, None)
+        for table in (self.replicated, self.flushed_by_time, self.compacted, self.doomed):
+            table.pop(hosted.key, None)
         self.followers.leave(hosted)
         hosted.gone = True
         hosted.state.leader = NO_NODE
@@ -273,6 +283,11 @@ class PartitionDriver:
         assert self._image is not None, "roles come from an image"
         self._become(hosted, self._image.topics[key.topic_id].partitions[key.partition])
 
+    @property
+    def taking_up(self) -> bool:
+        """Whether partitions wait for their turn; one that is asked for has it at once, and that takes a moment."""
+        return self._taking_up is not None
+
     async def taken_up(self) -> None:
         """Returns when every partition of the published image that is ours has its role."""
         if self._taking_up is not None:
@@ -304,9 +319,12 @@ class PartitionDriver:
         )
         hosted = Hosted(key, name, state, found, settings, self)
         self._hosted[key] = hosted
+        self._note_settings(hosted)
         if found is not None:
-            # A sealed segment is synced, so that the recovery point follows and a crash costs one segment's scan.
-            found.on_sealed = lambda _segment: self._on_unsynced(hosted)
+            found.on_doomed = partial(self._note_doomed, hosted)
+            if found.has_doomed:
+                self._note_doomed(hosted)
+            found.on_sealed = partial(self._sealed, hosted)
         self._become(hosted, image)
         self.on_taken_up(key)
 
@@ -374,16 +392,40 @@ class PartitionDriver:
 
     def _refresh_settings(self, delta: Delta) -> None:
         """Topic settings are live: a changed config counts for the next append."""
-        topics = {key.name for key in delta.configs if key.type == CONFIG_TOPIC}
-        brokers = len(topics) < len(delta.configs)  # a broker default reaches every topic that does not set its own
-        for hosted in self._hosted.values():
-            if not brokers and hosted.name.topic not in topics:
-                continue
+        for hosted in self._concerned(delta):
             hosted.settings = self._topic_settings(hosted.name.topic)
             hosted.state.min_isr = hosted.settings.min_insync_replicas
+            self._note_settings(hosted)
             if hosted.log is not None:
                 hosted.log.settings = hosted.settings
                 hosted.time_passed(self._clock.now_ms())  # a lower minimum may let the high watermark go on
+
+    def _concerned(self, delta: Delta) -> list[Hosted]:
+        """The partitions that a change of configs may reach."""
+        if any(key.type == CONFIG_BROKER for key in delta.configs):
+            return list(self._hosted.values())  # a broker's default reaches every topic that does not set its own
+        assert self._image is not None, "configs come from an image"
+        topics = [self._image.topic(key.name) for key in delta.configs if key.type == CONFIG_TOPIC]
+        keys = [PartitionKey(topic.id, index) for topic in topics if topic for index in range(len(topic.partitions))]
+        return [self._hosted[key] for key in keys if key in self._hosted]
+
+    def _sealed(self, hosted: Hosted, _segment: Segment) -> None:
+        """A sealed segment is synced, so that the recovery point follows and a crash costs one segment's scan."""
+        self._on_unsynced(hosted)
+
+    def _note_doomed(self, hosted: Hosted) -> None:
+        self.doomed[hosted.key] = hosted
+
+    def _note_settings(self, hosted: Hosted) -> None:
+        """Keeps the tables of those whose settings ask for regular attention."""
+        for table, wanted in (
+            (self.flushed_by_time, hosted.settings.flush_ms < LONG_MAX),
+            (self.compacted, hosted.settings.compacts),
+        ):
+            if wanted:
+                table[hosted.key] = hosted
+            else:
+                table.pop(hosted.key, None)
 
     # -- told by hosted partitions
 

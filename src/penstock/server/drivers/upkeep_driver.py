@@ -1,27 +1,31 @@
 """The chores of a node: retention, checkpoints, expiry, timed flushes and the removal of what was deleted.
 
-Each chore has its own beat. Work in proportion to partitions is cut into slices, and a checkpoint whose content did
-not change is not written again, so an idle node does nothing but wake up now and then.
+Each chore has its own beat. Those that come every few seconds look only at partitions that have something to do;
+those that look at all of them come every minute or less often, and are cut into slices of a few milliseconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.model.errors import StorageFailed
 from penstock.server.drivers.partition_driver import SLICE_MS
+from penstock.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, checkpoint_text
 from penstock.storage.flushing import TextWrite
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
+    from penstock.model.ids import PartitionKey
     from penstock.model.ports import Clock, Files, Offload
     from penstock.server.drivers.flush_driver import FlushDriver
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
     from penstock.storage.flushing import Syncable
+    from penstock.storage.log import Log
+    from penstock.storage.log_directory import LogDirectory
     from penstock.storage.store import LogStore
 
 log = logging.getLogger("penstock.upkeep")
@@ -30,6 +34,8 @@ PURGE_INTERVAL_MS = 15_000
 FLUSH_LOOK_INTERVAL_MS = 1_000
 DAY_MS = 86_400_000
 SHORTEST_MS = 10
+
+T = TypeVar("T")
 
 
 class UpkeepDriver:
@@ -94,16 +100,22 @@ class UpkeepDriver:
             except Exception:
                 log.exception("%s failed and will be tried again", name)
 
-    async def _each(self, visit: Callable[[Hosted], object]) -> None:
-        """Visits every hosted partition that has a log, a few milliseconds at a time."""
+    async def _each(self, visit: Callable[[Hosted], object], chosen: Iterable[Hosted] | None = None) -> None:
+        """Visits hosted partitions that have a log, all or the chosen ones, a few milliseconds at a time."""
+
+        def guarded(hosted: Hosted) -> None:
+            if hosted.log is not None:
+                try:
+                    visit(hosted)
+                except StorageFailed as failure:
+                    self._partitions.storage_failed(failure)
+
+        await self._in_slices(self._partitions if chosen is None else chosen, guarded)
+
+    async def _in_slices(self, things: Iterable[T], visit: Callable[[T], object]) -> None:
         until = self._clock.monotonic_ms() + SLICE_MS
-        for hosted in list(self._partitions):
-            if hosted.log is None:
-                continue
-            try:
-                visit(hosted)
-            except StorageFailed as failure:
-                self._partitions.storage_failed(failure)
+        for thing in list(things):
+            visit(thing)
             if self._clock.monotonic_ms() >= until:
                 await asyncio.sleep(0)
                 until = self._clock.monotonic_ms() + SLICE_MS
@@ -134,12 +146,17 @@ class UpkeepDriver:
                 await self._offload.call(self._files.rmtree, path)
             except OSError as error:
                 self._partitions.storage_failed(StorageFailed(path, f"cannot be removed: {error}"))
-        await self._each(lambda hosted: hosted.require_log().purge(now))
+
+        def visit(hosted: Hosted) -> None:
+            if not hosted.require_log().purge(now):
+                self._partitions.doomed.pop(hosted.key, None)
+
+        await self._each(visit, self._partitions.doomed.values())
 
     async def flush_due(self) -> None:
         """`flush.ms` bounds how long a record may stay unsynced."""
         now = self._clock.now_ms()
-        for hosted in list(self._partitions):
+        for hosted in list(self._partitions.flushed_by_time.values()):
             since = hosted.unsynced_since
             if since is not None and now - since >= hosted.settings.flush_ms:
                 self._flushes.want(hosted)
@@ -147,13 +164,52 @@ class UpkeepDriver:
     async def checkpoint_high_watermarks(self) -> None:
         if self._partitions.committed_since_checkpoint:
             self._partitions.committed_since_checkpoint = False
-            await self._write(self._store.high_watermarks_to_write())
+            await self._checkpoint(HIGH_WATERMARKS, lambda log: log.committed, self._store.logs)
 
     async def checkpoint_recovery_points(self) -> None:
-        await self._write(self._store.recovery_points_to_write())
+        store = self._store
+        await self._checkpoint(RECOVERY_POINTS, lambda log: log.recovery_checkpoint, store.logs, store.futures)
 
     async def checkpoint_log_starts(self) -> None:
-        await self._write(self._store.log_starts_to_write())
+        """The starts that no segment's name tells."""
+
+        def start_of(log: Log) -> int | None:
+            return log.log_start if log.log_start > log.segments[0].base else None
+
+        await self._checkpoint(LOG_STARTS, start_of, self._store.logs)
+
+    async def _checkpoint(
+        self, name: str, offset_of: Callable[[Log], int | None], *tables: Mapping[PartitionKey, Log]
+    ) -> None:
+        """Writes one offset for each log into the checkpoint of its directory; None is left out.
+
+        The lines are made a few milliseconds at a time. A log that went meanwhile is not in it: a topic of the same
+        name may be next, and what the checkpoint says would be taken for its own. Nor is an offset that fell.
+        """
+        lines: dict[Log, tuple[int, str]] = {}
+
+        def visit(log: Log) -> None:
+            offset = offset_of(log)
+            if offset is not None:
+                topic, partition = log.name
+                lines[log] = offset, f"{topic} {partition} {offset}"
+
+        await self._in_slices((log for table in tables for log in table.values()), visit)
+        entries: dict[LogDirectory, list[str]] = {each: [] for each in self._store.directories if each.online}
+        for table in tables:
+            for log in table.values():
+                if log in lines:
+                    offset, line = lines[log]
+                    if (offset_of(log) or 0) < offset:
+                        visit(log)
+                        line = lines[log][1]
+                    entries[self._store.directory_of(log)].append(line)
+        await self._write(
+            [
+                TextWrite(self._files, f"{directory.path}/{name}", checkpoint_text(each))
+                for directory, each in entries.items()
+            ]
+        )
 
     async def _write(self, writes: Sequence[Syncable]) -> None:
         for write in writes:

@@ -9,6 +9,8 @@ Notes: v2 isolation level; v4 leader epochs; v10 a timeout that only tiered read
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
@@ -32,22 +34,43 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 LEADER_EPOCH_SINCE = 4
 NOT_AVAILABLE_SINCE = 5
 SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+AT_ONCE = 10
+"""How many partitions are answered in one go while there are some to take up."""
 
 Reply = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
-def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     response = ListOffsetsResponse()
+    answers = _answers(ctx, request, response)
+    if ctx.node.partitions.taking_up and sum(len(topic.partitions) for topic in request.topics) > AT_ONCE:
+        return _in_turns(answers, response)
+    for _ in answers:
+        pass
+    return response
+
+
+async def _in_turns(answers: Iterator[None], response: ListOffsetsResponse) -> ListOffsetsResponse:
+    """A topic that was just made may have to be taken up to answer, and a thousand partitions take a while."""
+    for answered, _ in enumerate(answers, start=1):
+        if answered % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return response
+
+
+def _answers(ctx: Context, request: ListOffsetsRequest, response: ListOffsetsResponse) -> Iterator[None]:
+    """Fills the response, one partition a step."""
     for topic in request.topics:
         allowed = ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        answers = [
-            _answer(ctx, topic.name, wanted, request)
-            if allowed
-            else Reply(partition_index=wanted.partition_index, error_code=TOPIC_AUTHORIZATION_FAILED.code)
-            for wanted in topic.partitions
-        ]
-        response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return response
+        told = ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name)
+        response.topics.append(told)
+        for wanted in topic.partitions:
+            told.partitions.append(
+                _answer(ctx, topic.name, wanted, request)
+                if allowed
+                else Reply(partition_index=wanted.partition_index, error_code=TOPIC_AUTHORIZATION_FAILED.code)
+            )
+            yield
 
 
 def _answer(

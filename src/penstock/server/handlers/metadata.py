@@ -139,11 +139,11 @@ def _shown(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Topic:
     operations = OPERATIONS_NOT_ASKED
     if ctx.api_version >= _OPERATIONS_SINCE and request.include_topic_authorized_operations:
         operations = ctx.authorized_operations(ResourceType.TOPIC, topic.name)
-    fragments = ctx.node.metadata.fragments
-    key = (topic.id, ctx.api_version, ctx.listener.name, operations)
-    piece = fragments.get(key)
+    pieces = ctx.node.metadata.fragments.setdefault(topic.id, {})
+    key = (ctx.api_version, ctx.listener.name, operations)
+    piece = pieces.get(key)
     if piece is None:
-        piece = fragments[key] = fragment(_described(ctx, topic, operations), ctx.api_version)
+        piece = pieces[key] = fragment(_described(ctx, topic, operations), ctx.api_version)
     return cast(Topic, piece)
 
 
