@@ -35,6 +35,10 @@ class FileSpan:
         left = self.size - at
         return self.file.pread(left if size is None else min(size, left), self.position + at)
 
+    def fileno(self) -> int:
+        """The descriptor to send from, or -1 for a file in memory."""
+        return self.file.fileno()
+
     def __len__(self) -> int:
         return self.size
 

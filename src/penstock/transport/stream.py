@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Any, cast
 
 from penstock.transport.intake import Intake
-from penstock.transport.outbox import CHUNK_BYTES, Buffer, Outbox
+from penstock.transport.outbox import CHUNK_BYTES, Buffer, Outbox, joined
 
 IN_FLIGHT_MAX = 16
 IN_FLIGHT_BYTES_MAX = 4 << 20
@@ -33,6 +33,7 @@ _WRITE_LOW_BYTES = 32 << 10
 LINGER_S = 5.0
 EOF_LINGER_S = 1.0
 
+_UNASKED = -2
 _SIZE = Struct(">i")
 _PLAIN = (bytes, bytearray)
 
@@ -46,6 +47,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_cork",
+        "_eager",
         "_earned",
         "_eof",
         "_filled",
@@ -58,6 +60,7 @@ class FrameStream(asyncio.BufferedProtocol):
         "_parsing",
         "_reading",
         "_rest",
+        "_socket_fd",
         "bytes_in",
         "bytes_out",
         "closing",
@@ -94,6 +97,8 @@ class FrameStream(asyncio.BufferedProtocol):
         self._cork: list[Buffer] | None = None
         self._outbox: Outbox | None = None
         self._full = False  # the transport holds more than it wants to
+        self._eager = False  # the transport wants to hold nothing
+        self._socket_fd = _UNASKED  # where files can be handed over; negative when they cannot
 
     # What subclasses answer.
 
@@ -317,41 +322,85 @@ class FrameStream(asyncio.BufferedProtocol):
             self._write(cork[0] if len(cork) == 1 else b"".join(cork))
 
     def _emit(self, parts: Sequence[Any]) -> None:
-        if self._outbox is None:
-            if not self._full and _plain_bytes(parts) <= CHUNK_BYTES:
-                self._write(parts[0] if len(parts) == 1 else b"".join(parts))
-                return
-            self._outbox = Outbox()
-            self._outbox.put(parts)
-            self._pump()
-        else:
-            self._outbox.put(parts)
+        outbox = self._outbox
+        if outbox is not None:
+            outbox.put(parts, may_hand_over=self._socket_fd >= 0)
+            return
+        try:
+            whole = joined(parts, CHUNK_BYTES) if not self._full else None
+        except Exception as cause:  # a span is somebody else's code
+            self._cut(cause)
+            return
+        if whole is not None:
+            if whole:
+                self._write(whole)
+            return
+        if self._socket_fd == _UNASKED:
+            self._socket_fd = self._bare_socket()
+        self._outbox = outbox = Outbox()
+        outbox.put(parts, may_hand_over=self._socket_fd >= 0)
+        self._pump()
+
+    def _bare_socket(self) -> int:
+        """The descriptor of a socket that takes our bytes as they are; -1 when something stands before it."""
+        assert self.transport is not None
+        socket = self.transport.get_extra_info("socket")
+        if socket is None or self.transport.get_extra_info("ssl_object") is not None:
+            return -1
+        return cast(int, socket.fileno())
 
     def _pump(self) -> None:
         """Moves chunks from the outbox to the transport until that is full or the loop deserves a turn."""
-        outbox = self._outbox
-        if outbox is None or self.transport is None:
+        outbox, transport = self._outbox, self.transport
+        # The descriptor of a transport that is closing may be somebody else's already.
+        if outbox is None or transport is None or transport.is_closing():
             return
         turn = BYTES_PER_TURN
         try:
             while outbox and not self._full and turn > 0:
+                if outbox.hands_over:
+                    turn -= self._hand_over(outbox, transport, turn)
+                    if turn <= 0:
+                        break
+                # Of a long span this is its edge. If the socket is full, the transport waits with it for room.
                 chunk = outbox.take()
                 turn -= len(chunk)
                 self._write(chunk)
-        except Exception as cause:  # a span is somebody else's code; whatever it raises, half a reply is out
-            self.failed("a reply could not be read to its end", cause)
+        except ConnectionError:
             self.abort()
+            return
+        except Exception as cause:  # a span is somebody else's code; whatever it raises, half a reply is out
+            self._cut(cause)
             return
         if outbox:
             if not self._full:
                 self.loop.call_soon(self._pump)
             return
         self._outbox = None
+        if self._eager:
+            self._eager = False
+            transport.set_write_buffer_limits(_WRITE_HIGH_BYTES, _WRITE_LOW_BYTES)
         if self.closing:
-            self.transport.close()
+            transport.close()
         else:
             self.drained()
             self._close_if_finished()
+
+    def _hand_over(self, outbox: Outbox, transport: asyncio.Transport, room: int) -> int:
+        """Lets the kernel send from the page cache, where nothing of the transport's could be overtaken."""
+        if not self._eager:
+            # From here on a write is tried at once, and the least that is left of it stops us until it is gone.
+            self._eager = True
+            transport.set_write_buffer_limits(0)
+        if transport.get_write_buffer_size() or transport.is_closing():
+            return 0
+        sent = outbox.hand_over(self._socket_fd, room)
+        self.bytes_out += sent
+        return sent
+
+    def _cut(self, cause: Exception) -> None:
+        self.failed("a reply could not be read to its end", cause)
+        self.abort()
 
     def _write(self, data: Buffer) -> None:
         assert self.transport is not None
@@ -411,16 +460,6 @@ class FrameStream(asyncio.BufferedProtocol):
         self.intake.release(self.in_flight_bytes + self._own_bytes + len(self._rest or b""))
         self._own = self._rest = self._outbox = None
         self.lost(exc)
-
-
-def _plain_bytes(parts: Sequence[Any]) -> int:
-    """The size of all parts together, or more than a chunk when one of them is not plain bytes."""
-    total = 0
-    for part in parts:
-        if not isinstance(part, (bytes, bytearray, memoryview)):
-            return CHUNK_BYTES + 1
-        total += len(part)
-    return total
 
 
 def _size_refusal(beginning: bytes, size: int, size_max: int) -> str:
