@@ -26,6 +26,7 @@ COMMANDS = {
     "lake": ("penstock.cli.lake:lake", "See, query, compact and audit lake tables."),
     "sim": ("penstock.cli.sim:sim", "Run a whole cluster under a seed, in virtual time, and hurt it."),
     "doctor": ("penstock.cli.doctor:doctor", "Say in words what is wrong, and what to try."),
+    "bench": ("penstock.cli.bench:bench", "Measure any Kafka-compatible cluster, or two side by side."),
     "generate": ("penstock.cli.generate:generate", "Print files for systemd and Prometheus."),
     "profile": ("penstock.cli.profile:profile", "Keep addresses and settings of clusters under names."),
     "completion": ("penstock.cli.completion:completion", "Print the completion script of a shell."),

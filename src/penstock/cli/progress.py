@@ -1,11 +1,13 @@
-"""How many records and bytes went by, on a terminal's standard error and nowhere else."""
+"""What goes on, on a terminal's standard error and nowhere else: how many records went by, how much time is left."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 
 _EVERY_S = 0.25
+_BAR = 24
 
 
 class Progress:
@@ -25,6 +27,42 @@ class Progress:
             rate = f"{self.records / took_s:,.0f} records/s, {self.bytes / took_s / 1e6:,.1f} MB/s"
             sys.stderr.write(f"\r\x1b[K{self._verb} {self.records:,} records ({rate})")
             sys.stderr.flush()
+
+    def close(self) -> None:
+        """Takes the line away, so that what follows has the terminal for itself."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class Countdown:
+    """What goes on and how much of its time is over, as a bar that is written over itself."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._words, self._seconds, self._begun = "", 0.0, time.monotonic()
+
+    def begin(self, words: str, seconds: float) -> None:
+        """Something that takes so long, or 0 when nobody knows."""
+        self._words, self._seconds, self._begun = words, seconds, time.monotonic()
+        self._draw()
+
+    async def show(self) -> None:
+        """Keeps the bar moving until it is cancelled."""
+        while self._shown:
+            self._draw()
+            await asyncio.sleep(_EVERY_S)
+
+    def _draw(self) -> None:
+        if not self._shown:
+            return
+        passed_s = time.monotonic() - self._begun
+        bar = ""
+        if self._seconds:
+            filled = min(_BAR, int(passed_s / self._seconds * _BAR))
+            bar = f" [{'#' * filled}{'.' * (_BAR - filled)}]"
+        sys.stderr.write(f"\r\x1b[K{self._words}{bar} {passed_s:.0f} s")
+        sys.stderr.flush()
 
     def close(self) -> None:
         """Takes the line away, so that what follows has the terminal for itself."""
