@@ -63,7 +63,7 @@ def read_request_header(buf: bytes | bytearray | memoryview) -> Request:
 
 def encode_request(correlation_id: int, client_id: str | None, message: object, version: int) -> bytes:
     """A whole frame, size included."""
-    out = _request_head(correlation_id, client_id, message, version)
+    out = _request_head(correlation_id, client_id, schema_of(message.__class__).key, version)
     encode_into(message, version, out)
     _SIZE.pack_into(out, 0, len(out) - 4)
     return bytes(out)
@@ -71,7 +71,7 @@ def encode_request(correlation_id: int, client_id: str | None, message: object, 
 
 def encode_request_parts(correlation_id: int, client_id: str | None, message: object, version: int) -> list[Any]:
     """A whole frame as pieces, size included; large record data is among them as it is, not copied."""
-    head = _request_head(correlation_id, client_id, message, version)
+    head = _request_head(correlation_id, client_id, schema_of(message.__class__).key, version)
     body = encode_parts(message, version)
     _SIZE.pack_into(head, 0, len(head) - 4 + parts_size(body))
     if body and body[0].__class__ is bytes:
@@ -80,9 +80,18 @@ def encode_request_parts(correlation_id: int, client_id: str | None, message: ob
     return [head, *body]
 
 
-def _request_head(correlation_id: int, client_id: str | None, message: object, version: int) -> bytearray:
+def frame_request(
+    correlation_id: int, client_id: str | None, key: int, version: int, body: bytes | bytearray
+) -> bytearray:
+    """A whole frame, size included, around a body that is already encoded."""
+    out = _request_head(correlation_id, client_id, key, version)
+    out += body
+    _SIZE.pack_into(out, 0, len(out) - 4)
+    return out
+
+
+def _request_head(correlation_id: int, client_id: str | None, key: int, version: int) -> bytearray:
     """Room for the size, then the header."""
-    key = schema_of(message.__class__).key
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(4)
     out += _REQUEST_HEAD.pack(key, version, correlation_id, -1 if client_id is None else len(name))

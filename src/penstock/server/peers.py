@@ -16,7 +16,7 @@ from penstock.transport.dial import LinkError, TimedOut, Unreachable
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock, Net
-    from penstock.transport.dial import Link
+    from penstock.transport.dial import Link, OnReply, Reader
 
 BACKOFF_FIRST_MS = 20.0
 BACKOFF_MAX_MS = 1_000.0
@@ -85,6 +85,32 @@ class NetPeers:
             link = await self._dialled(line, to, purpose, timeout_ms)
         agreed = link.newest(schema_of(message.__class__).key, version)
         return await self._answer(link, message, agreed, timeout_ms)
+
+    def post(
+        self,
+        to: Address,
+        key: int,
+        version: int,
+        body: bytes | bytearray,
+        *,
+        purpose: str,
+        timeout_ms: float,
+        read: Reader,
+        on_reply: OnReply,
+    ) -> bool:
+        """Sends a request over a link that stands, without a task or future; False when none does in that version.
+
+        `on_reply` is called in the read callback. Whoever is left without an answer hangs up.
+        """
+        line = self._lines.get((to, purpose))
+        link = None if line is None else line.link
+        if link is None or not link.up:
+            return False
+        served = link.versions.get(key)
+        if served is None or not served[0] <= version <= served[1]:
+            return False
+        link.post_encoded(key, version, body, timeout_ms, on_reply, read)
+        return True
 
     def _answer(self, link: Link, message: Any, version: int, timeout_ms: float) -> asyncio.Future[Any]:
         """The reply to come. A link that leaves a request unanswered is given up, also when nobody waits any more.

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any, TypeAlias
 
 from penstock.model.errors import UNSUPPORTED_VERSION, PenstockError, error_of
-from penstock.protocol.frame import decode_response, encode_request, encode_request_parts
+from penstock.protocol.frame import decode_response, encode_request, encode_request_parts, frame_request
 from penstock.protocol.registry import API_VERSIONS, APIS
 from penstock.protocol.wire import Malformed, schema_of
 from penstock.transport.intake import Intake
@@ -20,6 +20,11 @@ _PRODUCE = 0
 
 OnReply: TypeAlias = Callable[[Any, "LinkError | None"], None]
 """Called in the read callback with (reply, None) or (None, why there is none)."""
+Reader: TypeAlias = Callable[[bytearray], Any]
+"""Makes a reply of its frame without the size. `Malformed` when it is none."""
+
+# A timer may ring a hair before its time; looking again and again until then would hold the loop.
+_EARLY_S = 0.001
 
 
 class LinkError(PenstockError):
@@ -49,13 +54,16 @@ class Unsupported(LinkError):
 class _Asked:
     """One request that waits for its reply."""
 
-    __slots__ = ("key", "on_reply", "timer", "version")
+    __slots__ = ("deadline", "key", "late", "on_reply", "read", "timeout_ms", "version")
 
-    def __init__(self, key: int, version: int, on_reply: OnReply) -> None:
+    def __init__(self, key: int, version: int, on_reply: OnReply, timeout_ms: float, read: Reader | None) -> None:
         self.key = key
         self.version = version
         self.on_reply = on_reply
-        self.timer: asyncio.TimerHandle | None = None
+        self.timeout_ms = timeout_ms
+        self.read = read
+        self.deadline = 0.0
+        self.late = False  # its asker was told that there is no reply
 
 
 def _reply_version(asked: _Asked, frame: bytearray) -> int:
@@ -68,7 +76,10 @@ def _reply_version(asked: _Asked, frame: bytearray) -> int:
 class Link(FrameStream):
     """One connection to a broker. Requests may be pipelined; each gets its own reply, error or timeout."""
 
-    __slots__ = ("_asked", "_next_correlation", "_on_lost", "client_id", "host", "port", "versions", "why_lost")
+    __slots__ = (
+        "_asked", "_next_correlation", "_on_lost", "_watch", "_watch_at", "client_id", "host", "port", "versions",
+        "why_lost",
+    )  # fmt: skip
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, intake: Intake, host: str, port: int, frame_bytes_max: int
@@ -82,6 +93,9 @@ class Link(FrameStream):
         self._asked: dict[int, _Asked] = {}
         self._next_correlation = 0
         self._on_lost: Callable[[], None] | None = None
+        # One timer for all that is asked: most replies come, and a timer of their own would be made and thrown away.
+        self._watch: asyncio.TimerHandle | None = None
+        self._watch_at = 0.0
 
     @property
     def up(self) -> bool:
@@ -96,15 +110,55 @@ class Link(FrameStream):
 
         The reply is handled in the read callback itself, so that a quorum's answer is not queued behind other work.
         """
-        asked = _Asked(schema_of(message.__class__).key, version, on_reply)
+        asked = _Asked(schema_of(message.__class__).key, version, on_reply, timeout_ms, None)
         if not self.up:
-            self.loop.call_soon(on_reply, None, Severed(self.host, self.port, self.why_lost or "the link is closed"))
+            self._refuse_to_send(on_reply)
             return
         correlation_id = self._correlation()
         parts = self._encoded(correlation_id, asked.key, message, version)
-        self._asked[correlation_id] = asked
-        asked.timer = self.loop.call_later(timeout_ms / 1000, self._expire, correlation_id, timeout_ms)
+        self._expect(correlation_id, asked)
         self.send(parts)
+
+    def post_encoded(
+        self, key: int, version: int, body: bytes | bytearray, timeout_ms: float, on_reply: OnReply, read: Reader
+    ) -> None:
+        """As `post`, of a request whose body is encoded already and whose reply `read` decodes."""
+        if not self.up:
+            self._refuse_to_send(on_reply)
+            return
+        correlation_id = self._correlation()
+        self._expect(correlation_id, _Asked(key, version, on_reply, timeout_ms, read))
+        self.send((frame_request(correlation_id, self.client_id, key, version, body),))
+
+    def _refuse_to_send(self, on_reply: OnReply) -> None:
+        self.loop.call_soon(on_reply, None, Severed(self.host, self.port, self.why_lost or "the link is closed"))
+
+    def _expect(self, correlation_id: int, asked: _Asked) -> None:
+        self._asked[correlation_id] = asked
+        asked.deadline = deadline = self.loop.time() + asked.timeout_ms / 1000
+        if self._watch is None or deadline < self._watch_at:
+            self._watch_until(deadline)
+
+    def _watch_until(self, deadline: float) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch_at = deadline
+        self._watch = self.loop.call_at(deadline, self._look_for_late)
+
+    def _look_for_late(self) -> None:
+        """Tells those whose time is over that there is no reply, and watches on for the others."""
+        self._watch = None
+        now = self.loop.time() + _EARLY_S
+        late = [asked for asked in self._asked.values() if not asked.late and asked.deadline <= now]
+        for asked in late:
+            # The entry stays, so that a late reply is known and dropped.
+            asked.late = True
+        left = [asked.deadline for asked in self._asked.values() if not asked.late]
+        if left:
+            self._watch_until(min(left))
+        for asked in late:
+            why = f"no reply to {APIS[asked.key].name} within {asked.timeout_ms:.0f} ms"
+            asked.on_reply(None, TimedOut(self.host, self.port, why))
 
     def tell(self, message: object, version: int) -> None:
         """Sends a request that gets no reply (Produce with acks=0)."""
@@ -166,11 +220,13 @@ class Link(FrameStream):
         if asked is None:
             self._sever(f"a reply to a request that was never sent ({correlation_id})")
             return True
-        if asked.timer is None:  # it timed out before; nobody waits any more
+        if asked.late:  # nobody waits any more
             return True
-        asked.timer.cancel()
         try:
-            _, reply = decode_response(frame, asked.key, _reply_version(asked, frame))
+            if asked.read is not None:
+                reply = asked.read(frame)
+            else:
+                _, reply = decode_response(frame, asked.key, _reply_version(asked, frame))
         except Malformed as broken:
             why = f"a malformed {APIS[asked.key].name} reply: {broken}"
             asked.on_reply(None, Severed(self.host, self.port, why))
@@ -186,9 +242,11 @@ class Link(FrameStream):
         why = self.why_lost or (f"the connection broke: {cause}" if cause else "the broker closed the connection")
         self.why_lost = why
         waiting, self._asked = self._asked, {}
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
         for asked in waiting.values():
-            if asked.timer is not None:
-                asked.timer.cancel()
+            if not asked.late:
                 asked.on_reply(None, Severed(self.host, self.port, why))
         if self._on_lost is not None:
             self._on_lost()
@@ -203,14 +261,6 @@ class Link(FrameStream):
         correlation_id = self._next_correlation
         self._next_correlation = 0 if correlation_id == _CORRELATION_MAX else correlation_id + 1
         return correlation_id
-
-    def _expire(self, correlation_id: int, timeout_ms: float) -> None:
-        asked = self._asked.get(correlation_id)
-        if asked is not None:
-            # The entry stays, so that a late reply is known and dropped.
-            asked.timer = None
-            name = APIS[asked.key].name
-            asked.on_reply(None, TimedOut(self.host, self.port, f"no reply to {name} within {timeout_ms:.0f} ms"))
 
     def _sever(self, why: str) -> None:
         self.why_lost = why

@@ -124,7 +124,9 @@ class FollowerDriver:
         return spread % self._settings.number("num.replica.fetchers")
 
     def _spread_anew(self) -> None:
-        """`num.replica.fetchers` may have changed."""
+        """`num.replica.fetchers` may have changed, and what fetches are like."""
+        for fetcher in self._fetchers.values():
+            fetcher.settings_changed()
         for hosted, home in list(self._followed.values()):
             if home[1] != self._loop_number(hosted.key):
                 self.follow(hosted)

@@ -4,6 +4,9 @@ A fetch waits at the leader until there is something to read. What must be told 
 this leader, one that was synced) does not wait for its end: it goes out over a second link, and the leader answers the
 waiting one at once. So at most two fetches are under way, and mostly one.
 
+An answer is taken in, and the next fetch sent, in the very callback that read it: whoever produces waits for that. Only
+a link that must be dialled, or an answer that takes long, is the business of a task.
+
 Nothing here is in proportion to the partitions that stand still.
 """
 
@@ -16,12 +19,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.model.errors import Refused, StorageFailed, error_of
-from penstock.model.ids import PartitionKey
+from penstock.model.ids import PartitionKey, Uuid
+from penstock.protocol.replica_fetch import FETCH, VERSION, FetchAnswer, Told, answer_of, read_answer
 from penstock.replication.fetching_session import FULL, FetchingSession, Question
 from penstock.replication.following import NO_SYNC, Course, Following, Position, course_of, pause_ms, range_mended
 from penstock.replication.throttle import lists
-from penstock.server.drivers.follower_intake import FollowerIntake
-from penstock.server.drivers.follower_questions import ask_ends, fetch_request
+from penstock.server.drivers.follower_intake import FollowerIntake, Piece
+from penstock.server.drivers.follower_questions import Limits, ask_ends, fetch_body, fetch_request, wait_ms_of
 from penstock.server.peers import Peers
 from penstock.transport.dial import LinkError
 
@@ -29,17 +33,19 @@ if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
     from penstock.model.ids import NodeId
     from penstock.model.ports import Clock
-    from penstock.protocol.messages.fetch import FetchResponse
     from penstock.replication.throttle import Throttle
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.peers import Address
+    from penstock.transport.dial import OnReply, Reader
 
 log = logging.getLogger("penstock.follower")
 
-FETCH_VERSION: Final = 17
 PARTITIONS_AT_ONCE: Final = 1_000
 """What one fetch names at most; the rest goes into the next one."""
 SLICE_S: Final = 0.005
+BYTES_IN_A_CALLBACK: Final = 512 << 10
+PARTITIONS_IN_A_CALLBACK: Final = 64
+"""An answer with more is taken in by a task, in slices."""
 OVERTAKING_S: Final = 0.005
 """How long after a fetch the next may go out over the other link; sooner it could arrive first."""
 EARLY_S: Final = 0.001
@@ -50,9 +56,41 @@ _LANES: Final = 2
 
 
 class Lines(Peers, Protocol):
-    """Links to other nodes that can be given up."""
+    """Links to other nodes that can be given up, and asked without waiting."""
+
+    def post(
+        self,
+        to: Address,
+        key: int,
+        version: int,
+        body: bytes | bytearray,
+        *,
+        purpose: str,
+        timeout_ms: float,
+        read: Reader,
+        on_reply: OnReply,
+    ) -> bool:
+        """Sends over a link that stands; False when none does."""
 
     def hang_up(self, to: Address, purpose: str) -> None: ...
+
+
+class _Lane:
+    """One link's worth of fetches. `question` is the one under way, `over` ends what callbacks can do alone.
+
+    That is a pair (question, answer) that a task must see to; no answer when the question is still to be asked.
+    """
+
+    __slots__ = ("address", "fetcher", "over", "purpose", "question")
+
+    def __init__(self, fetcher: FollowerFetcher, purpose: str) -> None:
+        self.fetcher, self.purpose = fetcher, purpose
+        self.address: Address | None = None
+        self.question: Question | None = None
+        self.over: asyncio.Future[tuple[Question, FetchAnswer | None] | None] | None = None
+
+    def heard(self, answer: FetchAnswer | None, failure: LinkError | None) -> None:
+        self.fetcher.heard(self, answer, failure)
 
 
 class _Pace:
@@ -91,7 +129,7 @@ class FollowerFetcher:
         storage_failed: Callable[[StorageFailed], None],
     ) -> None:
         self._me, self.leader, self._index, self._peers = me, leader, index, peers
-        self._settings, self._throttle = settings, throttle
+        self._settings, self._throttle, self._limits = settings, throttle, Limits.of(settings)
         self._broker_epoch, self._address_of, self._storage_failed = broker_epoch, address_of, storage_failed
         self._session = FetchingSession()
         self._intake = FollowerIntake(clock, self._count)
@@ -112,6 +150,9 @@ class FollowerFetcher:
         return self._session.partitions()
 
     # -- told by the driver
+
+    def settings_changed(self) -> None:
+        self._limits = Limits.of(self._settings)
 
     def follow(self, hosted: Hosted) -> None:
         """Fetches a partition from now on, or goes on with it in a new leader epoch."""
@@ -155,27 +196,28 @@ class FollowerFetcher:
         if len(self._lanes) < _LANES and not self._closed:
             number = len(self._lanes)
             purpose = f"replica-fetch-{self._index}" + ("-again" if number else "")
-            self._lanes.append(self._loop.create_task(self._run(purpose), name=f"fetch from {self.leader} ({purpose})"))
+            lane = _Lane(self, purpose)
+            self._lanes.append(self._loop.create_task(self._run(lane), name=f"fetch from {self.leader} ({purpose})"))
 
     def _wake_at(self, when: float) -> None:
         self._loop.call_at(when, self._wake)
 
-    async def _run(self, purpose: str) -> None:
+    async def _run(self, lane: _Lane) -> None:
         while not self._closed:
-            question = self._next_question()
+            question = lane.question = self._next_question()
             if question is None:
                 waiting = self._loop.create_future()
                 self._idle.append(waiting)
                 await waiting
                 continue
             try:
-                await self._fetch(question, purpose)
+                await self._fetch(lane, question)
             except LinkError as error:
-                self._lost(question, str(error))
+                self._lost(lane.question, str(error))
             except Exception:
                 # Replication that ends without a word is worse than one that tries again.
                 log.exception("a fetch from broker %s failed; trying again", self.leader)
-                self._lost(question, "an error of our own")
+                self._lost(lane.question, "an error of our own")
 
     def _next_question(self) -> Question | None:
         """The next fetch; None when there is nothing to say, or it cannot be said yet."""
@@ -197,40 +239,135 @@ class FollowerFetcher:
         self._sent_at = now
         return question
 
-    async def _fetch(self, question: Question, purpose: str) -> None:
+    async def _fetch(self, lane: _Lane, question: Question) -> None:
+        """Asks, and goes on for as long as callbacks can do it."""
+        address = self._address_of(self.leader)
+        if address is None:
+            self._ended(lane, question)
+            raise LinkError(f"broker {self.leader}", 0, "its address is not known")
+        lane.address = address
+        answer: FetchAnswer | None = None
+        if self._post(lane, question):
+            lane.over = self._loop.create_future()
+            rest = await lane.over
+            if rest is None:
+                return
+            question, answer = rest
+        if answer is None:
+            answer = await self._ask(lane, question)
+            if not self._accepted(question, answer):
+                return
+        if self._session.has_news:
+            self._wake()
+        lost = await self._take_in(question, answer)
+        if lost:
+            await self._find_ranges(lost, address, lane.purpose)
+
+    def _post(self, lane: _Lane, question: Question) -> bool:
+        """Asks over a link that stands, if one does."""
+        address, limits = lane.address, self._limits
+        assert address is not None, "a lane knows whom it asks"
+        lane.question = question
+        wait_ms = wait_ms_of(question, limits, one_at_a_time=self._session.refused_by_leader)
+        body = fetch_body(question, limits, wait_ms, self._me, self._broker_epoch())
+        self._in_flight[lane.purpose] = address
+        return self._peers.post(
+            address, FETCH, VERSION, body,
+            purpose=lane.purpose, timeout_ms=limits.timeout_ms, read=read_answer, on_reply=lane.heard,
+        )  # fmt: skip
+
+    async def _ask(self, lane: _Lane, question: Question) -> FetchAnswer:
+        """Asks over a link that may have to be dialled first, and may lead to an older broker."""
+        address, limits = lane.address, self._limits
+        assert address is not None, "a lane knows whom it asks"
+        wait_ms = wait_ms_of(question, limits, one_at_a_time=self._session.refused_by_leader)
+        request = fetch_request(question, limits, wait_ms, self._me, self._broker_epoch())
+        self._in_flight[lane.purpose] = address
         try:
-            address = self._address_of(self.leader)
-            if address is None:
-                raise LinkError(f"broker {self.leader}", 0, "its address is not known")
-            self._in_flight[purpose] = address
-            request = fetch_request(
-                question, self._settings, self._me, self._broker_epoch(), one_at_a_time=self._session.refused_by_leader
-            )
-            timeout_ms = self._settings.number("replica.socket.timeout.ms")
-            reply = await self._peers.ask(address, request, FETCH_VERSION, purpose=purpose, timeout_ms=timeout_ms)
+            reply = await self._peers.ask(address, request, VERSION, purpose=lane.purpose, timeout_ms=limits.timeout_ms)
         except LinkError:
-            if purpose in self._in_flight:
-                self._peers.hang_up(self._in_flight[purpose], purpose)
+            self._peers.hang_up(address, lane.purpose)
             raise
         finally:
-            self._in_flight.pop(purpose, None)
-            if question.session_epoch == FULL:
-                self._opening = False
+            self._ended(lane, question)
+        return answer_of(reply)
+
+    def _ended(self, lane: _Lane, question: Question) -> None:
+        """A fetch is not under way any more, whatever came of it."""
+        self._in_flight.pop(lane.purpose, None)
+        if question.session_epoch == FULL:
+            self._opening = False
+
+    def _accepted(self, question: Question, answer: FetchAnswer) -> bool:
+        """Whether an answer has anything to be read."""
         self.fetches += 1
-        if not self._session.answered(question, reply.error_code, reply.session_id):
-            self._pause(f"its fetch session is over: {error_of(reply.error_code).name}", logging.INFO)
-            return
+        if not self._session.answered(question, answer.error_code, answer.session_id):
+            self._pause(f"its fetch session is over: {error_of(answer.error_code).name}", logging.INFO)
+            return False
         if self._failures:
             log.info("fetching from broker %s again", self.leader)
             self._failures = 0
-        if self._session.has_news:
-            self._wake()
-        lost = await self._take_in(question, reply)
-        if lost:
-            await self._find_ranges(lost, address, purpose)
+        return True
 
-    def _lost(self, question: Question, why: str) -> None:
+    def heard(self, lane: _Lane, answer: FetchAnswer | None, failure: LinkError | None) -> None:
+        """An answer came, or none will. Takes it in and asks on; leaves to the lane's task what would take long."""
+        over, question = lane.over, lane.question
+        assert over is not None, "only what was asked is answered"
+        assert question is not None, "only what was asked is answered"
+        if over.done():
+            return  # nobody to follow any more
+        try:
+            self._ended(lane, question)
+            if answer is None:
+                assert failure is not None, "there is an answer or a reason"
+                assert lane.address is not None, "a lane knows whom it asks"
+                self._peers.hang_up(lane.address, lane.purpose)
+                over.set_exception(failure)
+            elif not self._accepted(question, answer):
+                over.set_result(None)
+            elif answer.records_bytes > BYTES_IN_A_CALLBACK or len(answer.told) > PARTITIONS_IN_A_CALLBACK:
+                over.set_result((question, answer))
+            else:
+                self._go_on(lane, over, question, answer)
+        except Exception as broken:
+            if not over.done():
+                over.set_exception(broken)
+
+    def _go_on(
+        self,
+        lane: _Lane,
+        over: asyncio.Future[tuple[Question, FetchAnswer | None] | None],
+        question: Question,
+        answer: FetchAnswer,
+    ) -> None:
+        lost: list[Told] = []
+        for told in answer.told:
+            following = self._answered(question, told)
+            if following is None:
+                continue
+            if told.error_code and course_of(told.error_code) is Course.FIND_RANGE:
+                lost.append(told)
+                continue
+            try:
+                piece = self._take(following, told)
+                while piece is not None:
+                    piece = self._take_more(piece)
+            except Exception as failure:
+                self._not_taken(following, failure)
+        if over.done():
+            return  # a disk failed, and with it went all that was followed
+        if lost:
+            over.set_result((question, answer._replace(told=lost)))
+            return
+        next_question = self._next_question()
+        if next_question is None:
+            over.set_result(None)
+        elif not self._post(lane, next_question):
+            over.set_result((next_question, None))
+
+    def _lost(self, question: Question | None, why: str) -> None:
         """No answer: the next fetch says everything again."""
+        assert question is not None, "something was asked"
         self._session.failed(question)
         self._pause(why)
 
@@ -261,78 +398,90 @@ class FollowerFetcher:
 
     # -- taking in
 
-    async def _take_in(self, question: Question, reply: FetchResponse) -> list[Following]:
+    async def _take_in(self, question: Question, answer: FetchAnswer) -> list[Following]:
         """Everything of an answer, in slices. Returns the partitions whose end lies outside of the leader's log."""
         lost: list[Following] = []
         pace = _Pace(self._loop)
-        for topic in reply.responses:
-            for data in topic.partitions:
-                following = self._session.get(PartitionKey(topic.topic_id, data.partition_index))
-                if following is None or following.hosted.log is None:
-                    continue
-                if not following.answers(question.number, _position_of(following)):
-                    continue
-                if data.error_code:
-                    if self._refused(following, data):
-                        lost.append(following)
-                    continue
-                try:
-                    await self._take(following, data, pace)
-                except Refused as refusal:
-                    self._retry(following, f"{refusal.error.name}: {refusal.why}")
-                except StorageFailed as failure:
-                    self._session.hold(following, "its disk failed")
-                    self._storage_failed(failure)
-                except Exception:
-                    # An answer that we cannot cope with must not end the replication of everything else.
-                    log.exception("%s: what broker %s sent cannot be taken in", following.name, self.leader)
-                    self._retry(following, "an error of our own")
-                if pace.over:
-                    await pace.breathe()
-        return lost
-
-    async def _take(self, following: Following, data: FetchResponse.PartitionData, pace: _Pace) -> None:
-        if data.diverging_epoch.end_offset >= 0:
-            self._part(following, data.diverging_epoch)
-            return
-        if not data.records:
-            following.retries = 0
-            if self._intake.follow_ends(following, data):
-                self._session.touch(following)
-            return
-        piece = self._intake.open(following, data)
-        self._intake.append(piece)
-        while piece.more:
+        for told in answer.told:
+            following = self._answered(question, told)
+            if following is None:
+                continue
+            if told.error_code and course_of(told.error_code) is Course.FIND_RANGE:
+                self._session.hold(following, "its range is being asked for")
+                lost.append(following)
+                continue
+            try:
+                piece = self._take(following, told)
+                while piece is not None:
+                    if pace.over:
+                        await pace.breathe()
+                        if piece.stale:
+                            self._taken(following)
+                            break
+                    piece = self._take_more(piece)
+            except Exception as failure:
+                self._not_taken(following, failure)
             if pace.over:
                 await pace.breathe()
-                if piece.stale:
-                    break
-            self._intake.append(piece)
+        return lost
+
+    def _answered(self, question: Question, told: Told) -> Following | None:
+        """The partition that an answer speaks of, if it speaks of where that is now."""
+        following = self._session.get(PartitionKey(Uuid(told.topic_id), told.partition))
+        if following is None or following.hosted.log is None:
+            return None
+        return following if following.answers(question.number, _position_of(following)) else None
+
+    def _take(self, following: Following, told: Told) -> Piece | None:
+        """Takes in what is told of one partition; what it returns has more to take."""
+        if told.error_code:
+            later = course_of(told.error_code) is Course.RETRY_LATER
+            after_ms = self._settings.number("replica.fetch.backoff.ms") if later else None
+            self._retry(following, error_of(told.error_code).name, after_ms)
+            return None
+        if told.diverging is not None:
+            self._part(following, *told.diverging)
+            return None
+        if not told.records:
+            following.retries = 0
+            if self._intake.follow_ends(following, told):
+                self._session.touch(following)
+            return None
+        return self._take_more(self._intake.open(following, told))
+
+    def _take_more(self, piece: Piece) -> Piece | None:
+        self._intake.append(piece)
+        if piece.more:
+            return piece
+        self._taken(piece.following)
+        return None
+
+    def _taken(self, following: Following) -> None:
         following.retries = 0
         self._session.touch(following)
 
-    def _part(self, following: Following, diverging: FetchResponse.EpochEndOffset) -> None:
+    def _not_taken(self, following: Following, failure: Exception) -> None:
+        """An answer that we cannot cope with must not end the replication of everything else."""
+        if isinstance(failure, Refused):
+            self._retry(following, f"{failure.error.name}: {failure.why}")
+        elif isinstance(failure, StorageFailed):
+            self._session.hold(following, "its disk failed")
+            self._storage_failed(failure)
+        else:
+            log.error("%s: what broker %s sent cannot be taken in", following.name, self.leader, exc_info=failure)
+            self._retry(following, "an error of our own")
+
+    def _part(self, following: Following, epoch: int, end: int) -> None:
         before = _position_of(following)
-        self._intake.diverged(following, diverging.epoch, diverging.end_offset)
+        self._intake.diverged(following, epoch, end)
         if _position_of(following) == before:
-            self._retry(following, f"the leader's epoch {diverging.epoch} ends at {diverging.end_offset}, as ours does")
+            self._retry(following, f"the leader's epoch {epoch} ends at {end}, as ours does")
         else:
             self._hold_for_sync(following)  # a power cut may not leave new batches behind old ones
 
-    def _refused(self, following: Following, data: FetchResponse.PartitionData) -> bool:
-        """An error for one partition. True when the leader must be asked where its log begins and ends."""
-        error = error_of(data.error_code)
-        course = course_of(data.error_code)
-        if course is Course.FIND_RANGE:
-            self._session.hold(following, "its range is being asked for")
-            return True
-        later = course is Course.RETRY_LATER
-        self._retry(following, error.name, self._settings.number("replica.fetch.backoff.ms") if later else None)
-        return False
-
     async def _find_ranges(self, lost: list[Following], address: Address, purpose: str) -> None:
         holds = [following.hold for following in lost]
-        timeout_ms = self._settings.number("replica.socket.timeout.ms")
+        timeout_ms = self._limits.timeout_ms
         try:
             ends = await ask_ends(self._peers, address, self._me, lost, purpose=purpose, timeout_ms=timeout_ms)
         except LinkError as error:

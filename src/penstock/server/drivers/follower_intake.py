@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.kernels import BatchHeader
     from penstock.model.ids import Epoch
     from penstock.model.ports import Clock
-    from penstock.protocol.messages.fetch import FetchResponse
+    from penstock.protocol.replica_fetch import Told
     from penstock.replication.following import Following
     from penstock.server.drivers.hosted import Hosted
     from penstock.storage.log import Log
@@ -34,17 +34,10 @@ BYTES_AT_ONCE: Final = 1 << 20
 class Piece:
     """Batches of one partition on their way into the log. `epoch` is the leader epoch that they were asked with."""
 
-    __slots__ = ("batches", "data", "end", "epoch", "following", "next", "target", "view")
+    __slots__ = ("batches", "end", "epoch", "following", "next", "target", "told")
 
-    def __init__(
-        self,
-        following: Following,
-        target: Log,
-        data: FetchResponse.PartitionData,
-        view: memoryview,
-        batches: list[tuple[int, BatchHeader]],
-    ) -> None:
-        self.following, self.target, self.data, self.view, self.batches = following, target, data, view, batches
+    def __init__(self, following: Following, target: Log, told: Told, batches: list[tuple[int, BatchHeader]]) -> None:
+        self.following, self.target, self.told, self.batches = following, target, told, batches
         self.epoch: Epoch = following.epoch
         self.end = target.next
         self.next = 0
@@ -62,7 +55,7 @@ class Piece:
             last -= 1
         self.next = last + 1
         position, header = batches[last]
-        return self.view[start : position + header.size]
+        return self.told.records[start : position + header.size]
 
     @property
     def stale(self) -> bool:
@@ -118,22 +111,22 @@ class FollowerIntake:
 
     # -- appending
 
-    def open(self, following: Following, data: FetchResponse.PartitionData) -> Piece:
-        """Looks at the batches of an answer. CORRUPT_MESSAGE when they are none."""
+    def open(self, following: Following, told: Told) -> Piece:
+        """Looks at the batches of an answer that brings some. CORRUPT_MESSAGE when they are none."""
         hosted: Hosted = following.hosted
         target = hosted.require_log()
-        view = memoryview(data.records or b"")  # type: ignore[arg-type]  # decoded records are bytes
         try:
-            batches = scan_batches(view) if len(view) else []
+            batches = scan_batches(told.records)
         except BadBatch as broken:
             raise Refused(CORRUPT_MESSAGE, str(broken)) from broken
         del batches[taken(batches, following.epoch) :]
-        if len(view) and not batches:
+        if not batches:
             raise Refused(CORRUPT_MESSAGE, "no whole batch of an epoch that was asked for")
-        if batches and batches[0][1].base_offset < target.next <= batches[0][1].last_offset and not target.size_bytes:
+        first = batches[0][1]
+        if first.base_offset < target.next <= first.last_offset and not target.size_bytes:
             # The leader's first batch begins before its first offset. An empty log can begin there as well.
-            self._restart(hosted, Offset(batches[0][1].base_offset))
-        return Piece(following, target, data, view, batches)
+            self._restart(hosted, Offset(first.base_offset))
+        return Piece(following, target, told, batches)
 
     def append(self, piece: Piece) -> None:
         """Appends some of the batches; with the last one the ends follow the leader's."""
@@ -145,14 +138,14 @@ class FollowerIntake:
             self._count_bytes(piece.following, len(data))
             hosted.grew(now)
         if not piece.more:
-            self.follow_ends(piece.following, piece.data)
+            self.follow_ends(piece.following, piece.told)
 
-    def follow_ends(self, following: Following, data: FetchResponse.PartitionData) -> bool:
+    def follow_ends(self, following: Following, told: Told) -> bool:
         """High watermark and log start become the leader's, as far as our log goes. True when the start moved."""
         hosted: Hosted = following.hosted
         target = hosted.require_log()
-        following.leader_high_watermark = Offset(data.high_watermark)
-        if hosted.state.followed(Offset(max(0, data.high_watermark)), target.written):
+        following.leader_high_watermark = Offset(told.high_watermark)
+        if hosted.state.followed(Offset(max(0, told.high_watermark)), target.written):
             hosted.committed()
-        start = Offset(min(data.log_start_offset, target.committed))
+        start = Offset(min(told.log_start, target.committed))
         return start > target.log_start and target.advance_start(start)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.protocol.messages.fetch import FetchRequest
 from penstock.protocol.messages.list_offsets import ListOffsetsRequest
+from penstock.protocol.replica_fetch import encode_fetch
 from penstock.replication.fetching_session import FULL
 
 if TYPE_CHECKING:
@@ -22,14 +23,60 @@ LIST_OFFSETS_VERSION: Final = 9
 _LATEST, _EARLIEST = -1, -2
 
 
-def fetch_request(
-    question: Question, settings: BrokerSettings, me: NodeId, broker_epoch: int, *, one_at_a_time: bool
-) -> FetchRequest:
-    """The request for a question. With `one_at_a_time` the leader keeps no session, and nothing can come between."""
-    wait_ms = settings.number("replica.fetch.wait.max.ms")
+class Limits(NamedTuple):
+    """The settings of fetches. `wait_ms` is for how long the leader may keep one that finds nothing."""
+
+    wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partition_bytes_max: int
+    timeout_ms: int
+
+    @classmethod
+    def of(cls, settings: BrokerSettings) -> Limits:
+        return cls(
+            settings.number("replica.fetch.wait.max.ms"),
+            settings.number("replica.fetch.min.bytes"),
+            settings.number("replica.fetch.response.max.bytes"),
+            settings.number("replica.fetch.max.bytes"),
+            settings.number("replica.socket.timeout.ms"),
+        )
+
+
+def wait_ms_of(question: Question, limits: Limits, *, one_at_a_time: bool) -> int:
+    """With `one_at_a_time` the leader keeps no session, and nothing can come between."""
     if question.more or (question.session_epoch == FULL and not one_at_a_time):
-        wait_ms = 0  # there is more to say, and it can be said only when this is answered
-    partition_bytes_max = settings.number("replica.fetch.max.bytes")
+        return 0  # there is more to say, and it can be said only when this is answered
+    return limits.wait_ms
+
+
+def fetch_body(question: Question, limits: Limits, wait_ms: int, me: NodeId, broker_epoch: int) -> bytearray:
+    """The question as the body of a request."""
+    asked: dict[bytes, list[tuple[int, int, int, int, int]]] = {}
+    for following, position in question.wanted:
+        topic_id, partition = following.key
+        asked.setdefault(topic_id, []).append(
+            (partition, position.leader_epoch, position.offset, position.last_fetched_epoch, position.log_start)
+        )
+    forgotten: dict[bytes, list[int]] = {}
+    for topic_id, partition in question.forgotten:
+        forgotten.setdefault(topic_id, []).append(partition)
+    return encode_fetch(
+        wait_ms=wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        session_id=question.session_id,
+        session_epoch=question.session_epoch,
+        topics=asked.items(),
+        partition_bytes_max=limits.partition_bytes_max,
+        forgotten=forgotten.items(),
+        replica=me,
+        replica_epoch=broker_epoch,
+    )
+
+
+def fetch_request(question: Question, limits: Limits, wait_ms: int, me: NodeId, broker_epoch: int) -> FetchRequest:
+    """The question as a message, which can be said in older versions too."""
     topics: dict[bytes, FetchRequest.FetchTopic] = {}
     for following, position in question.wanted:
         topic_id, partition = following.key
@@ -43,7 +90,7 @@ def fetch_request(
                 fetch_offset=position.offset,
                 last_fetched_epoch=position.last_fetched_epoch,
                 log_start_offset=position.log_start,
-                partition_max_bytes=partition_bytes_max,
+                partition_max_bytes=limits.partition_bytes_max,
             )
         )
     forgotten: dict[bytes, FetchRequest.ForgottenTopic] = {}
@@ -54,8 +101,8 @@ def fetch_request(
     return FetchRequest(
         replica_state=FetchRequest.ReplicaState(replica_id=me, replica_epoch=broker_epoch),
         max_wait_ms=wait_ms,
-        min_bytes=settings.number("replica.fetch.min.bytes"),
-        max_bytes=settings.number("replica.fetch.response.max.bytes"),
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
         session_id=question.session_id,
         session_epoch=question.session_epoch,
         topics=list(topics.values()),
