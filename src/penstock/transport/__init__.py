@@ -7,6 +7,6 @@ announced; a peer that reads slowly costs its unread reply at most one chunk bey
 bad peer closes one connection.
 
 Read `stream.py` first (frames in, parts out), then `intake.py` (what all connections of a loop share), `outbox.py`
-(replies that do not fit the socket, files that need not be read), `idle.py`, `net.py` (listening and dialling), `dial.py` (the asking
-side) and `deadline.py` (timers that listen before they act).
+(replies that do not fit the socket, and files that need not be read), `idle.py`, `net.py` (listening and dialling),
+`dial.py` (the asking side) and `deadline.py` (timers that listen before they act).
 """
