@@ -30,7 +30,8 @@ def fit(points: Sequence[Point], noise: float) -> Fit:
     slope, start = _line(ordered)
     (first_x, first_y), (last_x, _) = ordered[0], ordered[-1]
     growth = slope * (last_x - first_x)
-    if abs(growth) <= max(noise, FLAT_SHARE * abs(first_y)):
+    # What falls as there is more of it is noise too: nothing gets cheaper that way.
+    if growth <= max(noise, FLAT_SHARE * abs(first_y)):
         return Fit(slope, start, "flat")
     return Fit(slope, start, _shape(ordered, noise))
 

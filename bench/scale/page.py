@@ -65,7 +65,8 @@ One partition. A log of so many gigabytes is made of segments of 1,000 batches o
 value is zeros: lengths, checksums, offsets, times, offset index and time index are all true, and a consumer could read
 every record, but the zeros are holes in the files, so that 100 GB take 0.4 GB of the disk. On top of them 50 MB are
 produced through the node, which is the segment that a start after kill -9 has to look at again. Reads and look-ups go
-to random places; retention is asked to look every 20 ms instead of every five minutes to see what a look costs.""",
+to random places, and finding a time reads the batch of 1 MiB that has it, where the log of 0 GB has none; retention is
+asked to look every 20 ms instead of every five minutes to see what a look costs.""",
 }
 
 
