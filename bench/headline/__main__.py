@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from bench import brokers, machine
-from bench.brokers import APACHE, PENSTOCK_NODE, TITLES
+from bench.brokers import APACHE, PENSTOCK_NODE, TITLES, Running
 from bench.headline import cluster, compare, curves, disk, latency, page, record, start, tools
 from bench.headline.produce import Production
 from bench.headline.progress import Progress
@@ -24,36 +26,53 @@ from tests.compat.apache import jars
 TOGETHER = ("produce", "tools", "latency", "curves", "disk")
 
 
-def measure(stage: Stage, parts: Sequence[str]) -> None:
-    """The parts that share running brokers first, then those that start their own."""
-    if any(part in TOGETHER for part in parts):
-        _together(stage, [part for part in parts if part in TOGETHER])
-    if "cluster" in parts:
-        stage.progress.enter("cluster")
-        cluster.measure(stage, with_tools=jars.available())
-    if "start" in parts:
-        stage.progress.enter("start")
-        start.measure(stage)
-    if "partitions" in parts:
-        stage.progress.enter("partitions")
-        start.measure_partitions(stage)
+def measure(stage: Stage, parts: Sequence[str]) -> list[str]:
+    """The parts that share running brokers first, then those that start their own. Returns the parts that failed."""
+    own = {
+        "cluster": lambda: cluster.measure(stage, with_tools=jars.available()),
+        "start": lambda: start.measure(stage),
+        "partitions": lambda: start.measure_partitions(stage),
+    }
+    failed: list[str] = []
+    shared = [part for part in parts if part in TOGETHER]
+    if shared:
+        stage.progress.enter("warm-up")
+        with _survived(stage, "brokers side by side", failed), brokers.running(stage.names, PROPERTIES) as started:
+            _together(stage, shared, started, failed)
+    for part in own:
+        if part in parts:
+            stage.progress.enter(part)
+            with _survived(stage, part, failed):
+                own[part]()
+    return failed
 
 
-def _together(stage: Stage, parts: Sequence[str]) -> None:
-    stage.progress.enter("warm-up")
-    with brokers.running(stage.names, PROPERTIES) as started:
-        production = Production(stage, started)
-        production.prepare()
-        production.warm_up()
-        if "produce" in parts:
-            stage.progress.enter("produce")
-            production.measure()
-        production.clear()
-        later = {"tools": tools.measure, "latency": latency.measure, "curves": curves.measure, "disk": disk.measure}
-        for part in parts:
-            if part in later:
-                stage.progress.enter(part)
-                later[part](stage, started)
+def _together(stage: Stage, parts: Sequence[str], started: Sequence[Running], failed: list[str]) -> None:
+    production = Production(stage, started)
+    production.prepare()
+    production.warm_up()
+    measures: dict[str, Callable[[], None]] = {
+        "produce": production.measure,
+        "tools": lambda: tools.measure(stage, started),
+        "latency": lambda: latency.measure(stage, started),
+        "curves": lambda: curves.measure(stage, started),
+        "disk": lambda: disk.measure(stage, started),
+    }
+    for part in parts:
+        stage.progress.enter(part)
+        with _survived(stage, part, failed):
+            measures[part]()
+
+
+@contextmanager
+def _survived(stage: Stage, part: str, failed: list[str]) -> Iterator[None]:
+    """A part that breaks costs its own figures, not those of the minutes before it."""
+    try:
+        yield
+    except Exception as broken:
+        traceback.print_exc()
+        failed.append(part)
+        stage.remarks.append(f"The part “{part}” failed: {broken}")
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -61,7 +80,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two minutes to see that it works; nothing is published")
     parser.add_argument("--only", default=",".join(PARTS), help="some parts of " + ", ".join(PARTS) + "; not published")
     parser.add_argument("--brokers", help="which of apache, penstock, null (default: all that are there)")
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 3)")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds of everything (default 3)")
+    parser.add_argument("--warmup-s", type=float, help="load before the first figure of Kafka (default 60)")
     parser.add_argument("--kafka-partitions", action="store_true", help="10,000 partitions on Kafka too (90 s more)")
     parser.add_argument("--compare", action="store_true", help="exit 1 if a ratio to Kafka fell by more than 15 %%")
     parser.add_argument("--keep", action="store_true", help="with --compare: this run replaces the last one")
@@ -70,8 +90,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
-    chosen = QUICK if given.quick else Settings()
-    return replace(chosen, rounds=given.rounds or chosen.rounds, kafka_partitions=given.kafka_partitions)
+    chosen = replace(QUICK if given.quick else Settings(), kafka_partitions=given.kafka_partitions)
+    if given.rounds is not None:
+        chosen = replace(chosen, rounds=given.rounds, tool_rounds=given.rounds)
+    if given.warmup_s is not None:
+        chosen = replace(chosen, warmup_s=given.warmup_s, cluster_warmup_s=given.warmup_s)
+    return chosen
 
 
 def parts_of(given: argparse.Namespace) -> list[str]:
@@ -107,21 +131,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.render:
             publish(before)
             return 0
-    data = run(given)
+    data, failed = run(given)
     recorded = record.from_json(data)
-    whole = not given.quick and given.only == ",".join(PARTS) and not given.brokers
-    kept = whole and (given.keep or not given.compare)
+    shortened = given.quick or given.brokers or given.rounds is not None or given.warmup_s is not None
+    whole = given.only == ",".join(PARTS) and not shortened
+    kept = whole and not failed and (given.keep or not given.compare)
     path = record.LAST if kept else record.ASIDE
     record.write(path, data)
     print(report.terminal(recorded.results, TITLES))
     print("\nTARGETS (figure, needed)\n" + summary(recorded))
+    if not whole:
+        print("\nThis was a part or a short look: Kafka may not be warm, and nothing is published.")
     print(f"\nwritten: {path.relative_to(ROOT)}; took {data['took_s']} s")
     if kept:
         publish(data)
-    return compared(before, data) if given.compare else 0
+    if failed:
+        print(f"failed: {', '.join(failed)}; nothing is published", file=sys.stderr)
+    slower = compared(before, data) if given.compare else 0
+    return 1 if failed else slower
 
 
-def run(given: argparse.Namespace) -> dict[str, Any]:
+def run(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Measures; returns the run for the JSON and the parts that failed."""
     names, remarks = brokers.available_brokers()
     if given.brokers:
         names = [name for name in names if name in given.brokers.split(",")]
@@ -135,16 +166,17 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     brokers.allow_many_files()
     stage = Stage(names, settings_of(given), Results(ours=PENSTOCK_NODE, rival=APACHE), progress, remarks=remarks)
     try:
-        measure(stage, parts)
+        failed = measure(stage, parts)
     finally:
         progress.close()
-    return record.as_json(
+    data = record.as_json(
         stage,
         machine=machine.describe(names),
         command="make bench",
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         took_s=progress.elapsed_s(),
     )
+    return data, failed
 
 
 def compared(before: dict[str, Any], now: dict[str, Any]) -> int:

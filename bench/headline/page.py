@@ -10,12 +10,16 @@ from pathlib import Path
 from bench.brokers import APACHE, NULL, PENSTOCK_NODE, TITLES
 from bench.headline import latency, tools
 from bench.headline.record import Recorded
-from bench.headline.words import GROUP_WORDS, HOW, OTHER_PAGES
+from bench.headline.words import CONVENTION, GROUP_WORDS, HOW, OTHER_PAGES
 from penstock.bench import report
 from penstock.bench.plot import line_chart, ratio_chart
 from penstock.bench.series import Series
 
 REASONS = Path(__file__).with_name("reasons.toml")
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,6 @@ class Plot:
     y_label: str
     log_x: bool = False
     log_y: bool = False
-    after: str = ""
-    """The group under which it stands."""
 
     @property
     def file(self) -> str:
@@ -40,8 +42,8 @@ _LONGER = "one request in so many takes longer (2: p50, 100: p99, 1k: p99.9)"
 PLOTS = (
     Plot("batch-size", "Throughput by batch size, records of 1 KB", "batch, bytes", "MB/s", log_x=True),
     Plot("record-size", "Throughput by record size, batches of 64 KB", "record, bytes", "MB/s", log_x=True),
-    Plot("latency", latency.PRODUCE.capitalize(), _LONGER, "ms", log_x=True, log_y=True),
-    Plot("end-to-end", latency.END_TO_END.capitalize(), _LONGER, "ms", log_x=True, log_y=True),
+    Plot("latency", _capital(latency.PRODUCE), _LONGER, "ms", log_x=True, log_y=True),
+    Plot("end-to-end", _capital(latency.END_TO_END), _LONGER, "ms", log_x=True, log_y=True),
     Plot("growth", "Rates as a topic grows, one partition", "GB in the topic", "MB/s"),
     Plot("disk", "Produce in the disk regime", "GB written", "MB/s"),
 )
@@ -85,32 +87,32 @@ def _ours_first(lines: Mapping[str, Sequence[tuple[float, float]]]) -> dict[str,
 
 
 def markdown(run: Recorded, why: Mapping[str, str], plots: Sequence[str]) -> str:
-    lines = ["# Penstock beside Apache Kafka on one machine", "", *_made_by(run), "", *HOW, ""]
-    lines += [f"> {remark}" for remark in run.data["remarks"]]
-    lines += ["", "## Targets", "", *_targets(run), "", *_missed(run, why)]
+    lines = ["# Penstock beside Apache Kafka on one machine", "", _made_by(run), "", *CONVENTION, ""]
+    lines += [f"> {remark}\n" for remark in run.data["remarks"]]
+    lines += ["## Targets", "", *_targets(run), "", *_missed(run, why)]
     if RATIOS in plots:
         lines += ["", f"![every figure that has a target beside Kafka]({RATIOS})"]
-    lines += ["", "## Curves", ""]
+    lines += ["", "## How it was measured", "", *HOW, "", _parameters(run), "", "## Curves", ""]
     lines += [f"![{plot.title}]({plot.file})\n" for plot in PLOTS if plot.file in plots]
     if MEMORY in plots:
         lines += [f"![start-up and memory]({MEMORY})", ""]
     lines += ["Partitions, connections, groups and log size up to 100 GB have plots of their own in [scale](scale.md)."]
     for group, series in run.results.groups().items():
         words = GROUP_WORDS.get(group, ())
-        lines += ["", f"## {group[0].upper()}{group[1:]}", "", *words, *([""] if words else []), *_table(run, series)]
+        lines += ["", f"## {_capital(group)}", "", *words, *([""] if words else []), *_table(run, series)]
     lines += ["", "## Other pages", "", *OTHER_PAGES]
     return "\n".join(lines) + "\n"
 
 
-def _made_by(run: Recorded) -> list[str]:
+def _made_by(run: Recorded) -> str:
     data = run.data
     machine = ", ".join(f"{name} {value}" for name, value in data["machine"].items())
-    parameters = ", ".join(f"{name} {value}" for name, value in data["parameters"].items())
-    return [
-        f"Made by `{data['command']}` on {data['date']} in {data['took_s'] // 60} minutes. Machine: {machine}.",
-        "",
-        f"Every sample is in [headline.json](headline.json). Parameters: {parameters}.",
-    ]
+    return f"Made by `{data['command']}` on {data['date']} in {data['took_s'] / 60:.0f} minutes. Machine: {machine}."
+
+
+def _parameters(run: Recorded) -> str:
+    parameters = ", ".join(f"{name} {value}" for name, value in run.data["parameters"].items())
+    return f"Every sample is in [headline.json](headline.json). Parameters: {parameters}."
 
 
 def _targets(run: Recorded) -> list[str]:

@@ -82,11 +82,6 @@ class Production:
                 acks=-1, seconds=60, bytes_max=self._stage.settings.filled_bytes, lanes=1,
             )  # fmt: skip
 
-    def clear(self) -> None:
-        for broker in self._started:
-            broker.drop_topic(self._many)
-            broker.drop_topic(self._filled)
-
     def warm_up(self) -> None:
         """Every path of the measurement runs, Kafka's longest: its compiler needs a minute of load to be done."""
         whole_s = self._stage.settings.warmup_s

@@ -44,6 +44,7 @@ class Read:
 
 SENT = tuple(Sent(*each) for each in itertools.product(RECORDS, ("1", "all"), BATCHES))
 READ = tuple(Read(*each) for each in itertools.product(RECORDS, BATCHES))
+SHAPES: tuple[Sent | Read, ...] = (*SENT, *READ)
 
 
 def measure(stage: Stage, started: Sequence[Running]) -> None:
@@ -52,10 +53,10 @@ def measure(stage: Stage, started: Sequence[Running]) -> None:
     stage.progress.step(0, 1, "topics to read from")
     for broker, read in itertools.product(started, READ):
         _fill(stage, broker, topics[read], read)
-    steps = stage.settings.tool_rounds * (len(SENT) + len(READ))
-    shapes: tuple[Sent | Read, ...] = (*SENT, *READ)
+    shapes = SHAPES[:: stage.settings.tool_every]
+    steps = stage.settings.tool_rounds * len(shapes)
     for number in range(stage.settings.tool_rounds):
-        for index, shape in enumerate(shapes, start=number * (len(SENT) + len(READ))):
+        for index, shape in enumerate(shapes, start=number * len(shapes)):
             text = f"round {number + 1} of {stage.settings.tool_rounds}: {shape.name}"
             stage.progress.step(index, steps, text)
             for broker in started:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from bench.headline import cluster, curves, disk, latency, start, tools
 
-HOW = """\
+CONVENTION = """\
 All figures are of one run. **A ratio above 1 means that Penstock is ahead, whatever the figure**; the table of
 targets has the plain quotient Penstock ÷ Kafka beside it, because targets for costs are usually given that way (“at
 most 0.8 of Kafka's CPU” is “1.25× ahead or more”). The null broker answers and discards: it is the bound of client,
 loopback and this machine, not a competitor. Figures are medians of rounds that go from broker to broker, with the
 lowest and highest round in brackets.
 
+Nothing is fsynced before an acknowledgement on either side, which is Kafka's default; the data fits the page cache
+unless a figure says disk regime.
+""".splitlines()
+
+HOW = """\
 - **What is fsynced:** nothing before an acknowledgement, on either side; that is Kafka's default. `acks=all` waits
   for all in-sync replicas: one on a single node, three in a cluster. The metadata log is fsynced by both. What fsync
   before every acknowledgement costs is on the [durability](durability.md) page.
@@ -34,7 +39,8 @@ lowest and highest round in brackets.
 GROUP_WORDS = {
     tools.PRODUCER: (
         "Kafka's own tool with its own client, which shares the cores with the broker and sets most of the figure.",
-        "No compression, idempotence off, four partitions; a fifth of the records more before, as the tool's warm-up.",
+        "No compression, idempotence off, four partitions; a quarter of the records more before, as the tool's warm-up.",
+        "A share above 100 % lies in the spread of the tool, which compiles itself while it runs.",
     ),
     tools.CONSUMER: (
         "Kafka's own tool as a group of one, four partitions from the beginning, data in the page cache; the time to",
