@@ -78,6 +78,7 @@ class Shape:
 
 
 SHAPES = [Shape(100, "none"), Shape(1_000, "none"), Shape(1_000, "lz4")]
+ONE_LANE = Shape(1_000, "none")
 
 
 def make_cluster(name: str, home: Path) -> Cluster:
@@ -120,9 +121,9 @@ class Suite:
                 self._failover(started)
 
     @contextmanager
-    def _topic(self, contender: Contender) -> Iterator[str]:
+    def _topic(self, contender: Contender, partitions: int = LANES) -> Iterator[str]:
         topic = next(self._topics)
-        contender.new_topic(topic, LANES)
+        contender.new_topic(topic, partitions)
         try:
             yield topic
         finally:
@@ -134,19 +135,22 @@ class Suite:
             self._say(f"warming up {contender.cluster.title} for {seconds:.0f} s")
             deadline = time.monotonic() + seconds
             for shape in itertools.cycle(SHAPES):
-                self._produce(contender, shape, min(5.0, seconds))
+                self._produce(contender, shape, min(5.0, seconds), lanes=LANES)
+                self._produce(contender, ONE_LANE, min(2.0, seconds), lanes=1)
                 if time.monotonic() > deadline:
                     break
 
-    def _produce(self, contender: Contender, shape: Shape, seconds: float) -> tuple[raw.Load, float]:
-        """A load on all leaders, and the CPU time that all nodes took for it."""
+    def _produce(
+        self, contender: Contender, shape: Shape, seconds: float, lanes: int = LANES
+    ) -> tuple[raw.Load, float]:
+        """A load on the leaders of so many partitions, and the CPU time that all nodes took for it."""
         batch, records = raw.make_batch(shape.record_bytes, self.settings.batch_bytes, shape.codec)
-        with self._topic(contender) as topic:
-            leaders = contender.leaders(topic, LANES)
+        with self._topic(contender, lanes) as topic:
+            leaders = contender.leaders(topic, lanes)
             before = contender.usage().cpu_s
             load = raw.produce_load(
                 leaders, topic, batch, records,
-                acks=-1, seconds=seconds, bytes_max=self.settings.round_bytes_max, lanes=LANES,
+                acks=-1, seconds=seconds, bytes_max=self.settings.round_bytes_max, lanes=lanes,
             )  # fmt: skip
             return load, contender.usage().cpu_s - before
 
@@ -160,6 +164,13 @@ class Suite:
             per_gb = cpu_s / (load.wire_bytes / GB)
             group = "CPU of all three brokers for a GB produced, which is written three times"
             add(group, shape.name, "CPU-s/GB", contender.name, per_gb, higher_is_better=False)
+        for contender in started:
+            load, cpu_s = self._produce(contender, ONE_LANE, self.settings.produce_s, lanes=1)
+            group = "one connection to one partition with five requests in flight, acks=all, 3 replicas, raw loader"
+            self.results.add(group, ONE_LANE.name, "records/s", contender.name, load.records_per_s)
+            per_request_us = cpu_s / load.requests * 1e6
+            name = f"CPU of all three brokers for a request, {ONE_LANE.name}"
+            self.results.add(group, name, "µs", contender.name, per_request_us, higher_is_better=False)
 
     def _perf_tool(self, started: Sequence[Contender]) -> None:
         for shape, contender in itertools.product(SHAPES, started):
@@ -257,7 +268,8 @@ INTRODUCTION = (
     "  clusters run at once and are loaded in turn; the CPU time is that of a cluster's own processes.",
     "- Nothing is fsynced before an acknowledgement on either side; `acks=all` waits for all replicas in sync.",
     "- The raw loader sends requests that were encoded before, over a connection to the leader of each of six",
-    "  partitions, with five in flight. Latency is open loop: a request counts from the moment when it was due.",
+    "  partitions, or of a single one, with five in flight. Latency is open loop: a request counts from the moment",
+    "  when it was due.",
     "- Failover is measured by a prober that asks the other brokers for the leader every few milliseconds, so that no",
     "  client's patience is in the figure.",
 )
