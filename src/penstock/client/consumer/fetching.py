@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, TypeAlias
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.consumer.batches import Batch
@@ -47,7 +47,7 @@ _GOODBYE_MS: Final = 1_000
 class _Broker:
     """Our side of one broker: its connection, its session, and whether a fetch is under way."""
 
-    __slots__ = ("by_id", "failures", "link", "node_id", "reached", "retry_at_ms", "session", "task")
+    __slots__ = ("asking", "by_id", "connecting", "failures", "link", "node_id", "reached", "retry_at_ms", "session")
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
@@ -55,16 +55,14 @@ class _Broker:
         self.reached = False  # when we hung up
         self.session = FetchSession()
         self.by_id = True
-        self.task: asyncio.Task[None] | None = None
+        self.asking = False  # a fetch is out
+        self.connecting: asyncio.Task[None] | None = None
         self.failures = 0
         self.retry_at_ms = 0.0
 
 
-class _Asking(NamedTuple):
-    """A fetch that was sent: what was asked, as it was then, and the reply to be."""
-
-    asked: Mapping[tuple[TopicKey, int], tuple[AssignedPartition, int, int]]
-    reply: asyncio.Future[Any]
+_Asked: TypeAlias = Mapping[tuple[TopicKey, int], tuple[AssignedPartition, int, int]]
+"""What a fetch asked for, as it was then: the partition, its version and the offset."""
 
 
 class Fetcher:
@@ -152,7 +150,7 @@ class Fetcher:
                 broker = self._brokers.get(node_id)
                 if broker is None:
                     broker = self._brokers[node_id] = _Broker(node_id)
-                if broker.task is not None:
+                if broker.asking or broker.connecting is not None:
                     continue
                 if broker.retry_at_ms > now:
                     next_at = min(next_at, broker.retry_at_ms)
@@ -194,50 +192,47 @@ class Fetcher:
     def _begin(self, broker: _Broker, partitions: list[AssignedPartition], room: int, impatient: bool) -> None:
         # Over a link that stands the request leaves now, before the application gets what has come already: the broker
         # works while it does.
-        asking: _Asking | None = None
         if broker.link is not None and broker.link.up:
-            with suppress(PenstockError):  # the task asks again and sees to it
-                asking = self._ask(broker, broker.link, partitions, room, impatient)
-        work = self._fetch(broker, partitions, room, impatient, asking)
-        broker.task = asyncio.get_running_loop().create_task(work)
+            with suppress(PenstockError):  # connecting asks again and sees to it
+                self._ask(broker, broker.link, partitions, room, impatient)
+                return
+        work = self._connect_and_ask(broker, partitions, room, impatient)
+        broker.connecting = asyncio.get_running_loop().create_task(work)
 
-    async def _fetch(
-        self,
-        broker: _Broker,
-        partitions: list[AssignedPartition],
-        room: int,
-        impatient: bool,
-        asking: _Asking | None,
+    async def _connect_and_ask(
+        self, broker: _Broker, partitions: list[AssignedPartition], room: int, impatient: bool
     ) -> None:
         try:
-            if asking is None:
-                link = await self._linked(broker)
-                asking = self._ask(broker, link, partitions, room, impatient)
-            reply = await asking.reply
+            self._ask(broker, await self._linked(broker), partitions, room, impatient)
         except PenstockError:
-            # The broker may be gone for good: metadata knows who leads instead of it.
             self._trouble(broker)
-            return
-        else:
-            self._absorb(broker, reply, asking.asked)
         finally:
-            broker.task = None
+            broker.connecting = None
             self.fetch_now()
 
     def _ask(
         self, broker: _Broker, link: Link, partitions: list[AssignedPartition], room: int, impatient: bool
-    ) -> _Asking:
-        """Sends a fetch of these partitions."""
+    ) -> None:
+        """Sends a fetch of these partitions. The reply is read where it arrives: a task for it would cost a turn."""
         by_key, version = self._keyed(broker, link, partitions)
         plan = broker.session.plan({key: self._wish(partition) for key, partition in by_key.items()})
         asked = {key: (partition, partition.version, partition.fetch_offset) for key, partition in by_key.items()}
         request = self._request(plan, room, impatient)
         self._metrics.fetches += 1
-        timeout_ms = self._settings.request_timeout_ms + request.max_wait_ms
-        reply = link.request(request, version, timeout_ms)
-        # A task that is cancelled before its first step never looks at the reply, and asyncio would complain of that.
-        reply.add_done_callback(_look_at)
-        return _Asking(asked, reply)
+
+        def on_reply(reply: FetchResponse | None, _error: LinkError | None) -> None:
+            broker.asking = False
+            if self._closed:
+                return
+            if reply is None:
+                # The broker may be gone for good: metadata knows who leads instead of it.
+                self._trouble(broker)
+            else:
+                self._absorb(broker, reply, asked)
+            self.fetch_now()
+
+        link.post(request, version, self._settings.request_timeout_ms + request.max_wait_ms, on_reply)
+        broker.asking = True
 
     async def _linked(self, broker: _Broker) -> Link:
         if broker.link is None or not broker.link.up:
@@ -293,12 +288,7 @@ class Fetcher:
 
     # -- what came back
 
-    def _absorb(
-        self,
-        broker: _Broker,
-        reply: FetchResponse,
-        asked: Mapping[tuple[TopicKey, int], tuple[AssignedPartition, int, int]],
-    ) -> None:
+    def _absorb(self, broker: _Broker, reply: FetchResponse, asked: _Asked) -> None:
         now = self._clock.monotonic_ms()
         if reply.error_code:
             broker.session.failed(gone=reply.error_code == FETCH_SESSION_ID_NOT_FOUND.code)
@@ -409,7 +399,7 @@ class Fetcher:
                 broker.link = None
 
     def _under_way(self) -> list[asyncio.Task[None]]:
-        return [task for task in (self._refreshing, *(broker.task for broker in self._brokers.values())) if task]
+        return [task for task in (self._refreshing, *(each.connecting for each in self._brokers.values())) if task]
 
     async def close(self) -> None:
         """Ends what is under way, closes the connections and tells brokers to forget the sessions."""
@@ -428,11 +418,6 @@ class Fetcher:
                 await self._view.ask(broker.node_id, ending)
         except (LinkError, PenstockError, TimeoutError):
             return
-
-
-def _look_at(reply: asyncio.Future[Any]) -> None:
-    if not reply.cancelled():
-        reply.exception()
 
 
 def _unpack_all(batches: list[Batch]) -> None:
