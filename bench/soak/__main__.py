@@ -16,7 +16,7 @@ from bench import places
 from bench.soak import page, ramp, verdict
 from bench.soak.look import Look
 from bench.soak.looking import Observer
-from bench.soak.mix import total_records_per_s
+from bench.soak.mix import GROUPS, total_records_per_s
 from bench.soak.stage import QUERY, Stage, staged
 
 SHARE = 0.7
@@ -138,7 +138,10 @@ def judged(
         errors=errors,
         totals=stage.totals(),
         counts={
-            "records read again after rebalances": sum(report.get("again", 0) for report in reports),
+            **{
+                f"read again after rebalances by `{group.name}`": stage.parties[f"group {group.name}"].report["again"]
+                for group in GROUPS
+            },
             "members that came and went": sum(report.get("visits", 0) for report in reports),
             "batches of the query": query.get("batch", -1) + 1,
             "files of the table at the end": query.get("files", 0),

@@ -67,6 +67,11 @@ def total_records_per_s(bytes_per_s: float) -> float:
     return sum(records_per_s(writer, bytes_per_s) for writer in WRITERS)
 
 
+def share_of_records(topics: Sequence[str]) -> float:
+    """What part of all records goes to these topics."""
+    return sum(records_per_s(writer, 1.0) for writer in WRITERS if writer.topic in topics) / total_records_per_s(1.0)
+
+
 def topic_configs() -> dict[str, str]:
     """Retention by size, so that segments roll and go all the time."""
     kept = KEPT_BYTES // (PARTITIONS * len(TOPICS))

@@ -78,9 +78,9 @@ CHARTS = (
     ),
     Chart(
         "soak-lag",
-        "Records behind, the worst of ten seconds",
-        "records",
-        {"the latest group": lambda window: window.group_lag, "the query": lambda window: window.query_lag},
+        "How far readers are behind, the worst of ten seconds",
+        "s",
+        {"the latest group": lambda window: window.group_lag_s, "the query": lambda window: window.query_lag_s},
     ),
 )
 
@@ -204,6 +204,7 @@ def figures(found: Found) -> list[str]:
         f"{middle(lambda window: window.clients_cores):.2f} cores",
         "Spark, median": f"{middle(lambda window: window.spark_rss_mb):.0f} MB, "
         f"{middle(lambda window: window.spark_cores):.2f} cores",
+        "longest batch of the query": f"{max((window.query_batch_s for window in measured), default=0):.1f} s",
         "files open in the node, most": f"{max((window.files for window in measured), default=0)}",
         "disk, most": f"{max((window.disk_mb for window in measured), default=0):,.0f} MB",
         "loop of the node held over 100 ms": f"{sum(window.loop_stalls for window in measured)} times",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.soak.look import Look
 from bench.soak.looking import Observer
-from bench.soak.mix import GROUPS, QUERY_TOPIC, WRITERS, records_per_s, total_records_per_s
+from bench.soak.mix import GROUPS, QUERY_TOPIC, share_of_records, total_records_per_s
 from bench.soak.query import TRIGGER_S
 from bench.soak.stage import Stage
 
@@ -63,17 +63,17 @@ class Step:
 def judge_step(before: Look, after: Look, bytes_per_s: float, late_s: float) -> Step:
     """Pure: whether everybody followed between two looks. `late_s` is the worst the probe waited."""
     failing = []
+    records = total_records_per_s(bytes_per_s)
     asked, written = after.asked - before.asked, after.written - before.written
     if written < WRITTEN_LEAST * asked:
         failing.append(f"writers: {written / asked:.0%} of what was asked")
     for group in GROUPS:
-        rate = sum(records_per_s(writer, bytes_per_s) for writer in WRITERS if writer.topic in group.topics)
-        lag_s = after.group_lags[group.name] / rate
+        lag_s = after.group_lags[group.name] / (records * share_of_records(group.topics))
         if lag_s > GROUP_LAG_S_MOST:
             failing.append(f"group {group.name}: {lag_s:.1f} s behind")
-    query_rate = sum(records_per_s(writer, bytes_per_s) for writer in WRITERS if writer.topic == QUERY_TOPIC)
-    if after.query_lag / query_rate > QUERY_LAG_S_MOST:
-        failing.append(f"query: {after.query_lag / query_rate:.1f} s behind")
+    lag_s = after.query_lag / (records * share_of_records([QUERY_TOPIC]))
+    if lag_s > QUERY_LAG_S_MOST:
+        failing.append(f"query: {lag_s:.1f} s behind")
     if after.query_batch_s > TRIGGER_S:
         failing.append(f"query: batches of {after.query_batch_s:.1f} s")
     if late_s > 1.0:

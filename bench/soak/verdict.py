@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.soak.look import Look
+from bench.soak.mix import GROUPS, QUERY_TOPIC, share_of_records
 from penstock.bench.raw import percentile
 
 WINDOW_S = 10.0
@@ -39,8 +40,9 @@ class Window:
     node_cores: float
     clients_cores: float
     spark_cores: float
-    group_lag: int
-    query_lag: int
+    group_lag_s: float
+    """What the latest group had not read yet, as seconds of what is written for it."""
+    query_lag_s: float
     query_batch_s: float
     loop_stalls: int
     files: int
@@ -72,6 +74,9 @@ def _window(looks: Sequence[Look], latencies: Latencies, began_s: float) -> Wind
     a, b = looks[0], looks[-1]
     seconds = b.at_s - a.at_s
     ms = within(latencies, a.at_s, b.at_s) or [0.0]
+    written_per_s = max((b.written - a.written) / seconds, 1.0)
+    rates = {group.name: written_per_s * share_of_records(group.topics) for group in GROUPS}
+    query_rate = written_per_s * share_of_records([QUERY_TOPIC])
     return Window(
         at_s=round(b.at_s - began_s, 1),
         asked_per_s=round((b.asked - a.asked) / seconds),
@@ -85,8 +90,8 @@ def _window(looks: Sequence[Look], latencies: Latencies, began_s: float) -> Wind
         node_cores=round((b.node_cpu_s - a.node_cpu_s) / seconds, 3),
         clients_cores=round((b.clients_cpu_s - a.clients_cpu_s) / seconds, 3),
         spark_cores=round((b.spark_cpu_s - a.spark_cpu_s) / seconds, 3),
-        group_lag=max(max(look.group_lags.values(), default=0) for look in looks),
-        query_lag=max(look.query_lag for look in looks),
+        group_lag_s=round(max(max(look.group_lags[name] / rate for name, rate in rates.items()) for look in looks), 2),
+        query_lag_s=round(max(look.query_lag for look in looks) / query_rate, 2),
         query_batch_s=max(look.query_batch_s for look in looks),
         loop_stalls=int(b.loop_stalls - a.loop_stalls),
         files=max(look.files for look in looks),
@@ -145,9 +150,7 @@ def whole(breaks: int) -> Verdict:
 
 def fresh(measured: Sequence[Window]) -> Verdict:
     """Groups and the query keep up: what they are behind is worth at most so many seconds."""
-    behind = [
-        max(window.group_lag, window.query_lag) / window.written_per_s for window in measured if window.written_per_s
-    ]
+    behind = [max(window.group_lag_s, window.query_lag_s) for window in measured]
     worst = max(behind, default=0.0)
     return Verdict(
         f"groups and query never more than {STALE_MOST_S:.0f} s behind",

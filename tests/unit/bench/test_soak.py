@@ -119,6 +119,14 @@ def test_windows_are_ten_seconds_of_rates() -> None:
     }
 
 
+def test_who_is_behind_is_measured_by_what_is_written_for_him() -> None:
+    looks = run(10)
+    looks[5] = replace(looks[5], query_lag=1_000, group_lags={**looks[5].group_lags, "ledger": 2_000})
+    (window,) = verdict.windows(looks, calm_run(10), 0.0)
+    share = 700 / 3_700  # orders of 1,000 bytes, clicks of 100
+    assert (window.query_lag_s, window.group_lag_s) == (round(1 / share, 2), 2.0)
+
+
 def test_a_run_without_fault_passes() -> None:
     windows = verdict.windows(run(60), calm_run(60), 0.0)
     blocks = verdict.blocks(calm_run(60), 0.0, 60.0)
@@ -130,7 +138,7 @@ def test_each_fault_fails_its_own_verdict() -> None:
     windows = verdict.windows(run(60), calm_run(60), 0.0)
     slow = replace(windows[2], written_per_s=899)
     fat = replace(windows[5], node_rss_mb=56.0)
-    stale = replace(windows[1], query_lag=31_000)
+    stale = replace(windows[1], query_lag_s=31.0)
     failing = [
         verdict.steady([*windows, slow]),
         verdict.flat([*windows, fat]),
