@@ -36,10 +36,12 @@ ELSEWHERE = (
     "penstock cluster decommission 4",
     "penstock cluster quorum add-voter",
     "penstock cluster quorum remove-voter",
+    "penstock bench cluster",
+    "penstock bench spark",
     "penstock agent status",
 )
 """These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them; or an agent: `test_agent` does;
-or time: `tests/demo` runs the demo."""
+or time: `tests/demo` runs the demo; `test_bench` and `tests/spark/test_bench` have what is left of `bench`."""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
