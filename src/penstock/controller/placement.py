@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.metadata.entities import BrokerImage
 from penstock.model.errors import INVALID_REPLICATION_FACTOR, Refused
 
 if TYPE_CHECKING:
     from random import Random
-
-_DRAW_BITS: Final = 24
-"""Of chance for each broker in an order; so many that no place is noticeably likelier than another."""
 
 
 @dataclass(slots=True)
@@ -74,7 +71,7 @@ def place(
 def _place_one(replication_factor: int, candidates: list[_Candidate], random: Random, load: Load) -> list[int]:
     # Ties are broken by chance: with a fixed order two brokers would always be each other's followers, and when one
     # fails the other would take over all it led.
-    shuffled = _shuffled(candidates, random)
+    shuffled = random.sample(candidates, len(candidates)) if len(candidates) > 1 else candidates
     all_leads, all_holds = load.leads, load.holds
     leader = min(
         shuffled,
@@ -91,17 +88,6 @@ def _place_one(replication_factor: int, candidates: list[_Candidate], random: Ra
     replicas = [each.id for each in chosen]
     load.add(replicas)
     return replicas
-
-
-def _shuffled(candidates: list[_Candidate], random: Random) -> list[_Candidate]:
-    """In an order of chance. One draw for all of it: each may be a system call, and a topic has many partitions."""
-    order = candidates.copy()
-    bits = random.getrandbits(_DRAW_BITS * len(order)) if len(order) > 1 else 0
-    for last in range(len(order) - 1, 0, -1):
-        bits, draw = divmod(bits, 1 << _DRAW_BITS)
-        other = draw % (last + 1)
-        order[last], order[other] = order[other], order[last]
-    return order
 
 
 def _shared(candidate: _Candidate, chosen: list[_Candidate]) -> tuple[int, int]:
