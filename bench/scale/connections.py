@@ -36,6 +36,7 @@ def measure(plan: Plan, found: Findings, say: Callable[[str], None]) -> None:
                     before = node.cpu_s()
                     standing += [_connect(node, last_words) for _ in range(more)]
                     found.add(PART, line, ONE_MORE, size, (node.cpu_s() - before) / more * 1e6)
+                    node.settle()
                     take_steady(found, node, PART, line, size, plan.idle_s, plan.latency_s, plan.rate_per_s)
             finally:
                 for each in standing:

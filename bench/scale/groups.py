@@ -43,6 +43,7 @@ def measure(plan: Plan, found: Findings, say: Callable[[str], None]) -> None:
         with subject(PROPERTIES) as node:
             node.begin()
             commit_for_groups(Running(PENSTOCK_NODE, node.node), PROBE, max(size, 1))
+            node.settle()
             _steady(plan, found, node, EMPTY, size)
             node.node.stop()
             found.add(PART, EMPTY, START, size, node.start_s())
@@ -53,6 +54,7 @@ def measure(plan: Plan, found: Findings, say: Callable[[str], None]) -> None:
         with subject(PROPERTIES) as node:
             node.begin()
             commit_for_groups(Running(PENSTOCK_NODE, node.node), PROBE, 1)
+            node.settle()
             with members(node.bootstrap, size):
                 _steady(plan, found, node, HELD, size)
 

@@ -48,6 +48,7 @@ def _measure_at(plan: Plan, found: Findings, node: Subject, size: int, end: int,
     found.add(PART, LINE, RESTART, size, node.start_s())
     node.node.stop()
     found.add(PART, LINE, START, size, node.start_s())
+    node.settle()
     take_steady(found, node, PART, LINE, size, plan.idle_s, plan.latency_s, plan.rate_per_s)
     _look_ups(found, node, size, end, first_ms)
     node.node.stop()

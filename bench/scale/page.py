@@ -52,7 +52,11 @@ WORDS = {
 Partitions without a record. A topic counts as made when CreateTopics has answered; the node takes up the new partitions
 bit by bit afterwards, or at once when one is asked for, and the second row is the CPU until the last one has its files.
 The stalls are the longest wait of a produce to another topic, at the same rate, while the page of metrics is read and
-while a topic of {large_topic} partitions is made and removed.""",
+while a topic of {large_topic} partitions is made and removed. Of the memory of an idle partition three fifths are its
+log (segment, indexes, producers, epochs, paths), a quarter its replica and its roles, the rest the two images of the
+cluster and the controller's index; of the CPU of its creation four fifths are the system calls that make its directory
+and two files. Beside ten thousand partitions that were made since the start, a full run of Python's garbage collector
+takes 0.15 s, which is the longest stall here; after a restart they are frozen and it no longer looks at them.""",
     "connections": """\
 Each connection has asked ApiVersions and Metadata. In the second line each also has a Fetch standing that waits for a
 record in a partition that gets none.""",

@@ -177,8 +177,7 @@ def subject(properties: Mapping[str, str] | None = None) -> Iterator[Subject]:
 def take_steady(
     found: Findings, of: Subject, part: str, line: str, size: float, idle_s: float, latency_s: float, rate_per_s: float
 ) -> None:
-    """Memory, idle CPU and produce latency as they stand."""
-    of.settle()
+    """Memory, idle CPU and produce latency as they stand; let the node settle before."""
     found.add(part, line, IDLE_CPU, size, of.idle_percent(idle_s))
     found.add(part, line, RSS, size, of.rss_mb())
     measured = of.latencies_ms(rate_per_s, latency_s)
