@@ -28,7 +28,7 @@ from penstock.storage.flushing import DirectorySync, PathSync, Syncable, TextWri
 from penstock.storage.log_core import guarded
 from penstock.storage.names import LEADER_EPOCHS, PARTITION_METADATA
 from penstock.storage.partition_metadata import partition_metadata_text
-from penstock.storage.producers import Producers
+from penstock.storage.producers import CONTROL, Producers
 from penstock.storage.recalling import recall
 from penstock.storage.segment import Segment
 from penstock.storage.settings import LogSettings
@@ -183,9 +183,13 @@ class Log(LogUpkeep):
         self._recent.add(end, segment.size)
         if epoch != self.epochs.latest:
             self.epochs.assign(epoch, base)
+        producers = self.producers
         if header.producer_id >= 0:
-            self._note_producer(header, base, batch, segment)
-        self.producers.end = end
+            if header.attributes & CONTROL:
+                self._note_producer(header, base, batch, segment)
+            else:
+                producers.apply_data(header, base)
+        producers.end = end
         self.messages_unflushed += end - base
         return Ticket(base, end, timestamp)
 

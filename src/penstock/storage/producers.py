@@ -122,12 +122,21 @@ class Producers:
     def check(self, header: BatchHeader, now: Millis) -> Ticket | None:
         """None when the batch may be appended, the original's ticket when it was appended before; else Refused."""
         producer = self._by_id.get(header.producer_id)
-        if producer is None or self._expired(producer, now):
+        if producer is None:
             return None
-        first = header.base_sequence
+        first, batches = header.base_sequence, producer.batches
+        if (
+            batches
+            and first == batches[-1].last_sequence + 1
+            and header.producer_epoch == producer.epoch
+            and producer.transaction_first == _NONE
+        ):
+            return None  # next in line, as nearly every batch is
+        if self._expired(producer, now):
+            return None
         if header.producer_epoch == producer.epoch:
             last = advance_sequence(first, header.last_offset_delta)
-            for batch in producer.batches:
+            for batch in batches:
                 if batch.first_sequence == first and batch.last_sequence == last:
                     base = batch.last_offset - batch.offset_delta
                     return Ticket(Offset(base), Offset(batch.last_offset + 1), batch.timestamp)
