@@ -1,5 +1,5 @@
 """The hot loops over record batches: headers, checksums, records, varints; records for clients, to and from Arrow
-columns; the way of a record that is sent; the map of compaction. No I/O.
+columns; the way of a record that is sent; whole Produce requests; the map of compaction. No I/O.
 
 Two twins with one behaviour, each in two modules: `_compiled` and `_compiled_client` (Cython), `_pure` and
 `_pure_client`. The compiled ones are taken when they were built, unless the environment says PENSTOCK_PURE=1;

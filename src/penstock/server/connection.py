@@ -305,23 +305,25 @@ class Connection(FrameStream):
     ) -> bool | None:
         """As `_serve` for a request with nothing unusual in it; None when it has, and nothing was done."""
         ctx = self._context(route, received_ms)
-        metrics, outcome = route.metrics, None
+        metrics, size = route.metrics, len(frame)
         try:
             assert route.handle_plain is not None, "only routes that have one come here"
             outcome = route.handle_plain(ctx, frame, body, correlation_id)
             if outcome is None:
                 return None
-            route.requests += 1
-            metrics.request_bytes += len(frame) + 4
             if outcome.__class__ is bytes and not self._slots:
                 self.send((outcome,))
                 metrics.response_bytes += len(outcome)
                 metrics.queued_ms += started_ms - received_ms
                 metrics.total.observe(self._monotonic_ms() - received_ms)
-                return True
-            return self._conclude(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), outcome)
+                finished = True
+            else:
+                finished = self._conclude(_Slot(self, ctx, route, correlation_id, size, started_ms), outcome)
         except Exception as failure:  # as in `_serve`
-            return self._excuse(_Slot(self, ctx, route, correlation_id, len(frame), started_ms), failure)
+            finished = self._excuse(_Slot(self, ctx, route, correlation_id, size, started_ms), failure)
+        route.requests += 1
+        metrics.request_bytes += size + 4
+        return finished
 
     def _context(self, route: Route, received_ms: float) -> Context:
         reception = self.reception
