@@ -1,8 +1,8 @@
 """Benchmarks: figures against Apache Kafka on the same machine, as ratios of one run. Never timed tests.
 
-Duty: `python -m bench.node` (make bench SUITE=node) measures a node, `python -m bench.client` the client library and
-what groups cost; later suites reuse the pieces.
-Read first: `node` (what is measured), then `brokers` (who is measured) and `penstock.bench.raw` (how it is loaded).
+Duty: `python -m bench.headline` (make bench) is the run that the README points to; every other suite, such as
+`python -m bench.node` (make bench SUITE=node), looks at one thing more closely and shares the pieces.
+Read first: `headline` (what is measured), then `brokers` (who is measured) and `penstock.bench.raw` (how it is loaded).
 May import: the standard library, psutil, from tests.compat the Apache Kafka starter and the judge's protocol words, and
 of penstock only `penstock.bench`, whose load is the same bytes for every broker; `client_runs`, which is the measured
 process of a client, imports that client.

@@ -11,13 +11,12 @@ import struct
 import time
 from collections import deque
 
-from penstock.bench.lanes import REPLY_TIMEOUT_S, Lane, fetch_request, open_socket
-from penstock.client.errors import NotReachable, TimedOutWaiting
-from penstock.kernels import scan_batches
-from penstock.protocol.frame import decode_response
+from penstock.bench.lanes import REPLY_TIMEOUT_S, Lane, open_socket
+from tests.compat.wire import Cursor, batches, fetch_reply, fetch_request
 
-FETCH_KEY, FETCH_VERSION = 1, 11
 LEAD_S = 0.05
+# Length and correlation id.
+REPLY_HEAD_BYTES = 8
 
 
 class Follower:
@@ -37,20 +36,19 @@ class Follower:
         """Takes what has come; when a reply is whole, asks for more and returns the number of batches in it."""
         data = self.socket.recv(1 << 20)
         if not data:
-            raise NotReachable("the broker closed the connection", where=self._topic)
+            raise ConnectionError("the broker closed the connection")
         self._bytes += data
         if len(self._bytes) < 4:
             return 0
         (size,) = struct.unpack_from(">i", self._bytes)
         if len(self._bytes) < 4 + size:
             return 0
-        _correlation, reply = decode_response(bytes(self._bytes[4:]), FETCH_KEY, FETCH_VERSION)
+        found = list(batches(fetch_reply(Cursor(bytes(self._bytes), REPLY_HEAD_BYTES)).records))
         self._bytes.clear()
-        headers = [header for _at, header in scan_batches(reply.responses[0].partitions[0].records or b"")]
-        if headers:
-            self.offset = headers[-1].last_offset + 1
+        if found:
+            self.offset = found[-1].base_offset + found[-1].last_offset_delta + 1
         self._ask()
-        return len(headers)
+        return len(found)
 
     def close(self) -> None:
         self.socket.close()
@@ -90,7 +88,7 @@ def latencies_ms(bootstrap: str, topic: str, batch: bytes, *, rate_per_s: float,
             if heard:
                 heard_at = now
             elif now - heard_at > REPLY_TIMEOUT_S:
-                raise TimedOutWaiting(f"no batch within {REPLY_TIMEOUT_S:.0f} s", where=topic)
+                raise TimeoutError(f"no batch of {topic} within {REPLY_TIMEOUT_S:.0f} s")
         return measured
     finally:
         poller.close()

@@ -39,7 +39,7 @@ HOW = """\
 GROUP_WORDS = {
     tools.PRODUCER: (
         "Kafka's own tool with its own client, which shares the cores with the broker and sets most of the figure.",
-        "No compression, idempotence off, four partitions; a quarter of the records more before, as the tool's warm-up.",
+        "No compression, idempotence off, four partitions; a quarter of the records more before, as its warm-up.",
         "A share above 100 % lies in the spread of the tool, which compiles itself while it runs.",
     ),
     tools.CONSUMER: (
