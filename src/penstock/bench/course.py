@@ -93,15 +93,15 @@ class Course:
         await self._rounds([(f"produce at {rate:,.0f} records/s" if rate else "produce", measure)])
 
     async def _cluster(self, _stack: AsyncExitStack) -> None:
-        settings = self._settings
-        for target in self._targets:
-            brokers = int(self.outcome.facts[target.title]["brokers"])
-            if brokers < 2:
+        brokers = {target.title: int(self.outcome.facts[target.title]["brokers"]) for target in self._targets}
+        for title, count in brokers.items():
+            if count < 2:
                 raise PenstockError(
-                    f"{target.title} has one broker, so nothing is replicated: `penstock bench produce` measures it,"
+                    f"{title} has one broker, so nothing is replicated: `penstock bench produce` measures it,"
                     " and `penstock dev --nodes 3` starts three"
                 )
-            settings = replace(settings, replicas=settings.replicas or min(3, brokers))
+        settings = self._settings
+        settings = replace(settings, replicas=settings.replicas or min(3, *brokers.values()))
         many, one = replace(settings, rate_per_s=None), replace(settings, rate_per_s=None, partitions=1, clients=1)
         await self._rounds(
             [
@@ -116,7 +116,7 @@ class Course:
 
         async def measure(target: Target, seconds: float) -> list[Moved]:
             admin = self._admins[target.title]
-            async with place(admin, settings, kind, self._warn, partitions=settings.partitions) as where:
+            async with place(admin, settings, kind, self._warn) as where:
                 await self._note(target, where)
                 job = self._job(settings, action, target, where, seconds)
                 return await self._crew.run([job] * settings.clients)

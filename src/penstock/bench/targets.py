@@ -83,16 +83,14 @@ async def fsync_words(admin: Admin, topic: str) -> str:
 
 
 @asynccontextmanager
-async def place(
-    admin: Admin, settings: Settings, kind: str, say: Callable[[str], None], *, partitions: int | None = None
-) -> AsyncIterator[Place]:
+async def place(admin: Admin, settings: Settings, kind: str, say: Callable[[str], None]) -> AsyncIterator[Place]:
     """The topic that was named; else a new one, which is deleted at the end, also after Ctrl-C."""
     if settings.topic is not None:
         yield await look(admin, settings.topic)
         return
     name = f"penstock-bench-{kind}-{secrets.token_hex(4)}"
     try:
-        await admin.create_topic(name, partitions or settings.partitions, settings.replicas, settings.configs)
+        await admin.create_topic(name, settings.partitions, settings.replicas, settings.configs)
         yield await _led(admin, name)
     finally:
         await _delete(admin, name, say)
