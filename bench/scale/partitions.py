@@ -23,9 +23,9 @@ ONE_MORE_BYTES = Kind("one more topic, bytes written", "bytes", "bytes", 1.0, 2_
 METADATA_ONE = cpu_us("Metadata of one topic")
 METADATA_ALL = cpu_ms("Metadata of all topics")
 METRICS = cpu_ms("one page of metrics")
-METRICS_STALL = took_ms("longest wait of a produce during pages of metrics", 5.0)
-MAKING_STALL = took_ms("longest wait of a produce while a large topic is made", 10.0)
-REMOVING_STALL = took_ms("longest wait of a produce while a large topic is removed", 10.0)
+METRICS_STALL = took_ms("longest wait of a produce during pages of metrics", 20.0)
+MAKING_STALL = took_ms("longest wait of a produce while a large topic is made", 30.0)
+REMOVING_STALL = took_ms("longest wait of a produce while a large topic is removed", 30.0)
 STALL_S = 2.0
 
 

@@ -18,8 +18,8 @@ class Plan:
     connections: tuple[int, ...] = (1, 100, 500, 2_000)
     groups: tuple[int, ...] = (0, 10, 100, 1_000)
     log_gb: tuple[int, ...] = (0, 1, 10, 100)
-    idle_s: float = 10.0
-    latency_s: float = 4.0
+    idle_s: float = 6.0
+    latency_s: float = 3.0
     rate_per_s: float = 500.0
 
     def quick(self) -> Plan:
