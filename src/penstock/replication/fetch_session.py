@@ -58,6 +58,10 @@ class Interest:
             return False
         return bool(wanted.current_leader_epoch == self.leader_epoch and wanted.log_start_offset == self.log_start)
 
+    def knows(self, high_watermark: int, log_start: int) -> bool:
+        """Whether the fetcher was told exactly this before."""
+        return high_watermark == self.sent_high_watermark and log_start == self.sent_log_start
+
     def told(self, high_watermark: int, log_start: int, *, with_records: bool) -> None:
         """An answer that speaks of the partition is on its way."""
         self.overlapped = self.overlapped or self.given

@@ -130,25 +130,21 @@ class Outbox:
 def joined(parts: Sequence[Any], room: int) -> Buffer | None:
     """All parts in one piece, spans read; None, and nothing is read, when that is more than `room`."""
     flat: list[Any] = []
+    spans = 0
     for part in parts:
-        if isinstance(part, Spans):
-            flat += part.parts
-        else:
-            flat.append(part)
-    for part in flat:
-        if isinstance(part, (bytes, bytearray, memoryview)):
-            room -= len(part)
-        elif isinstance(part, Spans):
-            return None
-        else:
-            room -= part.size
-        if room < 0:
-            return None
-    if len(flat) == 1 and isinstance(flat[0], (bytes, bytearray)):
-        return flat[0]
-    return b"".join(
-        [part if isinstance(part, (bytes, bytearray, memoryview)) else _read(part, 0, part.size) for part in flat]
-    )
+        pieces = part.parts if part.__class__ is Spans else (part,)
+        for piece in pieces:
+            if isinstance(piece, (bytes, bytearray, memoryview)):
+                room -= len(piece)
+            else:
+                room -= piece.size
+                spans += 1
+            if room < 0 or piece.__class__ is Spans:
+                return None
+            flat.append(piece)
+    if spans:
+        flat = [p if isinstance(p, (bytes, bytearray, memoryview)) else _read(p, 0, p.size) for p in flat]
+    return flat[0] if len(flat) == 1 else b"".join(flat)
 
 
 def _read(span: Span, at: int, size: int) -> Buffer:

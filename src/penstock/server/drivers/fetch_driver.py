@@ -215,10 +215,16 @@ class FetchDriver:
         dirty = ask.session.dirty
         waited = ask.future is not None
         hurries = ask.replica >= 0 and self._partitions.hurries_followers
+        visit = self._reading.visit
         for interest in list(dirty):
             # A partition that was not known when the fetch came is seen for the first time now.
             fresh = not waited or interest.unknown
-            data = self._reading.visit(ask, interest, max(0, budget - size), first=size == 0, fresh=fresh)
+            data = visit(ask, interest, max(0, budget - size), first=size == 0, fresh=fresh, news_only=True)
+            if data is None:
+                interest.unknown = False
+                if not interest.unread:
+                    self._come_clean(ask, interest)
+                continue
             got = data.records.size if isinstance(data.records, Spans) else 0
             size += got
             error = data.error_code
@@ -233,16 +239,19 @@ class FetchDriver:
             if got or error or self._has_news(interest, data):
                 found.append((interest, data))
             elif not interest.unread:
-                del dirty[interest]
-                if waited or ask.session.id:
-                    self._partitions.watch(interest)
+                self._come_clean(ask, interest)
         return found, size, settled
+
+    def _come_clean(self, ask: Ask, interest: Interest) -> None:
+        """There is nothing to tell of it until its partition moves."""
+        del ask.session.dirty[interest]
+        if ask.future is not None or ask.session.id:
+            self._partitions.watch(interest)
 
     @staticmethod
     def _has_news(interest: Interest, data: Data) -> bool:
         return (
-            data.high_watermark != interest.sent_high_watermark
-            or data.log_start_offset != interest.sent_log_start
+            not interest.knows(data.high_watermark, data.log_start_offset)
             or data.diverging_epoch.end_offset >= 0
             or data.preferred_read_replica >= 0
         )
@@ -251,12 +260,7 @@ class FetchDriver:
         """The reply, and the session's memory of what its fetcher knows now."""
         session = ask.session
         if ask.full:
-            told = {interest for interest, _ in found}
-            found = found + [
-                (i, self._reading.visit(ask, i, 0, first=False, fresh=False))
-                for i in session.interests.values()
-                if i not in told
-            ]
+            found = found + self._untold(ask, {interest for interest, _ in found})
         by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
         for interest, data in found:
             interest.told(data.high_watermark, data.log_start_offset, with_records=bool(data.records))
@@ -280,6 +284,12 @@ class FetchDriver:
         if ask.version >= _ENDPOINTS_SINCE and ask.listener:
             self._name_leaders(reply, found, ask.listener)
         return reply
+
+    def _untold(self, ask: Ask, told: set[Interest]) -> list[tuple[Interest, Data]]:
+        """What there is to say of the others, for a fetcher that wants to hear of all."""
+        others = [interest for interest in ask.session.interests.values() if interest not in told]
+        visits = ((each, self._reading.visit(ask, each, 0, first=False, fresh=False)) for each in others)
+        return [(interest, data) for interest, data in visits if data is not None]
 
     def _name_leaders(self, reply: FetchResponse, found: list[tuple[Interest, Data]], listener: str) -> None:
         """Tells where the leaders are that the client has to turn to, so that it need not ask for them."""

@@ -80,10 +80,13 @@ class Reading:
         neighbours = partitions.neighbours
         self.throttle = Throttle(lambda: neighbours.throttled_rate(LEADER_RATE))
 
-    def visit(self, ask: Ask, interest: Interest, budget: int, *, first: bool, fresh: bool) -> Data:
+    def visit(
+        self, ask: Ask, interest: Interest, budget: int, *, first: bool, fresh: bool, news_only: bool = False
+    ) -> Data | None:
         """One partition's part of the answer. `fresh` the first time that this request looks at it.
 
-        A fetch that waits and looks again proves nothing about its follower that it has not proved before.
+        With `news_only` None says that there is nothing that a consumer does not know yet. A fetch that waits and
+        looks again proves nothing about its follower that it has not proved before.
         """
         try:
             if not ask.session.by_id and not ask.allowed(interest.topic):
@@ -93,7 +96,7 @@ class Reading:
                 return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
             if ask.replica >= 0:
                 return self._read_as_follower(ask, interest, hosted, budget, first, fresh)
-            return self._read_as_consumer(ask, interest, hosted, budget, first)
+            return self._read_as_consumer(ask, interest, hosted, budget, first, news_only)
         except Refused as refusal:
             return self._refused(interest, refusal.error)
         except StorageFailed as failure:
@@ -131,7 +134,9 @@ class Reading:
                 self.throttle.count(read.size, self._clock.monotonic_ms())
         return found
 
-    def _read_as_consumer(self, ask: Ask, interest: Interest, hosted: Hosted, budget: int, first: bool) -> Data:
+    def _read_as_consumer(
+        self, ask: Ask, interest: Interest, hosted: Hosted, budget: int, first: bool, news_only: bool
+    ) -> Data | None:
         state, log = hosted.state, hosted.require_log()
         state.check_read(interest.leader_epoch, leader_only=ask.version < _FOLLOWERS_SERVE_SINCE)
         if ask.version < _ZSTD_SINCE and hosted.settings.compression_type == "zstd":
@@ -151,6 +156,8 @@ class Reading:
                 return data
         limit = log.last_stable if ask.read_committed else log.committed
         read = self._records(interest, log, limit, budget, first)
+        if read is None and news_only and interest.knows(log.committed, log.log_start):
+            return None
         data = _found(interest, log)
         data.aborted_transactions = [] if ask.read_committed else None
         if read is None:
