@@ -37,7 +37,8 @@ def write(job: Job, start: Start) -> Moved:
     writer = rows.write.format("penstock").mode("append")
     for name, value in _kafka(job.producer).items():
         writer = writer.option(name, value)
-    writer = writer.option("topic", job.to_topic)
+    # Writers stay in Spark's processes; none of them may bring back a topic that was taken away.
+    writer = writer.option("topic", job.to_topic).option("kafka.allow.auto.create.topics", "false")
     start()
     return _timed(job, writer.save)
 
@@ -57,5 +58,4 @@ def _rows(job: Job) -> DataFrame:
 
 
 def _kafka(keywords: Any) -> dict[str, str]:
-    # Writers stay in Spark's processes; none of them may bring back a topic that was taken away.
-    return {"kafka.bootstrap.servers": str(keywords["bootstrap_servers"]), "kafka.allow.auto.create.topics": "false"}
+    return {"kafka.bootstrap.servers": str(keywords["bootstrap_servers"])}
