@@ -9,7 +9,6 @@ Notes: v2 isolation level; v4 leader epochs; v10 a timeout that only tiered read
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from penstock.model.errors import (
 )
 from penstock.protocol.messages.list_offsets import ListOffsetsResponse
 from penstock.server.context import Operation, ResourceType
+from penstock.server.turns import in_turns
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.list_offsets import ListOffsetsRequest
@@ -44,17 +44,10 @@ def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse | A
     response = ListOffsetsResponse()
     answers = _answers(ctx, request, response)
     if ctx.node.partitions.taking_up and sum(len(topic.partitions) for topic in request.topics) > AT_ONCE:
-        return _in_turns(answers, response)
+        # A topic that was just made has to be taken up to answer, and a thousand partitions take a while.
+        return in_turns(answers, AT_ONCE, response)
     for _ in answers:
         pass
-    return response
-
-
-async def _in_turns(answers: Iterator[None], response: ListOffsetsResponse) -> ListOffsetsResponse:
-    """A topic that was just made may have to be taken up to answer, and a thousand partitions take a while."""
-    for answered, _ in enumerate(answers, start=1):
-        if answered % AT_ONCE == 0:
-            await asyncio.sleep(0)
     return response
 
 
