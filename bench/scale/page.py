@@ -35,7 +35,8 @@ INTRODUCTION = """\
 What one node costs as it holds more of something that nobody uses at the moment, and what one more of it costs.
 Each row has a reading for each size, the verdict, and the slope of a line through the readings: what one more costs.
 **Flat** means that the line rises by less than 15 % over the whole range, or by less than two readings of the same
-thing differ on a busy machine; **linear** that the last stretch follows the slope of those before it.
+thing differ on a busy machine (then there is no slope to tell); **linear** that the last stretch follows the slope of
+those before it.
 
 - One Penstock node, broker and controller in one process, on Kafka's `server.properties` for a single node.
 - CPU is that of the node's process by the kernel's clock, so neither the client's share of the machine nor other work
@@ -135,7 +136,7 @@ def _rows(part: str, figures: Sequence[Figure]) -> list[list[str]]:
         fitted = figure.fit()
         slope = f"{readable(fitted.slope * figure.kind.slope_scale)} {figure.kind.slope_unit}"
         cells = [readable(at[size]) if size in at else "–" for size in sizes]
-        told = "–" if fitted.verdict == "flat" else slope
+        told = slope if fitted.slope * (sizes[-1] - sizes[0]) > figure.kind.noise else "–"
         rows.append([figure.kind.name, figure.kind.unit, *cells, fitted.verdict, told])
     return rows
 
