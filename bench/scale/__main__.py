@@ -54,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             measure(plan, found, say)
     print(page.terminal(found))
     if not given.quick:
-        page.keep(found)
-        written = page.write(found, asdict(plan), publish=not given.no_page)
+        remarks = page.keep(found)
+        written = page.write(found, asdict(plan), publish=not given.no_page, remarks=remarks)
         print("\nwritten: " + ", ".join(str(path.relative_to(page.ROOT)) for path in written))
     print(f"took {time.monotonic() - began:.0f} s")
 

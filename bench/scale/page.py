@@ -53,11 +53,10 @@ WORDS = {
 Partitions without a record. A topic counts as made when CreateTopics has answered; the node takes up the new partitions
 bit by bit afterwards, or at once when one is asked for, and the second row is the CPU until the last one has its files.
 The stalls are the longest wait of a produce to another topic, at the same rate, while the page of metrics is read and
-while a topic of {large_topic} partitions is made and removed. Of the memory of an idle partition three fifths are its
-log (segment, indexes, producers, epochs, paths), a quarter its replica and its roles, the rest the two images of the
-cluster and the controller's index; of the CPU of its creation four fifths are the system calls that make its directory
-and two files. Beside ten thousand partitions that were made since the start, a full run of Python's garbage collector
-takes 0.15 s, which is the longest stall here; after a restart they are frozen and it no longer looks at them.""",
+while a topic of {large_topic} partitions is made and removed. By tracemalloc about two thirds of an
+idle partition's memory are its log (segment, indexes, producers, epochs, paths), a quarter its replica and its roles.
+Full runs of Python's garbage collector took 0.13 to 0.18 s beside ten thousand partitions made since the start, seen
+apart from this run; they are the likely cause of the longest stalls at that size.""",
     "connections": """\
 Each connection has asked ApiVersions and Metadata. In the second line each also has a Fetch standing that waits for a
 record in a partition that gets none.""",
@@ -75,7 +74,8 @@ asked to look every 20 ms instead of every five minutes to see what a look costs
 }
 
 
-def write(found: Findings, plan: Mapping[str, object], *, publish: bool) -> list[Path]:
+def write(found: Findings, plan: Mapping[str, object], *, publish: bool, remarks: Sequence[str] = ()) -> list[Path]:
+    """`remarks` say what a reader must know of how the figures came about."""
     DATA.parent.mkdir(parents=True, exist_ok=True)
     facts = machine.describe(["penstock"])
     data = {
@@ -83,6 +83,7 @@ def write(found: Findings, plan: Mapping[str, object], *, publish: bool) -> list
         "command": COMMAND,
         "machine": facts,
         "parameters": dict(plan),
+        "remarks": list(remarks),
         "figures": [figure.to_json() for figure in found],
     }
     DATA.write_text(json.dumps(data, indent=2) + "\n")
@@ -92,6 +93,7 @@ def write(found: Findings, plan: Mapping[str, object], *, publish: bool) -> list
     plots = _plots(found)
     lines = ["# What grows with what", "", INTRODUCTION.format(rate=plan["rate_per_s"])]
     lines += [f"Made by `{COMMAND}` on this machine:", "", *(f"- {name}: {value}" for name, value in facts.items())]
+    lines += ["", *(f"> {remark}" for remark in remarks)] if remarks else []
     for part, figures in found.parts().items():
         lines += ["", f"## {part.capitalize()}", "", WORDS[part].format(**plan), ""]
         lines += [f"![{path.stem}]({path.relative_to(DOCS)})" for path in plots.get(part, ())]
@@ -100,10 +102,13 @@ def write(found: Findings, plan: Mapping[str, object], *, publish: bool) -> list
     return [DATA, text, *(path for paths in plots.values() for path in paths)]
 
 
-def keep(found: Findings) -> None:
-    """Parts that were not run keep the figures of the last run."""
+def keep(found: Findings) -> list[str]:
+    """Parts that were not run keep the figures of the last run; a remark that says so."""
+    measured = set(found.parts())
     if DATA.exists():
         found.keep(json.loads(DATA.read_text())["figures"])
+    kept = [part for part in found.parts() if part not in measured]
+    return [f"Not of one run: {', '.join(kept)} kept from an earlier one."] if kept else []
 
 
 def terminal(found: Findings) -> str:
