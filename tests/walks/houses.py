@@ -124,7 +124,7 @@ class House:
             topic_data=[made.TopicProduceData(topic_id=TOPIC_ID, partition_data=batches)],
         )
         outcome = self.produces.produce(request, PRODUCE_VERSION, lambda _topic: True, listener=LISTENER)
-        return _future(outcome.future if isinstance(outcome, Later) else outcome)
+        return _later(outcome) if isinstance(outcome, Later) else _future(outcome)
 
     def fetch(
         self,
@@ -273,6 +273,12 @@ class Street:
         async with asyncio.timeout(10):
             while not condition():
                 await asyncio.sleep(0.001)
+
+
+def _later(outcome: Later) -> asyncio.Future[Any]:
+    done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    outcome.when_ready = lambda: done.set_result(outcome.outcome())
+    return done
 
 
 def _future(outcome: Any) -> asyncio.Future[Any]:

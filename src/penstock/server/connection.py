@@ -62,12 +62,12 @@ class _Slot:
         "correlation_id",
         "ctx",
         "future",
+        "later",
         "lined_up",
         "parts",
         "route",
         "size",
         "started_ms",
-        "then",
     )
 
     def __init__(
@@ -83,10 +83,13 @@ class _Slot:
         self.lined_up = False
         self.parts: list[Any] | None = None
         self.future: asyncio.Future[Any] | None = None
-        self.then: Callable[[Any], Any] | None = None
+        self.later: Later | None = None
 
     def settled(self, future: asyncio.Future[Any]) -> None:
         self.connection.settle(self, future)
+
+    def ready(self) -> None:
+        self.connection.settle(self, None)
 
 
 class Connection(FrameStream):
@@ -388,37 +391,40 @@ class Connection(FrameStream):
         if outcome.__class__ is bytes:
             return self._finish(slot, [outcome])  # a whole frame
         if isinstance(outcome, Later):
-            slot.then = outcome.then
-            return self._wait(slot, outcome.future, blocking=False)
+            slot.later = outcome
+            outcome.when_ready = slot.ready
+            self._line_up(slot)
+            return False
         if isinstance(outcome, Encoded):
             parts = frame_response(slot.correlation_id, list(outcome.parts), slot.route.api, slot.route.version)
             self._throttle_ms(slot, parts)
             return self._finish(slot, parts)
-        return self._wait(slot, outcome, blocking=True)
-
-    def _wait(self, slot: _Slot, awaitable: Any, *, blocking: bool) -> bool:
-        future: asyncio.Future[Any] = asyncio.ensure_future(awaitable, loop=self.loop)
-        if not slot.lined_up:
-            slot.lined_up = True
-            self._slots.append(slot)
+        future: asyncio.Future[Any] = asyncio.ensure_future(outcome, loop=self.loop)
+        self._line_up(slot)
         slot.future = future
-        slot.blocking = self._busy = blocking
+        slot.blocking = self._busy = True
         future.add_done_callback(slot.settled)
         return False
 
-    def settle(self, slot: _Slot, future: asyncio.Future[Any]) -> None:
-        """What a request waited for is there."""
+    def _line_up(self, slot: _Slot) -> None:
+        if not slot.lined_up:
+            slot.lined_up = True
+            self._slots.append(slot)
+
+    def settle(self, slot: _Slot, future: asyncio.Future[Any] | None) -> None:
+        """What a request waited for is there: in the future, or in the slot's `later`."""
         if self.state is State.CLOSED:
-            if not future.cancelled():
+            if future is not None and not future.cancelled():
                 future.exception()  # nobody is left to be told; looking at it keeps asyncio from complaining
             return
         if slot.blocking:
             slot.blocking = self._busy = False
         try:
-            outcome = future.result()
-            if slot.then is not None:
-                then, slot.then = slot.then, None
-                outcome = then(outcome)
+            if future is not None:
+                outcome = future.result()
+            else:
+                assert slot.later is not None, "either of them was waited for"
+                outcome = slot.later.outcome()
             finished = self._conclude(slot, outcome)
         except (Exception, asyncio.CancelledError) as failure:
             finished = self._excuse(slot, failure)

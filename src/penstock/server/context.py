@@ -4,7 +4,7 @@ A handler is `handle(ctx, request)`. It may return
 
 - a response message: the reply is queued at once, no task is made;
 - an awaitable of one: the connection starts its next request when it is done;
-- `Later(future)`: the request has left `do`, only its reply waits; the next request may start meanwhile;
+- a `Later`: the request has left `do`, only its reply waits; the next request may start meanwhile;
 - `Encoded(parts)`: the body is encoded already;
 - `NO_REPLY`: the protocol sends nothing back (Produce with acks=0).
 
@@ -136,14 +136,16 @@ LOOPBACK: Final = ListenerInfo("PLAINTEXT", "127.0.0.1", 9092)
 class Later:
     """A reply that waits while the connection goes on with the next request.
 
-    `then` turns the future's result into the response message; without it the result is the message.
+    Whoever waits for it sets `when_ready`, which is called once, and not from within the handler; then `outcome` has
+    what a handler may return.
     """
 
-    __slots__ = ("future", "then")
+    __slots__ = ("when_ready",)
 
-    def __init__(self, future: Awaitable[Any], then: Callable[[Any], Any] | None = None) -> None:
-        self.future = future
-        self.then = then
+    when_ready: Callable[[], None]
+
+    def outcome(self) -> Outcome:
+        raise AssertionError("a reply without a maker")
 
 
 class Encoded:

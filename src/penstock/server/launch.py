@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from random import SystemRandom
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.model.config import BrokerSettings
 from penstock.model.errors import PenstockError
@@ -232,6 +232,11 @@ def _open_files_max() -> int:
     return max(OPEN_FILES_MIN, soft // 2)
 
 
+COLLECTING_AFTER: Final = (10_000, 20, 20)
+"""New objects before the collector looks at them. A broker makes hardly any cycles, but hundreds of requests that wait
+for acknowledgements are enough for Python's own 700: it would look through them over and over."""
+
+
 def serve(make_node: Callable[[], Node], ready: Callable[[Node], None]) -> None:
     """Runs a node until SIGTERM or SIGINT, then stops it cleanly. A second signal stops it at once.
 
@@ -261,6 +266,7 @@ def serve(make_node: Callable[[], Node], ready: Callable[[Node], None]) -> None:
         if starting.done():
             starting.result()
             gc.freeze()
+            gc.set_threshold(*COLLECTING_AFTER)
             gc.enable()
             ready(node)
             await asyncio.wait((failing, signalled), return_when=asyncio.FIRST_COMPLETED)

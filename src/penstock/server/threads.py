@@ -1,8 +1,4 @@
-"""A few threads that make C calls for an event loop.
-
-The library's pool does the same at four times the price: a lock, a condition and two futures a call. A sync before
-every acknowledgement makes thousands of calls a second, and what one costs is taken from the loop.
-"""
+"""A few threads that make C calls for an event loop: one queue in, one call back to the loop for each."""
 
 from __future__ import annotations
 

@@ -39,16 +39,24 @@ class _Syncs:
         self.renames: list[tuple[str, str]] = []
 
 
-class _Descriptor:
+class OpenFile:
     """An open descriptor that lives as long as somebody refers to it. Reads like a File, for pinned spans."""
 
-    __slots__ = ("_syncs", "fd", "path", "used")
+    __slots__ = ("_device", "_syncs", "fd", "path", "used")
 
     def __init__(self, fd: int, path: str, syncs: _Syncs) -> None:
         self.fd = fd
         self.path = path
         self._syncs = syncs
+        self._device = -1
         self.used = True
+
+    @property
+    def device(self) -> int:
+        """The number of the volume that it lies on."""
+        if self._device < 0:
+            self._device = os.fstat(self.fd).st_dev
+        return self._device
 
     def pread(self, size: int, position: int) -> bytes:
         return _pread(self.fd, size, position)
@@ -84,13 +92,13 @@ class DiskFile:
 
     __slots__ = ("_descriptor", "_files", "_writable", "path")
 
-    def __init__(self, files: DiskFiles, path: str, writable: bool, descriptor: _Descriptor) -> None:
+    def __init__(self, files: DiskFiles, path: str, writable: bool, descriptor: OpenFile) -> None:
         self._files = files
         self.path = path
         self._writable = writable
-        self._descriptor: _Descriptor | None = descriptor
+        self._descriptor: OpenFile | None = descriptor
 
-    def pin(self) -> File:
+    def pin(self) -> OpenFile:
         """The open descriptor itself: it stays readable after this file is evicted, renamed or removed."""
         descriptor = self._descriptor or self._reopen()
         descriptor.used = True
@@ -128,7 +136,7 @@ class DiskFile:
         self._descriptor = None
         self._files.forget(self)
 
-    def _reopen(self) -> _Descriptor:
+    def _reopen(self) -> OpenFile:
         self._descriptor = descriptor = self._files.descriptor(self.path, _flags(False, self._writable))
         self._files.admit(self)
         return descriptor
@@ -148,17 +156,17 @@ class DiskFiles:
         self.admit(file)
         return file
 
-    def descriptor(self, path: str, flags: int) -> _Descriptor:
+    def descriptor(self, path: str, flags: int) -> OpenFile:
         """Opens a path. When the process has run out of descriptors, idle files give theirs up first."""
         try:
-            return _Descriptor(os.open(path, flags, 0o644), path, self._syncs)
+            return OpenFile(os.open(path, flags, 0o644), path, self._syncs)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
         for file in list(self._open):
             file._descriptor = None
             self.forget(file)
-        return _Descriptor(os.open(path, flags, 0o644), path, self._syncs)
+        return OpenFile(os.open(path, flags, 0o644), path, self._syncs)
 
     def admit(self, file: DiskFile) -> None:
         """Counts a newly opened file and closes idle ones when there are too many."""
@@ -279,7 +287,7 @@ class DiskFiles:
         except OSError:
             os.close(fd)
             raise
-        return _Descriptor(fd, path, self._syncs)
+        return OpenFile(fd, path, self._syncs)
 
     def usage(self, path: str) -> tuple[int, int]:
         volume = os.statvfs(path)

@@ -316,6 +316,9 @@ class Log(LogUpkeep):
         `mark_flushed` comes after. Names go first: a segment that a truncation removed must be gone for good before
         the truncated bytes of the one before it are.
         """
+        active = self._segments.active
+        if self._only_appended and active.base <= self.flushed:
+            return [pinned(active.file)] if self.flushed < self.written else []
         items: list[Syncable] = []
         if self._names_dirty:
             items.append(DirectorySync(self.files, self.directory))
@@ -341,6 +344,19 @@ class Log(LogUpkeep):
             self.epochs.dirty = False
         self._names_dirty = self._parent_dirty = False
         return items
+
+    @property
+    def _only_appended(self) -> bool:
+        """Whether nothing happened since the last sync but appends, as nearly always."""
+        return not (
+            self._names_dirty
+            or self._parent_dirty
+            or self._unsynced_paths
+            or self._snapshots.unsynced
+            or self._cut_segments
+            or self._seals
+            or self.epochs.dirty
+        )
 
     def mark_flushed(self, to: Offset) -> None:
         """Everything below `to` is durable: `to` was `written` when `files_to_sync` was called, and all are synced."""

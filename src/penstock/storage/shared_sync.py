@@ -8,7 +8,6 @@ whatever else is waiting to be written on the volume, so it is for moments when 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +19,61 @@ DIRTY_PER_FILE_MAX_BYTES = 256 * 1024
 """Up to here writing what others left costs less than the single syncs that it saves."""
 REPORTS_LOST_WRITES_SINCE = (5, 8)
 """Before this kernel a sync of a volume kept silent about writes that had failed."""
+_DIRTY_KNOWN_MS = 20
+"""How long what was read of the machine's memory holds: reading it costs as much as serving a request."""
 _SYNC_FILE_RANGE_WRITE = 2
 
 
-def sync_volume_of(descriptors: Sequence[int]) -> bool:
-    """Makes all these files durable by one sync of their volume. False when that cannot be had, or would not pay."""
-    if len(descriptors) < FILES_MIN or not _reports_lost_writes():
+class Volume:
+    """The volume that a directory lies on, watched from now on.
+
+    The kernel tells each open descriptor once of a write that failed since it was opened. So one is held open for this
+    alone, and after the first error every file is asked by itself, for good: the error may be about a file that nobody
+    has asked about yet.
+    """
+
+    __slots__ = ("_descriptor", "_dirty_bytes", "_dirty_until", "device")
+
+    def __init__(self, directory: str) -> None:
+        self._descriptor, self.device = -1, -1
+        self._dirty_bytes, self._dirty_until = 0, float("-inf")
+        if _reports_lost_writes():
+            try:
+                self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError:
+                return  # a directory in memory, or one that is gone: its files are synced one by one
+            self.device = os.fstat(self._descriptor).st_dev
+
+    def pays(self, files: int, now_ms: float) -> bool:
+        """Whether one sync of everything is cheaper than one of each of so many files. Costs next to nothing.
+
+        `now_ms` is of a clock that only goes forward.
+        """
+        if self._descriptor < 0 or files < FILES_MIN:
+            return False
+        if now_ms >= self._dirty_until:
+            self._dirty_bytes, self._dirty_until = dirty_bytes(), now_ms + _DIRTY_KNOWN_MS
+        return self._dirty_bytes <= files * DIRTY_PER_FILE_MAX_BYTES
+
+    def sync(self) -> bool:
+        """Makes every file of the volume durable. False when that cannot be had: then each must be asked.
+
+        For a thread, and one at a time.
+        """
+        if self._descriptor < 0:
+            return False
+        if _libc().syncfs(self._descriptor) == 0:
+            return True
+        self.close()
         return False
-    if dirty_bytes() > len(descriptors) * DIRTY_PER_FILE_MAX_BYTES:
-        return False
-    if len({os.fstat(descriptor).st_dev for descriptor in descriptors}) > 1:
-        return False
-    # An error may be about anybody's file: then each of ours is asked by itself.
-    return bool(_libc().syncfs(descriptors[0]) == 0)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def start_writing(descriptor: int) -> None:

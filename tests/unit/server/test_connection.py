@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,6 +32,19 @@ def echo(_ctx: Context, request: HeartbeatRequest) -> HeartbeatResponse:
     return HeartbeatResponse(throttle_time_ms=request.generation_id)
 
 
+class Awaited(Later):
+    """A later reply that is ready with a future."""
+
+    __slots__ = ("_future", "_then")
+
+    def __init__(self, future: asyncio.Future[Any], then: Callable[[Any], Any] = lambda outcome: outcome) -> None:
+        self._future, self._then = future, then
+        future.add_done_callback(lambda _: self.when_ready())
+
+    def outcome(self) -> Any:
+        return self._then(self._future.result())
+
+
 class Gate:
     """A handler whose answers the test releases one by one."""
 
@@ -43,7 +57,7 @@ class Gate:
         self.started.append(request)
         future = asyncio.get_running_loop().create_future()
         self.waits.append(future)
-        return Later(future) if self.later else future
+        return Awaited(future) if self.later else future
 
 
 def produced(throttle_time_ms: int) -> ProduceResponse:
@@ -189,7 +203,7 @@ async def test_an_async_handler_may_end_in_a_later_reply() -> None:
     async def produce(_ctx: Context, request: ProduceRequest) -> Any:
         started.append(request.timeout_ms)
         await prepared.wait()
-        return Later(written, then=produced)
+        return Awaited(written, then=produced)
 
     async with serving({"Produce": produce}) as world:
         client = await world.client()

@@ -9,7 +9,17 @@ import pytest
 
 from penstock.storage import shared_sync
 from penstock.storage.files import DiskFiles
-from penstock.storage.flushing import DirectorySync, PathSync, Pinned, TextWrite, is_data, pinned, sync_together
+from penstock.storage.flushing import (
+    DirectorySync,
+    PathSync,
+    Pinned,
+    TextWrite,
+    is_data,
+    lie_on,
+    pinned,
+    sync_together,
+)
+from penstock.storage.shared_sync import Volume
 
 
 class Broken:
@@ -41,11 +51,17 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
+def sync(home: Path, files: list[Pinned]) -> dict[int, OSError]:
+    """As a round of group commit does it."""
+    volume = Volume(str(home))
+    return sync_together(files, volume if volume.pays(len(files), 0) and lie_on(volume, files) else None)
+
+
 def test_many_files_of_one_volume_take_one_sync(
     tmp_path: Path, alone: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_sync, "dirty_bytes", lambda: 0)
-    assert sync_together(on_disk(tmp_path, shared_sync.FILES_MIN)) == {}
+    assert sync(tmp_path, on_disk(tmp_path, shared_sync.FILES_MIN)) == {}
     assert alone == []
 
 
@@ -62,8 +78,20 @@ def test_files_are_synced_one_by_one(
         monkeypatch.setattr(shared_sync, "_reports_lost_writes", lambda: False)
     if reason == "an error":
         monkeypatch.setattr(shared_sync, "_libc", _FailingLibrary)
-    assert sync_together(files) == {}
+    assert sync(tmp_path, files) == {}
     assert alone == [each.file.fileno() for each in files]
+
+
+def test_after_an_error_a_volume_is_never_taken_at_its_word_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_sync, "dirty_bytes", lambda: 0)
+    volume = Volume(str(tmp_path))
+    with monkeypatch.context() as broken:
+        broken.setattr(shared_sync, "_libc", _FailingLibrary)
+        assert not volume.sync()
+    assert not volume.sync()
+    assert not volume.pays(1_000, 0)
 
 
 class _FailingLibrary:

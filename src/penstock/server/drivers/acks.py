@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,
@@ -15,6 +16,7 @@ from penstock.model.errors import (
     REQUEST_TIMED_OUT,
     ErrorCode,
 )
+from penstock.server.context import Later
 
 if TYPE_CHECKING:
     from penstock.model.ids import Offset
@@ -24,6 +26,10 @@ Answered = Callable[[list[ErrorCode]], Any]
 """Makes the reply of what became of each batch, in their order."""
 
 
+_BUCKETS_A_S: Final = 100
+_ANSWERS_A_TURN: Final = 128
+
+
 def settled(hosted: Hosted, end: Offset, acks: int) -> bool:
     """Whether what `acks` promises of everything before `end` holds already."""
     if acks == -1:
@@ -31,51 +37,152 @@ def settled(hosted: Hosted, end: Offset, acks: int) -> bool:
     return not hosted.syncs_before_ack or hosted.log is None or hosted.log.flushed >= end
 
 
-class AwaitedAcks:
-    """One produce that waits. `future` has the reply that `answered` makes."""
+def conclusion(hosted: Hosted, end: Offset, acks: int) -> ErrorCode:
+    """What to tell a producer now that its batch is committed, or will not be in time."""
+    state = hosted.state
+    if not state.leading:
+        return NOT_LEADER_OR_FOLLOWER
+    if hosted.log is None:
+        return KAFKA_STORAGE_ERROR
+    if not settled(hosted, end, acks):
+        return REQUEST_TIMED_OUT
+    if acks == -1 and len(state.maximal_isr) < state.effective_min_isr:
+        return NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return NONE
 
-    __slots__ = ("_acks", "_answered", "_awaited", "_errors", "_left", "_timer", "future")
 
-    def __init__(self, awaited: list[tuple[Hosted, Offset]], acks: int, timeout_ms: int, answered: Answered) -> None:
-        loop = asyncio.get_running_loop()
-        self._awaited, self._acks, self._answered = awaited, acks, answered
+class AwaitedBatch(Later):
+    """A produce that waits for one batch, as nearly all do; `answered` makes its reply."""
+
+    __slots__ = ("_acks", "_answered", "_end", "_error", "_hosted", "_line", "bucket")
+
+    def __init__(self, line: AcksLine, hosted: Hosted, end: Offset, acks: int, answered: Answered) -> None:
+        self._line, self._hosted, self._end, self._acks, self._answered = line, hosted, end, acks, answered
+        self._error: ErrorCode | None = None
+        self.bucket = 0
+        if acks == 1:
+            hosted.when_flushed(end, self.time_is_up)
+        else:
+            hosted.when_committed(end, self.time_is_up)
+
+    def outcome(self) -> Any:
+        return self._answered([self._error or NONE])
+
+    def time_is_up(self) -> None:
+        # Concluded at once: by the time it is told this node may lead again, with another log.
+        if self._error is None:
+            self._error = conclusion(self._hosted, self._end, self._acks)
+            self._line.finished(self)
+
+
+class AwaitedBatches(Later):
+    """A produce that waits for several batches."""
+
+    __slots__ = ("_acks", "_answered", "_awaited", "_errors", "_left", "_line", "bucket")
+
+    def __init__(self, line: AcksLine, awaited: list[tuple[Hosted, Offset]], acks: int, answered: Answered) -> None:
+        self._line, self._awaited, self._acks, self._answered = line, awaited, acks, answered
         self._errors: list[ErrorCode | None] = [None] * len(awaited)
         self._left = len(awaited)
-        self.future: asyncio.Future[Any] = loop.create_future()
-        self._timer = loop.call_later(max(0, timeout_ms) / 1_000, self._finish)
+        self.bucket = 0
         for index, (hosted, end) in enumerate(awaited):
             if acks == 1:
                 hosted.when_flushed(end, partial(self._settled, index))
             else:
                 hosted.when_committed(end, partial(self._settled, index))
 
+    def outcome(self) -> Any:
+        return self._answered(cast(list[ErrorCode], self._errors))
+
     def _settled(self, index: int) -> None:
-        # Concluded at once: by the time the last one is settled this node may lead again, with another log.
         if self._errors[index] is None:
-            self._errors[index] = self._conclusion(*self._awaited[index])
+            self._errors[index] = conclusion(*self._awaited[index], self._acks)
             self._left -= 1
             if not self._left:
-                self._finish()
+                self._line.finished(self)
 
-    def _finish(self) -> None:
-        self._timer.cancel()
-        errors = [
-            self._conclusion(*awaited) if error is None else error
-            for error, awaited in zip(self._errors, self._awaited, strict=True)
-        ]
-        self._errors[:] = errors
-        if not self.future.done():
-            self.future.set_result(self._answered(errors))
+    def time_is_up(self) -> None:
+        for index in range(len(self._awaited)):
+            self._settled(index)
 
-    def _conclusion(self, hosted: Hosted, end: Offset) -> ErrorCode:
-        """What to tell the producer now that its batch is committed, or will not be in time."""
-        state = hosted.state
-        if not state.leading:
-            return NOT_LEADER_OR_FOLLOWER
-        if hosted.log is None:
-            return KAFKA_STORAGE_ERROR
-        if not settled(hosted, end, self._acks):
-            return REQUEST_TIMED_OUT
-        if self._acks == -1 and len(state.maximal_isr) < state.effective_min_isr:
-            return NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return NONE
+
+Awaited = AwaitedBatch | AwaitedBatches
+
+
+class AcksLine:
+    """All produces of a node that wait: their deadlines, and who is answered next.
+
+    Nobody is answered from within a partition's doing, for an answer may start the connection's next request; one
+    callback of the loop answers all that became ready in another one. Deadlines lie in buckets of ten milliseconds
+    with one timer for all: nearly every produce is answered long before its own.
+    """
+
+    __slots__ = ("_answering", "_buckets", "_loop", "_ready", "_rings_at", "_timer")
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, dict[Awaited, None]] = {}
+        self._ready: deque[Awaited] = deque()
+        self._answering = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def wait(self, awaited: list[tuple[Hosted, Offset]], acks: int, timeout_ms: int, answered: Answered) -> Awaited:
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        one: Awaited
+        if len(awaited) == 1:
+            hosted, end = awaited[0]
+            one = AwaitedBatch(self, hosted, end, acks, answered)
+        else:
+            one = AwaitedBatches(self, awaited, acks, answered)
+        bucket = one.bucket = int(loop.time() * _BUCKETS_A_S + max(0, timeout_ms) * _BUCKETS_A_S / 1_000) + 1
+        members = self._buckets.get(bucket)
+        if members is None:
+            members = self._buckets[bucket] = {}
+            if self._timer is None or bucket < self._rings_at:
+                self._ring_at(bucket)
+        members[one] = None
+        return one
+
+    def finished(self, one: Awaited) -> None:
+        members = self._buckets.get(one.bucket)
+        if members is not None:
+            members.pop(one, None)
+            if not members:
+                del self._buckets[one.bucket]
+        self._ready.append(one)
+        if not self._answering:
+            self._answering = True
+            assert self._loop is not None, "somebody waited"
+            self._loop.call_soon(self._answer)
+
+    def _answer(self) -> None:
+        """Answers those who are ready, some at a time: the loop has others to serve."""
+        ready = self._ready
+        try:
+            for _ in range(min(len(ready), _ANSWERS_A_TURN)):
+                ready.popleft().when_ready()
+        finally:
+            self._answering = bool(ready)
+            if ready:
+                assert self._loop is not None, "somebody waited"
+                self._loop.call_soon(self._answer)
+
+    def _ring_at(self, bucket: int) -> None:
+        assert self._loop is not None, "somebody waits"
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings_at = bucket
+        self._timer = self._loop.call_later(max(0.0, bucket / _BUCKETS_A_S - self._loop.time()), self._rang)
+
+    def _rang(self) -> None:
+        assert self._loop is not None, "somebody waited"
+        self._timer = None
+        now = self._loop.time() * _BUCKETS_A_S
+        for bucket in [bucket for bucket in self._buckets if bucket <= now]:
+            for one in list(self._buckets.pop(bucket)):
+                one.time_is_up()
+        if self._buckets:
+            self._ring_at(min(self._buckets))

@@ -1,8 +1,10 @@
 """fsync off the loop, one for all who wait.
 
 While a round of syncs runs, whoever appends meanwhile joins the next round: that is the group commit that keeps
-fsync-before-ack usable. The next round begins before those of the last one are answered, so that disk and loop work at
-the same time. Each log directory has rounds of its own: a slow disk holds up nobody else.
+fsync-before-ack usable. After a round of many its producers come back at once, so the next one waits a moment for
+them: two halves of a crowd that take turns cost twice the syncs. Where they do not come, it waits for nobody, and
+begins before those of the last one are answered, so that disk and loop work at the same time.
+Each log directory has rounds of its own: a slow disk holds up nobody else.
 Logs of other topics are synced when `flush.messages` or `flush.ms` ask for it.
 """
 
@@ -11,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.model.errors import Refused, StorageFailed
-from penstock.storage.flushing import is_data, sync_together
+from penstock.storage.flushing import is_data, lie_on, sync_together
+from penstock.storage.shared_sync import Volume
 
 if TYPE_CHECKING:
     from penstock.model.ids import Offset
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
     from penstock.storage.log import Log
 
 log = logging.getLogger("penstock.flush")
+
+CROWD: Final = 4
+"""A round that so many asked for is worth waiting for."""
+GATHERING_S: Final = 0.001
+ROUNDS_WITHOUT_GATHERING: Final = 32
+"""After waiting in vain."""
 
 
 class _Share(NamedTuple):
@@ -41,16 +50,46 @@ class _Round(NamedTuple):
     together: list[_Share]
     syncing: asyncio.Future[dict[int, OSError]] | None
     alone: list[asyncio.Task[None]]
+    asked: int
 
 
 class _Lane:
-    """The rounds of one log directory."""
+    """The rounds of one log directory. `asked` counts how often the next round was asked for, by how many it can be."""
 
-    __slots__ = ("running", "wanted")
+    __slots__ = ("_crowd", "_gathered", "_timer", "asked", "hurried", "running", "volume", "wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str) -> None:
         self.wanted: dict[Hosted, None] = {}
         self.running: asyncio.Task[None] | None = None
+        self.volume = Volume(directory)
+        self.asked = 0
+        self.hurried = 0  # for how many rounds nobody is waited for
+        self._crowd = 0
+        self._gathered: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def want(self, hosted: Hosted) -> None:
+        self.wanted[hosted] = None
+        self.asked += 1
+        if self._gathered is not None and self.asked >= self._crowd:
+            self._go()
+
+    async def gather(self, returning: int) -> None:
+        """Returns when as many as that have asked who did not before, or after a moment."""
+        loop = asyncio.get_running_loop()
+        self._crowd = self.asked + returning
+        self._gathered = loop.create_future()
+        self._timer = loop.call_later(GATHERING_S, self._go)
+        await self._gathered
+        if self.asked < self._crowd:
+            self.hurried = ROUNDS_WITHOUT_GATHERING
+
+    def _go(self) -> None:
+        gathered, self._gathered = self._gathered, None
+        if self._timer is not None:
+            self._timer.cancel()
+        if gathered is not None and not gathered.done():
+            gathered.set_result(None)
 
 
 class FlushDriver:
@@ -69,8 +108,8 @@ class FlushDriver:
         directory = target_log.directory.rpartition("/")[0]
         lane = self._lanes.get(directory)
         if lane is None:
-            lane = self._lanes[directory] = _Lane()
-        lane.wanted[hosted] = None
+            lane = self._lanes[directory] = _Lane(directory)
+        lane.want(hosted)
         if lane.running is None:
             lane.running = asyncio.get_running_loop().create_task(self._run(lane), name="flush")
 
@@ -86,9 +125,15 @@ class FlushDriver:
                 failures = await current.syncing if current.syncing is not None else {}
                 if current.alone:
                     await asyncio.wait(current.alone)
-                following = self._begin(lane)
-                self._end(current.together, failures)
-                current = following or self._begin(lane)
+                if current.asked >= CROWD and not lane.hurried:
+                    self._end(current.together, failures)
+                    await lane.gather(current.asked)
+                    current = self._begin(lane)
+                else:
+                    lane.hurried = max(0, lane.hurried - 1)
+                    following = self._begin(lane)
+                    self._end(current.together, failures)
+                    current = following or self._begin(lane)
         finally:
             lane.running = None
 
@@ -97,6 +142,7 @@ class FlushDriver:
         if not lane.wanted:
             return None
         wanted, lane.wanted = lane.wanted, {}
+        asked, lane.asked = lane.asked, 0
         self.rounds += 1
         together: list[_Share] = []
         alone: list[asyncio.Task[None]] = []
@@ -104,14 +150,17 @@ class FlushDriver:
             share = self._share(hosted)
             if share is None:
                 continue
-            self.syncs += len(share.items)
-            if all(map(is_data, share.items)):
+            items = share.items
+            self.syncs += len(items)
+            if is_data(items[0]) if len(items) == 1 else all(map(is_data, items)):
                 together.append(share)
             else:
                 alone.append(asyncio.get_running_loop().create_task(self._sync_in_order(share)))
         files = [item for share in together for item in share.items]
-        syncing = asyncio.ensure_future(self._offload.call(sync_together, files)) if files else None
-        return _Round(together, syncing, alone)
+        pays = lane.volume.pays(len(files), self._clock.monotonic_ms())
+        volume = lane.volume if pays and lie_on(lane.volume, files) else None
+        syncing = asyncio.ensure_future(self._offload.call(sync_together, files, volume)) if files else None
+        return _Round(together, syncing, alone, asked)
 
     def _share(self, hosted: Hosted) -> _Share | None:
         target_log = hosted.log
@@ -133,6 +182,12 @@ class FlushDriver:
         self._synced(share)
 
     def _end(self, together: list[_Share], failures: dict[int, OSError]) -> None:
+        if not failures:
+            now = self._clock.now_ms()
+            for hosted, synced_log, target, _ in together:
+                if hosted.log is synced_log:
+                    hosted.synced(target, now)
+            return
         at = 0
         for share in together:
             end = at + len(share.items)

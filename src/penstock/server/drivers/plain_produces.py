@@ -14,7 +14,7 @@ from penstock.protocol.codec import decode
 from penstock.protocol.messages.produce import ProduceRequest
 from penstock.server.cluster_view import INTERNAL_TOPICS
 from penstock.server.context import Later
-from penstock.server.drivers.acks import AwaitedAcks, settled
+from penstock.server.drivers.acks import settled
 
 if TYPE_CHECKING:
     from penstock.kernels import BatchHeader, PlainBatch, PlainProduce
@@ -87,7 +87,7 @@ class PlainProduces:
             refusals = {waiting: error for waiting, error in zip(awaited, errors, strict=True) if error is not NONE}
             return counts.take_back(whole, writes, tickets, refusals, listener if version >= LEADERS_SINCE else "")
 
-        return Later(AwaitedAcks(awaited, acks, request.timeout_ms, answered).future)
+        return counts.acks.wait(awaited, acks, request.timeout_ms, answered)
 
     def _admitted(
         self, request: PlainProduce, frame: memoryview, version: int, allowed: Callable[[str], bool], now: Millis

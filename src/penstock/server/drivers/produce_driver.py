@@ -21,7 +21,7 @@ from penstock.protocol.messages.produce import ProduceResponse
 from penstock.replication.admission import Admitted, RefusedRecords, admit, rebuild
 from penstock.server.cluster_view import INTERNAL_TOPICS
 from penstock.server.context import Later
-from penstock.server.drivers.acks import AwaitedAcks, settled
+from penstock.server.drivers.acks import AcksLine, settled
 from penstock.server.drivers.plain_produces import BY_ID_SINCE, LEADERS_SINCE, PlainProduces, Write
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class ProduceDriver:
 
     def __init__(self, partitions: PartitionDriver, clock: Clock, offload: Offload) -> None:
         self._partitions, self._clock, self._offload = partitions, clock, offload
+        self.acks = AcksLine()
         self.plain = PlainProduces(self, partitions, clock)
         self.requests = self.batches = self.bytes_in = self.records_in = self.refused = 0
 
@@ -229,7 +230,7 @@ class ProduceDriver:
             self._name_leaders(response, pieces, listener)
         if not waiting:
             return response
-        return Later(self._wait(response, waiting, acks, request.timeout_ms, listener))
+        return self._wait(response, waiting, acks, request.timeout_ms, listener)
 
     def _write(self, piece: _Piece, acks: int, now: Millis) -> None:
         hosted, admitted = piece.hosted, piece.admitted
@@ -251,7 +252,9 @@ class ProduceDriver:
             failure = Refused(KAFKA_STORAGE_ERROR, str(failure))
         self._refuse(piece, failure)
 
-    def _wait(self, response: ProduceResponse, waiting: list[_Piece], acks: int, timeout_ms: int, listener: str) -> Any:
+    def _wait(
+        self, response: ProduceResponse, waiting: list[_Piece], acks: int, timeout_ms: int, listener: str
+    ) -> Later:
         def answered(errors: list[ErrorCode]) -> ProduceResponse:
             for piece, error in zip(waiting, errors, strict=True):
                 if error is not NONE:
@@ -261,7 +264,7 @@ class ProduceDriver:
             return response
 
         awaited = [(piece.hosted, piece.ticket.end) for piece in waiting if piece.hosted and piece.ticket]
-        return AwaitedAcks(awaited, acks, timeout_ms, answered).future
+        return self.acks.wait(awaited, acks, timeout_ms, answered)
 
 
 def _laid_out(request: ProduceRequest) -> tuple[ProduceResponse, list[_Piece]]:

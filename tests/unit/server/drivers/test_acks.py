@@ -1,0 +1,90 @@
+"""Produces that wait: answered in the loop's next turn, all together, and at their deadline at the latest."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from penstock.model.errors import NONE, REQUEST_TIMED_OUT, ErrorCode
+from penstock.model.ids import Offset
+from penstock.server.drivers.acks import AcksLine, Awaited
+
+
+class Partition:
+    """As much of a hosted partition as a waiting produce knows."""
+
+    syncs_before_ack = False
+
+    def __init__(self) -> None:
+        self.log = object()
+        self.state = SimpleNamespace(leading=True, high_watermark=0, maximal_isr={1}, effective_min_isr=1)
+        self.waiting: list[Any] = []
+
+    def when_committed(self, _end: int, waiter: Any) -> None:
+        self.waiting.append(waiter)
+
+    def commit(self, high_watermark: int) -> None:
+        self.state.high_watermark = high_watermark
+        for waiter in self.waiting:
+            waiter()
+
+
+def wait(line: AcksLine, *partitions: Partition, timeout_ms: int = 60_000) -> Awaited:
+    hosted: list[Any] = [(partition, Offset(1)) for partition in partitions]
+    return line.wait(hosted, -1, timeout_ms, lambda errors: errors)
+
+
+def taken(one: Awaited) -> asyncio.Future[list[ErrorCode]]:
+    done: asyncio.Future[list[ErrorCode]] = asyncio.get_running_loop().create_future()
+    one.when_ready = lambda: done.set_result(one.outcome())
+    return done
+
+
+def test_who_is_ready_is_answered_in_the_next_turn_and_not_before() -> None:
+    async def steps() -> None:
+        line, first, second = AcksLine(), Partition(), Partition()
+        one, both = taken(wait(line, first)), taken(wait(line, first, second))
+        first.commit(1)
+        assert not one.done()
+        await asyncio.sleep(0)
+        assert one.result() == [NONE]
+        assert not both.done()
+        second.commit(1)
+        assert await both == [NONE, NONE]
+
+    asyncio.run(steps())
+
+
+def test_time_is_up_for_each_at_its_own_deadline() -> None:
+    async def steps() -> None:
+        line, slow, done = AcksLine(), Partition(), Partition()
+        patient = taken(wait(line, slow))
+        hasty = taken(wait(line, done, slow, timeout_ms=1))
+        done.commit(1)
+        async with asyncio.timeout(30):
+            assert await hasty == [NONE, REQUEST_TIMED_OUT]
+        assert not patient.done()
+        slow.commit(1)
+        assert await patient == [NONE]
+
+    asyncio.run(steps())
+
+
+def test_an_answer_that_fails_holds_up_nobody() -> None:
+    async def steps() -> None:
+        told: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context["exception"]))
+        line, partition = AcksLine(), Partition()
+        broken = wait(line, partition)
+        other = taken(wait(line, partition))
+
+        def fail() -> None:
+            raise ValueError("no such connection")
+
+        broken.when_ready = fail
+        partition.commit(1)
+        assert await other == [NONE]
+        assert [str(each) for each in told] == ["no such connection"]
+
+    asyncio.run(steps())
