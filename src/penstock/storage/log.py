@@ -178,7 +178,7 @@ class Log(LogUpkeep):
             segment.append(batch, last, timestamp, settings.index_interval_bytes)
         except OSError as error:
             raise self.fail(error) from error
-        end: Offset = last + 1  # type: ignore[assignment]  # calling the NewType would cost more than the sum
+        end = Offset(last + 1)
         self.next = self.written = end
         self._recent.add(end, segment.size)
         if epoch != self.epochs.latest:

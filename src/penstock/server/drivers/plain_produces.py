@@ -68,7 +68,7 @@ class PlainProduces:
                 counts.bytes_in += header.size
                 counts.records_in += header.record_count
                 numbers.append(ticket.base)
-                numbers.append(hosted.log.log_start)  # type: ignore[union-attr]  # it was there for the append
+                numbers.append((hosted.log or hosted.require_log()).log_start)
                 if hosted.state.high_watermark < ticket.end if acks < 0 else not settled(hosted, ticket.end, acks):
                     awaited.append((hosted, ticket.end))
         except (Refused, StorageFailed) as failure:

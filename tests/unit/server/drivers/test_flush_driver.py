@@ -64,6 +64,12 @@ class Hosted:
             asyncio.get_running_loop().call_soon(self._driver[0].want, self)
 
 
+def driver_of(disk: Disk, failed: list[StorageFailed]) -> FlushDriver:
+    clock: Any = Clock()
+    offload: Any = disk
+    return FlushDriver(clock, offload, failed.append)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not condition():
@@ -73,7 +79,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_a_crowd_that_comes_back_shares_every_round() -> None:
     async def steps() -> None:
         disk, box = Disk(), list[Any]()
-        driver = FlushDriver(Clock(), disk, lambda _failure: None)  # type: ignore[arg-type]
+        driver = driver_of(disk, [])
         box.append(driver)
         crowd: list[Any] = [Hosted(number, box, returns=True) for number in range(10)]
         for hosted in crowd[:6]:
@@ -92,7 +98,7 @@ def test_a_crowd_that_comes_back_shares_every_round() -> None:
 def test_nobody_waits_for_a_crowd_that_does_not_come_back() -> None:
     async def steps() -> None:
         disk, box = Disk(), list[Any]()
-        driver = FlushDriver(Clock(), disk, lambda _failure: None)  # type: ignore[arg-type]
+        driver = driver_of(disk, [])
         box.append(driver)
         gone: list[Any] = [Hosted(number, box, returns=False) for number in range(6)]
         for hosted in gone:
@@ -110,7 +116,7 @@ def test_nobody_waits_for_a_crowd_that_does_not_come_back() -> None:
 def test_a_file_that_failed_harms_its_own_partition_only() -> None:
     async def steps() -> None:
         disk, box, failed = Disk(), list[Any](), list[StorageFailed]()
-        driver = FlushDriver(Clock(), disk, failed.append)  # type: ignore[arg-type]
+        driver = driver_of(disk, failed)
         box.append(driver)
         both: list[Any] = [Hosted(number, box, returns=False) for number in range(2)]
         for hosted in both:
