@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from pathlib import Path
 
 METADATA = "__cluster_metadata"
@@ -52,19 +52,31 @@ def assert_identical(data_dirs: Mapping[int, Path], topic: str, partition: int) 
     return committed
 
 
-def assert_metadata_identical(data_dirs: Mapping[int, Path]) -> int:
-    """The metadata logs agree wherever two of them have the same offsets; answers the end of the shortest.
+def assert_metadata_identical(data_dirs: Mapping[int, Path], committed: int) -> None:
+    """The metadata logs agree below what is committed, and wherever else two of them must.
 
-    What only some have may be uncommitted; logs may begin behind different snapshots.
+    Behind it a leader that stopped may have records that nobody fetched, in the place where its successor wrote others:
+    it drops them when it follows again. But where two logs have a batch of one epoch at one offset, they are the same
+    up to there. Logs may begin behind different snapshots.
     """
     logs = {node_id: [*stored(each / f"{METADATA}-0")] for node_id, each in data_dirs.items()}
-    start = max(batches[0][0] for batches in logs.values() if batches)
-    end = min(batches[-1][1] for batches in logs.values() if batches)
-    _assert_same(
-        {node_id: [batch for batch in batches if start <= batch[0] < end] for node_id, batches in logs.items()},
-        METADATA,
-    )
-    return end
+    longest = max(batches[-1][1] for batches in logs.values() if batches)
+    assert longest >= committed, f"{METADATA} ends at {longest} at most, committed are {committed}"
+    for (one, mine), (other, theirs) in combinations(logs.items(), 2):
+        places = {(base, _epoch(data)) for base, _end, data in mine}
+        agreed = max((base + 1 for base, _end, data in theirs if (base, _epoch(data)) in places), default=0)
+        both = min(mine[-1][1] if mine else 0, theirs[-1][1] if theirs else 0)
+        end = max(agreed, min(committed, both))
+        _assert_same({one: _below(mine, end), other: _below(theirs, end)}, METADATA)
+
+
+def _below(batches: list[tuple[int, int, bytes]], end: int) -> list[tuple[int, int, bytes]]:
+    return [batch for batch in batches if batch[0] < end]
+
+
+def _epoch(data: bytes) -> int:
+    epoch: int = _HEADER.unpack_from(data)[2]
+    return epoch
 
 
 def _assert_same(logs: Mapping[int, list[tuple[int, int, bytes]]], name: str) -> None:
@@ -81,4 +93,4 @@ def _words(batch: tuple[int, int, bytes] | None) -> str:
     if batch is None:
         return "nothing"
     base, end, data = batch
-    return f"[{base}, {end}) epoch {_HEADER.unpack_from(data)[2]} {len(data)} bytes"
+    return f"[{base}, {end}) epoch {_epoch(data)} {len(data)} bytes"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.blocking import Admin
 from tests.compat.cluster import BROKER, CONTROLLER, PenstockCluster
 from tests.faults.cluster.faults import (
     Fault,
@@ -76,12 +77,14 @@ def judge(scene: Scene) -> None:
     scene.load.finish()
     scene.cluster.wait_until_whole()
     placed = {each.index: each.replicas for each in scene.cluster.partitions(TOPIC)}
+    with Admin(bootstrap_servers=scene.cluster.bootstrap) as admin:
+        decided = admin.describe_quorum().high_watermark
     exits = scene.cluster.stop()
     assert set(exits.values()) == {0}, f"nodes ended with {exits}\n{scene.cluster.last_words()}"
     for partition in range(PARTITIONS):
         replicas = {node_id: scene.cluster.nodes[node_id].data_dir for node_id in placed[partition]}
         assert assert_identical(replicas, TOPIC, partition) > 0
-    assert_metadata_identical({node.node_id: node.data_dir for node in scene.cluster.nodes.values()})
+    assert_metadata_identical({node.node_id: node.data_dir for node in scene.cluster.nodes.values()}, decided)
 
 
 def some_faults() -> list[Fault]:

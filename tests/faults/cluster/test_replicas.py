@@ -63,10 +63,35 @@ def test_all_may_not_be_shorter_than_what_is_committed(tmp_path: Path) -> None:
         assert_identical(nodes, "t", 0)
 
 
+def in_epoch(epoch: int, data: bytes) -> bytes:
+    return data[:12] + epoch.to_bytes(4, "big") + data[16:]
+
+
+def metadata(home: Path, base: int, *batches: bytes) -> Path:
+    return node(home, 0, (base, b"".join(batches)), name="__cluster_metadata-0")
+
+
 def test_metadata_logs_agree_where_they_overlap(tmp_path: Path) -> None:
-    whole = node(tmp_path / "1", 0, (0, ONE + TWO + THREE), name="__cluster_metadata-0")
-    behind_a_snapshot = node(tmp_path / "2", 0, (2, TWO), name="__cluster_metadata-0")
-    assert assert_metadata_identical({1: whole, 2: behind_a_snapshot}) == 3
-    other = node(tmp_path / "3", 0, (0, ONE + batch(2, "x")), name="__cluster_metadata-0")
-    with pytest.raises(AssertionError, match="__cluster_metadata differs"):
-        assert_metadata_identical({1: whole, 3: other})
+    whole = metadata(tmp_path / "1", 0, ONE, TWO, THREE)
+    behind_a_snapshot = metadata(tmp_path / "2", 2, TWO)
+    assert_metadata_identical({1: whole, 2: behind_a_snapshot}, 3)
+    other = metadata(tmp_path / "3", 0, ONE, batch(2, "x"))
+    with pytest.raises(AssertionError, match="__cluster_metadata differs between nodes 1 and 3"):
+        assert_metadata_identical({1: whole, 3: other}, 2)
+    with pytest.raises(AssertionError, match="ends at 3 at most, committed are 4"):
+        assert_metadata_identical({3: other}, 4)
+
+
+def test_what_a_stopped_leader_kept_for_itself_may_differ_from_what_its_successor_wrote(tmp_path: Path) -> None:
+    old = metadata(tmp_path / "1", 0, ONE, TWO, THREE)
+    new = metadata(tmp_path / "2", 0, ONE, in_epoch(5, batch(2, "x")), in_epoch(5, batch(3, "y")))
+    assert_metadata_identical({1: old, 2: new}, 2)
+    with pytest.raises(AssertionError, match="__cluster_metadata differs between nodes 1 and 2"):
+        assert_metadata_identical({1: old, 2: new}, 3)
+
+
+def test_logs_that_meet_again_in_one_epoch_may_not_have_parted_before(tmp_path: Path) -> None:
+    one = metadata(tmp_path / "1", 0, ONE, TWO, in_epoch(5, THREE))
+    two = metadata(tmp_path / "2", 0, ONE, in_epoch(4, batch(2, "x")), in_epoch(5, THREE))
+    with pytest.raises(AssertionError, match="__cluster_metadata differs between nodes 1 and 2"):
+        assert_metadata_identical({1: one, 2: two}, 0)
