@@ -40,7 +40,7 @@ class Plot:
 
 _LONGER = "one request in so many takes longer (2: p50, 100: p99, 1k: p99.9)"
 PLOTS = (
-    Plot("batch-size", "Throughput by batch size, records of 1 KB", "batch, bytes", "MB/s", log_x=True),
+    Plot("batch-size", "Throughput by batch size, records of 1 KB", "batch, bytes", "MB/s", log_x=True, log_y=True),
     Plot("record-size", "Throughput by record size, batches of 64 KB", "record, bytes", "MB/s", log_x=True),
     Plot("latency", _capital(latency.PRODUCE), _LONGER, "ms", log_x=True, log_y=True),
     Plot("end-to-end", _capital(latency.END_TO_END), _LONGER, "ms", log_x=True, log_y=True),

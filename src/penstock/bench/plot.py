@@ -15,6 +15,8 @@ DASHES = ("", "7 4", "2 3")
 
 WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT, BELOW = 800, 78, 24, 40, 300, 52
 POINTS_MAX = 700
+LOG_TICKS_MAX = 12
+"""So many labels stand well apart on the shorter axis, which has 300 pixels."""
 
 
 def ratio_chart(series: list[Series], title: str) -> str:
@@ -68,8 +70,8 @@ def line_chart(
     }
     xs = [x for points in kept.values() for x, _ in points] or [1.0, 10.0]
     ys = [y for points in kept.values() for _, y in points] or [1.0, 10.0]
-    x_ticks = _log_ticks(min(xs), max(xs)) if log_x else _ticks(min(xs), max(xs), outwards=False)
-    y_ticks = _log_ticks(min(ys), max(ys)) if log_y else _ticks(min(0.0, *ys) if from_zero else min(ys), max(ys))
+    x_ticks = log_ticks(min(xs), max(xs)) if log_x else _ticks(min(xs), max(xs), outwards=False)
+    y_ticks = log_ticks(min(ys), max(ys)) if log_y else _ticks(min(0.0, *ys) if from_zero else min(ys), max(ys))
     legend_rows = _legend_rows(list(lines))
     top = TOP + 18 * len(legend_rows)
     height = top + PLOT_HEIGHT + BELOW
@@ -87,7 +89,9 @@ def line_chart(
     out.append(f'<line x1="{LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}" stroke="{RULE}"/>')
     out.append(_text((LEFT + right) / 2, bottom + 40, x_label, anchor="middle"))
     middle = (top + bottom) / 2
-    out.append(f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y_label, anchor="middle")}</g>')
+    # Whoever takes a logarithmic axis for a linear one reads differences far too small.
+    y_words = f"{y_label}, logarithmic" if log_y else y_label
+    out.append(f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y_words, anchor="middle")}</g>')
     for row, names in enumerate(legend_rows):
         at = LEFT
         for name in names:
@@ -170,15 +174,20 @@ def _ticks(low: float, high: float, *, outwards: bool = True) -> list[float]:
     return [round(number * step, 12) for number in numbers]
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each power of ten, or powers alone where those are many; the outermost enclose all values."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if len(powers) <= 4 else (1,)
-    candidates = [each * 10.0**power for power in powers for each in steps]
-    above = [index for index, value in enumerate(candidates) if value >= high * (1 - 1e-9)]
-    below = [index for index, value in enumerate(candidates) if value <= low * (1 + 1e-9)]
-    last = max(above[0] if above else len(candidates) - 1, below[-1] + 1)
-    return candidates[below[-1] : last + 1]
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten, or powers alone where those are too many; the outermost enclose all values."""
+    fine = _enclosing(low, high, (1, 2, 5))
+    return fine if len(fine) <= LOG_TICKS_MAX else _enclosing(low, high, (1,))
+
+
+def _enclosing(low: float, high: float, steps: Sequence[int]) -> list[float]:
+    """The steps of each power of ten, from the last at or below `low` to the first at or above `high`; two at least."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 2)
+    # 10.0**-2 * 2 has digits at its end that nobody asked for.
+    candidates = [float(f"{step}e{power}") for power in powers for step in steps]
+    first = max(index for index, value in enumerate(candidates) if value <= low * (1 + 1e-9))
+    last = next(index for index, value in enumerate(candidates) if value >= high * (1 - 1e-9))
+    return candidates[first : max(last, first + 1) + 1]
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:

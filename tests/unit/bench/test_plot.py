@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from penstock.bench.plot import line_chart, ratio_chart, short
+from penstock.bench.plot import line_chart, log_ticks, ratio_chart, short
 from penstock.bench.series import Results
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -24,6 +24,29 @@ def test_a_chart_has_its_title_labels_ticks_and_legend() -> None:
     found = texts(chart([(1, 10), (2, 40)]))
     assert found[0] == "T & title"
     assert {"clients", "MB/s", "one", "0", "20", "40"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (23.9, 850, [20, 50, 100, 200, 500, 1_000]),
+        (0.09, 57.6, [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]),
+        (10, 1_000, [10, 20, 50, 100, 200, 500, 1_000]),
+        (3, 200_000, [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000]),
+        (7, 7, [5, 10]),
+        (10, 10, [10, 20]),
+    ],
+    ids=["within", "many", "from tick to tick", "too many", "one value", "one value on a tick"],
+)
+def test_logarithmic_ticks_are_1_2_and_5_or_powers_and_enclose_all_values(
+    low: float, high: float, ticks: list[float]
+) -> None:
+    assert log_ticks(low, high) == ticks
+
+
+def test_only_a_logarithmic_y_axis_says_so() -> None:
+    assert "MB/s, logarithmic" in texts(chart([(1, 2), (2, 900)], log_y=True))
+    assert "MB/s" in texts(chart([(1, 2), (2, 900)], log_x=True))
 
 
 def test_a_logarithmic_axis_has_powers_of_ten_and_no_place_for_zero() -> None:
