@@ -38,6 +38,13 @@ class Change:
         """Whether every round of one run was better than every round of the other."""
         return self.spread_now[1] < self.spread_before[0] or self.spread_before[1] < self.spread_now[0]
 
+    @property
+    def rounds(self) -> str:
+        """In a word. A run of one round has no spread, so two of them lie apart always, which says nothing."""
+        if any(low == high for low, high in (self.spread_before, self.spread_now)):
+            return "no spread"
+        return "apart" if self.apart else "overlap"
+
 
 def changes(before: Run, now: Run) -> list[Change]:
     """One for each figure that both runs can set beside the same partner, the worst first."""
@@ -70,9 +77,8 @@ def table(found: Sequence[Change]) -> str:
     rows = [("", "figure", "beside", "before", "now", "slower by", "rounds")]
     for change in found:
         mark = "!" if change.slowdown > TOLERANCE else ""
-        apart = "apart" if change.apart else "overlap"
         ratios = (f"{change.before:.2f}×", f"{change.now:.2f}×")
-        rows.append((mark, change.figure, change.partner, *ratios, f"{change.slowdown:+.0%}", apart))
+        rows.append((mark, change.figure, change.partner, *ratios, f"{change.slowdown:+.0%}", change.rounds))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows)
 
