@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.brokers import APACHE, NULL, PENSTOCK_NODE
+from bench.headline import __main__ as headline
 from bench.headline import compare, page, record, targets
 from bench.headline.disk import dirty_limit_bytes
 from bench.headline.targets import Target, judge
@@ -40,7 +42,7 @@ def test_a_ratio_to_kafka_that_fell_by_more_than_15_percent_is_named(higher_is_b
         run(figure("it", higher_is_better=higher_is_better, apache=[100.0], penstock=[now])),
     )
     (worse,) = compare.slower(found)
-    assert (worse.figure, worse.partner, worse.apart) == ("group: it", APACHE, True)
+    assert (worse.figure, worse.partner, worse.rounds) == ("group: it", APACHE, "no spread")
     assert "! " in compare.table(found)
 
 
@@ -60,7 +62,31 @@ def test_rounds_that_overlap_are_told_from_those_that_lie_apart() -> None:
     before = run(figure("it", apache=[100.0, 100.0], penstock=[200.0, 100.0]))
     now = run(figure("it", apache=[100.0, 100.0], penstock=[110.0, 60.0]))
     (change,) = compare.changes(before, now)
-    assert (change.spread_before, change.spread_now, change.apart) == ((1.0, 2.0), (0.6, 1.1), False)
+    assert (change.spread_before, change.spread_now, change.rounds) == ((1.0, 2.0), (0.6, 1.1), "overlap")
+    now = run(figure("it", apache=[100.0, 100.0], penstock=[90.0, 60.0]))
+    (change,) = compare.changes(before, now)
+    assert (change.spread_now, change.rounds) == ((0.6, 0.9), "apart")
+
+
+@pytest.mark.parametrize(("rate", "code"), [(200.0, 0), (160.0, 1)], ids=["as fast", "slower"])
+@pytest.mark.parametrize("look", [[], ["--quick"]], ids=["whole", "quick"])
+def test_a_comparison_tells_by_its_exit_code_and_replaces_nothing(
+    rate: float, code: int, look: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(rate: float) -> dict[str, Any]:
+        result = run(figure("it", apache=[100.0], penstock=[rate]), date="some day", took_s=1, remarks=[], curves={})
+        return {**result, "command": "make bench"}
+
+    monkeypatch.setattr(headline, "ROOT", tmp_path)
+    monkeypatch.setattr(headline, "DOCS", tmp_path)
+    monkeypatch.setattr(headline, "run", lambda _given: (measured(rate), []))
+    for name in ("LAST", "PUBLISHED", "ASIDE"):
+        monkeypatch.setattr(record, name, tmp_path / name)
+    record.write(record.LAST, measured(200.0))
+    before = record.LAST.read_bytes()
+    assert headline.main(["--compare", *look]) == code
+    assert record.LAST.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ASIDE", "LAST"]
 
 
 def test_other_settings_and_missing_figures_are_told() -> None:
