@@ -117,7 +117,7 @@ def test_deleted_files_are_handed_out_once_for_somebody_else_to_remove() -> None
     deleted = [f"{D}/{name}" for name in files.listdir(D) if name.endswith(".deleted")]
     assert log.purgeable(Millis(5_999)) == []
     assert log.has_doomed
-    assert sorted(log.purgeable(Millis(6_000))) == deleted
+    assert set(deleted) <= set(log.purgeable(Millis(6_000))), "and names of files that it may have had"
     assert not log.has_doomed
     assert log.purgeable(Millis(7_000)) == []
     assert all(files.exists(path) for path in deleted)
