@@ -7,6 +7,11 @@ from typing import Protocol
 
 SCRATCH_BYTES = 256 << 10
 
+# glibc gives the end of its heap back to the kernel whenever it is larger than twice the largest block that ever came
+# and went, and fetches it anew page by page: a fifth of what a produce of 1 MB costs. This much may be in flight on a
+# connection, so twice as much is kept at most.
+_RECYCLED_BYTES = 4 << 20
+
 
 class Waiter(Protocol):
     """A stream that stopped reading until the budget has room."""
@@ -25,7 +30,7 @@ class Intake:
     grant waits for the rest of it.
     """
 
-    __slots__ = ("_loop", "_waiting", "_waking", "budget_bytes", "held_bytes", "scratch", "tick", "view")
+    __slots__ = ("_loop", "_recycles", "_waiting", "_waking", "budget_bytes", "held_bytes", "scratch", "tick", "view")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, budget_bytes: int = -1) -> None:
         """`budget_bytes` below one means no bound (`queued.max.request.bytes` = -1)."""
@@ -35,6 +40,7 @@ class Intake:
         self.budget_bytes = budget_bytes
         self.held_bytes = 0
         self.tick = 0  # advanced by the idle wheel; streams stamp themselves with it
+        self._recycles = False  # memory of large frames is kept for the next ones
         self._waiting: dict[Waiter, None] = {}  # in order of arrival
         self._waking = False
 
@@ -46,6 +52,16 @@ class Intake:
     def waiting(self) -> int:
         """How many connections have stopped reading for want of memory."""
         return len(self._waiting)
+
+    def room(self, size: int) -> bytearray:
+        """A buffer for a frame, whose bytes are anything until they are written."""
+        # Only here, where frames are large: a command that asks for a little starts without the kernels.
+        from penstock.kernels import unfilled
+
+        if not self._recycles and size > SCRATCH_BYTES:
+            self._recycles = True
+            unfilled(_RECYCLED_BYTES)  # given back as soon as it is made, and never touched
+        return unfilled(size)
 
     def hold(self, size: int) -> None:
         """Counts bytes that are in memory already; never refuses."""

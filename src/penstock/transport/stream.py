@@ -219,10 +219,8 @@ class FrameStream(asyncio.BufferedProtocol):
         An announced size alone is worth one scratch of memory. A peer that has sent a large frame whole gets room for
         another one like it at once: a buffer that grows is copied.
         """
-        # Only here, where frames are large: a command that asks for a little starts without the kernels.
-        from penstock.kernels import unfilled
-
-        grown = unfilled(min(self._own_bytes, max(len(self.intake.scratch), self._earned, 4 * len(arrived))))
+        intake = self.intake
+        grown = intake.room(min(self._own_bytes, max(len(intake.scratch), self._earned, 4 * len(arrived))))
         grown[: len(arrived)] = arrived
         return grown
 
