@@ -89,7 +89,7 @@ class _Slot:
         self.connection.settle(self, future)
 
     def ready(self) -> None:
-        self.connection.settle(self, None)
+        self.connection.answer(self)
 
 
 class Connection(FrameStream):
@@ -320,6 +320,9 @@ class Connection(FrameStream):
                 metrics.queued_ms += started_ms - received_ms
                 metrics.total.observe(self._monotonic_ms() - received_ms)
                 finished = True
+            elif isinstance(outcome, Later):
+                self._await(_Slot(self, ctx, route, correlation_id, size, started_ms), outcome)
+                finished = False
             else:
                 finished = self._conclude(_Slot(self, ctx, route, correlation_id, size, started_ms), outcome)
         except Exception as failure:  # as in `_serve`
@@ -391,9 +394,7 @@ class Connection(FrameStream):
         if outcome.__class__ is bytes:
             return self._finish(slot, [outcome])  # a whole frame
         if isinstance(outcome, Later):
-            slot.later = outcome
-            outcome.when_ready = slot.ready
-            self._line_up(slot)
+            self._await(slot, outcome)
             return False
         if isinstance(outcome, Encoded):
             parts = frame_response(slot.correlation_id, list(outcome.parts), slot.route.api, slot.route.version)
@@ -406,42 +407,67 @@ class Connection(FrameStream):
         future.add_done_callback(slot.settled)
         return False
 
+    def _await(self, slot: _Slot, later: Later) -> None:
+        slot.later = later
+        later.when_ready = slot.ready
+        self._line_up(slot)
+
     def _line_up(self, slot: _Slot) -> None:
         if not slot.lined_up:
             slot.lined_up = True
             self._slots.append(slot)
 
-    def settle(self, slot: _Slot, future: asyncio.Future[Any] | None) -> None:
-        """What a request waited for is there: in the future, or in the slot's `later`."""
+    def settle(self, slot: _Slot, future: asyncio.Future[Any]) -> None:
+        """What a request waited for is in the future."""
+        if self.state is State.CLOSED:
+            if not future.cancelled():
+                future.exception()  # nobody is left to be told; looking at it keeps asyncio from complaining
+            return
+        slot.blocking = self._busy = False
+        try:
+            finished = self._conclude(slot, future.result())
+        except (Exception, asyncio.CancelledError) as failure:
+            finished = self._excuse(slot, failure)
+        self._go_on(slot, finished=finished)
+
+    def answer(self, slot: _Slot) -> None:
+        """What a request waited for is in the slot's `later`."""
         # The two know each other; who forgets one here spares the collector a request with its frame each time.
         later, slot.later = slot.later, None
         if self.state is State.CLOSED:
-            if future is not None and not future.cancelled():
-                future.exception()  # nobody is left to be told; looking at it keeps asyncio from complaining
             return
-        if slot.blocking:
-            slot.blocking = self._busy = False
         try:
-            if future is not None:
-                outcome = future.result()
+            assert later is not None, "it was waited for"
+            outcome = later.outcome()
+            if outcome.__class__ is bytes and len(self._slots) == 1:
+                # The common case: a whole frame, and nobody else in line.
+                self._slots.clear()
+                self._observe(slot, len(outcome))
+                self.send((outcome,))
+                finished = True
             else:
-                assert later is not None, "either of them was waited for"
-                outcome = later.outcome()
-            finished = self._conclude(slot, outcome)
-        except (Exception, asyncio.CancelledError) as failure:
+                finished = self._conclude(slot, outcome)
+        except Exception as failure:
             finished = self._excuse(slot, failure)
+        self._go_on(slot, finished=finished)
+
+    def _go_on(self, slot: _Slot, *, finished: bool) -> None:
         if finished:
             self.done(slot.size)
-        self._start_waiting()
-        self._close_when_answered()
+        if self._waiting:
+            self._start_waiting()
+        if self._draining:
+            self._close_when_answered()
 
-    def _finish(self, slot: _Slot, parts: list[Any]) -> bool:
-        """Sends a reply, or keeps it in line behind earlier ones. An empty one takes no place in the line."""
+    def _observe(self, slot: _Slot, reply_bytes: int) -> None:
         metrics, received_ms = slot.route.metrics, slot.ctx.received_ms
         metrics.queued_ms += slot.started_ms - received_ms
         metrics.total.observe(self._monotonic_ms() - received_ms)
-        if parts:
-            metrics.response_bytes += 4 + int.from_bytes(parts[0][:4], "big")
+        metrics.response_bytes += reply_bytes
+
+    def _finish(self, slot: _Slot, parts: list[Any]) -> bool:
+        """Sends a reply, or keeps it in line behind earlier ones. An empty one takes no place in the line."""
+        self._observe(slot, 4 + int.from_bytes(parts[0][:4], "big") if parts else 0)
         if slot.lined_up:
             slot.parts = parts
             self._flush()

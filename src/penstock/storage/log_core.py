@@ -45,8 +45,8 @@ class LogCore:
     __slots__ = (
         "_cut_segments", "_doomed", "_names_dirty", "_older", "_opened_at", "_parent_dirty", "_recent", "_seals",
         "_seals_handed", "_segments", "_snapshots", "_unsynced_paths", "committed", "cut_bytes", "directory", "epochs",
-        "failure", "files", "flushed", "log_start", "messages_unflushed", "name", "next", "on_doomed", "on_sealed",
-        "producers", "scanned_bytes", "settings", "topic_id", "written",
+        "failure", "files", "flushed", "home", "log_start", "messages_unflushed", "name", "next", "on_doomed",
+        "on_sealed", "producers", "scanned_bytes", "settings", "topic_id", "written",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +61,7 @@ class LogCore:
     ) -> None:
         self.files = files
         self.directory = directory
+        self.home = directory.rpartition("/")[0]  # the log directory that it lies in with others
         self.name = name
         self.topic_id = topic_id
         self.settings = settings
@@ -206,5 +207,5 @@ class LogCore:
             (due, [directory + path[len(self.directory) :] for path in paths]) for due, paths in self._doomed
         ]
         self._unsynced_paths = [directory + path[len(self.directory) :] for path in self._unsynced_paths]
-        self.directory = directory
+        self.directory, self.home = directory, directory.rpartition("/")[0]
         self._names_dirty = self._parent_dirty = True

@@ -139,7 +139,8 @@ class FrameStream(asyncio.BufferedProtocol):
         return self.intake.view[head:]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.touched = self.intake.tick
+        intake = self.intake
+        self.touched = intake.tick
         self.bytes_in += nbytes
         if self.closing:
             return
@@ -148,8 +149,9 @@ class FrameStream(asyncio.BufferedProtocol):
         else:
             end = nbytes + len(self._head)
             self._head = b""
-            self._consume(self.intake.view, 0, end)
-        if self.in_flight or self._rest is not None or not self._reading:
+            self._consume(intake.view, 0, end)
+        # Asked here and not only there, because nearly every read that leaves something in flight changes nothing.
+        if self._rest is not None or not self._reading or (self.in_flight and (self.saturated or intake.exhausted)):
             self._regulate()
 
     def _consume(self, view: memoryview, at: int, end: int) -> None:

@@ -52,27 +52,52 @@ def conclusion(hosted: Hosted, end: Offset, acks: int) -> ErrorCode:
 
 
 class AwaitedBatch(Later):
-    """A produce that waits for one batch, as nearly all do; `answered` makes its reply."""
+    """A produce that waits for one batch, as nearly all do. `reply` is for the case that all goes well, if it is known
+    already; else, and when it does not, `answered` makes one.
+    """
 
-    __slots__ = ("_acks", "_answered", "_end", "_error", "_hosted", "_line", "bucket")
+    __slots__ = ("_acks", "_answered", "_end", "_error", "_hosted", "_line", "_reply", "bucket")
 
-    def __init__(self, line: AcksLine, hosted: Hosted, end: Offset, acks: int, answered: Answered) -> None:
-        self._line, self._hosted, self._end, self._acks, self._answered = line, hosted, end, acks, answered
+    def __init__(
+        self,
+        line: AcksLine,
+        bucket: int,
+        hosted: Hosted,
+        end: Offset,
+        acks: int,
+        answered: Answered,
+        reply: bytes | None,
+    ) -> None:
+        self._line, self.bucket, self._hosted, self._end, self._acks = line, bucket, hosted, end, acks
+        self._answered, self._reply = answered, reply
         self._error: ErrorCode | None = None
-        self.bucket = 0
         if acks == 1:
             hosted.when_flushed(end, self.time_is_up)
         else:
             hosted.when_committed(end, self.time_is_up)
 
     def outcome(self) -> Any:
-        return self._answered([self._error or NONE])
+        error = self._error or NONE
+        if error is NONE and self._reply is not None:
+            return self._reply
+        return self._answered([error])
 
     def time_is_up(self) -> None:
         # Concluded at once: by the time it is told this node may lead again, with another log.
-        if self._error is None:
-            self._error = conclusion(self._hosted, self._end, self._acks)
-            self._line.finished(self)
+        if self._error is not None:
+            return
+        hosted, state = self._hosted, self._hosted.state
+        if (
+            self._acks == -1
+            and state.high_watermark >= self._end
+            and len(state.isr) >= state.min_isr
+            and state.leading
+            and hosted.log is not None
+        ):
+            self._error = NONE  # what `conclusion` would find, for nearly everybody
+        else:
+            self._error = conclusion(hosted, self._end, self._acks)
+        self._line.finished(self)
 
 
 class AwaitedBatches(Later):
@@ -80,11 +105,12 @@ class AwaitedBatches(Later):
 
     __slots__ = ("_acks", "_answered", "_awaited", "_errors", "_left", "_line", "bucket")
 
-    def __init__(self, line: AcksLine, awaited: list[tuple[Hosted, Offset]], acks: int, answered: Answered) -> None:
-        self._line, self._awaited, self._acks, self._answered = line, awaited, acks, answered
+    def __init__(
+        self, line: AcksLine, bucket: int, awaited: list[tuple[Hosted, Offset]], acks: int, answered: Answered
+    ) -> None:
+        self._line, self.bucket, self._awaited, self._acks, self._answered = line, bucket, awaited, acks, answered
         self._errors: list[ErrorCode | None] = [None] * len(awaited)
         self._left = len(awaited)
-        self.bucket = 0
         for index, (hosted, end) in enumerate(awaited):
             if acks == 1:
                 hosted.when_flushed(end, partial(self._settled, index))
@@ -127,17 +153,25 @@ class AcksLine:
         self._rings_at = 0
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def wait(self, awaited: list[tuple[Hosted, Offset]], acks: int, timeout_ms: int, answered: Answered) -> Awaited:
+    def wait(
+        self,
+        awaited: list[tuple[Hosted, Offset]],
+        acks: int,
+        timeout_ms: int,
+        answered: Answered,
+        reply: bytes | None = None,
+    ) -> Awaited:
+        """`reply` may be given when it is known already what to say if all goes well."""
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
+        bucket = int(loop.time() * _BUCKETS_A_S + max(0, timeout_ms) * _BUCKETS_A_S / 1_000) + 1
         one: Awaited
         if len(awaited) == 1:
             hosted, end = awaited[0]
-            one = AwaitedBatch(self, hosted, end, acks, answered)
+            one = AwaitedBatch(self, bucket, hosted, end, acks, answered, reply)
         else:
-            one = AwaitedBatches(self, awaited, acks, answered)
-        bucket = one.bucket = int(loop.time() * _BUCKETS_A_S + max(0, timeout_ms) * _BUCKETS_A_S / 1_000) + 1
+            one = AwaitedBatches(self, bucket, awaited, acks, answered)
         members = self._buckets.get(bucket)
         if members is None:
             members = self._buckets[bucket] = {}

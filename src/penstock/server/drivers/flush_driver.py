@@ -105,10 +105,9 @@ class FlushDriver:
         target_log = hosted.log
         if target_log is None:
             return  # whoever opens it again asks again
-        directory = target_log.directory.rpartition("/")[0]
-        lane = self._lanes.get(directory)
+        lane = self._lanes.get(target_log.home)
         if lane is None:
-            lane = self._lanes[directory] = _Lane(directory)
+            lane = self._lanes[target_log.home] = _Lane(target_log.home)
         lane.want(hosted)
         if lane.running is None:
             lane.running = asyncio.get_running_loop().create_task(self._run(lane), name="flush")

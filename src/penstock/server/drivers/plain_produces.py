@@ -7,6 +7,7 @@ can still be taken as if nothing had been. After that only a log can refuse; the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import NONE, ErrorCode, Refused, StorageFailed
@@ -79,15 +80,27 @@ class PlainProduces:
         reply = request.reply(correlation_id, numbers)
         if not awaited or not acks:
             return reply
+        in_case = partial(self._answered, reply, frame, position, version, writes, tickets, awaited, listener)
+        return counts.acks.wait(awaited, acks, request.timeout_ms, in_case, reply)
 
-        def answered(errors: list[ErrorCode]) -> Any:
-            if all(error is NONE for error in errors):
-                return reply
-            whole, _ = decode(ProduceRequest, version, frame, position)
-            refusals = {waiting: error for waiting, error in zip(awaited, errors, strict=True) if error is not NONE}
-            return counts.take_back(whole, writes, tickets, refusals, listener if version >= LEADERS_SINCE else "")
-
-        return counts.acks.wait(awaited, acks, request.timeout_ms, answered)
+    def _answered(
+        self,
+        reply: bytes,
+        frame: bytearray,
+        position: int,
+        version: int,
+        writes: list[Write],
+        tickets: list[Ticket],
+        awaited: list[tuple[Hosted, Offset]],
+        listener: str,
+        errors: list[ErrorCode],
+    ) -> Any:
+        """What to say when it is known what became of each batch that was waited for."""
+        if all(error is NONE for error in errors):
+            return reply
+        whole, _ = decode(ProduceRequest, version, frame, position)
+        refusals = {waiting: error for waiting, error in zip(awaited, errors, strict=True) if error is not NONE}
+        return self._long_way.take_back(whole, writes, tickets, refusals, listener if version >= LEADERS_SINCE else "")
 
     def _admitted(
         self, request: PlainProduce, frame: memoryview, version: int, allowed: Callable[[str], bool], now: Millis

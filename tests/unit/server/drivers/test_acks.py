@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.model.errors import NONE, REQUEST_TIMED_OUT, ErrorCode
+from penstock.model.errors import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, ErrorCode
 from penstock.model.ids import Offset
 from penstock.server.drivers.acks import AcksLine, Awaited
 
@@ -18,7 +18,9 @@ class Partition:
 
     def __init__(self) -> None:
         self.log = object()
-        self.state = SimpleNamespace(leading=True, high_watermark=0, maximal_isr={1}, effective_min_isr=1)
+        self.state = SimpleNamespace(
+            leading=True, high_watermark=0, isr={1}, min_isr=1, maximal_isr={1}, effective_min_isr=1
+        )
         self.waiting: list[Any] = []
 
     def when_committed(self, _end: int, waiter: Any) -> None:
@@ -86,5 +88,23 @@ def test_an_answer_that_fails_holds_up_nobody() -> None:
         partition.commit(1)
         assert await other == [NONE]
         assert [str(each) for each in told] == ["no such connection"]
+
+    asyncio.run(steps())
+
+
+def test_a_reply_that_is_known_already_is_given_only_if_all_went_well() -> None:
+    async def steps() -> None:
+        line, well, late, few = AcksLine(), Partition(), Partition(), Partition()
+        few.state.isr = few.state.maximal_isr = set()
+        known = [
+            line.wait([(each, Offset(1))], -1, timeout_ms, lambda errors: errors, b"well")  # type: ignore[list-item]
+            for each, timeout_ms in ((well, 60_000), (late, 0), (few, 60_000))
+        ]
+        answers = [taken(one) for one in known]
+        well.commit(1)
+        few.commit(1)
+        async with asyncio.timeout(10):
+            said: list[Any] = [await each for each in answers]
+        assert said == [b"well", [REQUEST_TIMED_OUT], [NOT_ENOUGH_REPLICAS_AFTER_APPEND]]
 
     asyncio.run(steps())

@@ -41,7 +41,7 @@ class Sound:
 
 
 class Log:
-    directory = "/nowhere/topic-0"
+    directory, home = "/nowhere/topic-0", "/nowhere"
     written = 1
 
     def files_to_sync(self) -> list[Any]:
