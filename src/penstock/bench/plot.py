@@ -22,20 +22,17 @@ LOG_TICKS_MAX = 12
 def ratio_chart(series: list[Series], title: str) -> str:
     """Bars on a logarithmic scale, so that twice as good and half as good are equally far from the line."""
     rows = [(each, ratio) for each in series if (ratio := each.ratio()) is not None]
-    reach = max([2.0, *(max(ratio, 1 / ratio) for _, ratio in rows)])
+    low, high = (pick([bound, *(ratio for _, ratio in rows)]) for pick, bound in ((min, 1.0), (max, 2.0)))
     labels = [f"{each.group}: {each.name}" for each, _ in rows]
     # Nobody measures the reader's font; this is wide for any of the usual ones.
     label_width = round(max(map(len, labels), default=0) * LETTER_WIDTH) + 8
     height = MARGIN * 2 + ROW * (len(rows) + 1)
     width = MARGIN * 2 + label_width + BAR_WIDTH + 60
-    middle = MARGIN + label_width + BAR_WIDTH / 2
-
-    def x(ratio: float) -> float:
-        return middle + math.log(ratio) / math.log(reach) * BAR_WIDTH / 2
-
+    x = _scale(low, high, MARGIN + label_width, MARGIN + label_width + BAR_WIDTH, logarithmic=True)
+    middle = x(1.0)
     out = [
         *_ground(width, height, title),
-        f'<line x1="{middle}" y1="{MARGIN + 12}" x2="{middle}" y2="{height - MARGIN}" stroke="{RULE}"/>',
+        f'<line x1="{middle:.1f}" y1="{MARGIN + 12}" x2="{middle:.1f}" y2="{height - MARGIN}" stroke="{RULE}"/>',
     ]
     for index, ((_, ratio), label) in enumerate(zip(rows, labels, strict=True), start=1):
         top = MARGIN + ROW * index
@@ -92,18 +89,19 @@ def line_chart(
     # Whoever takes a logarithmic axis for a linear one reads differences far too small.
     y_words = f"{y_label}, logarithmic" if log_y else y_label
     out.append(f'<g transform="rotate(-90 18 {middle})">{_text(18, middle, y_words, anchor="middle")}</g>')
+    looks = dict(zip(lines, line_looks(list(lines)), strict=True))
     for row, names in enumerate(legend_rows):
         at = LEFT
         for name in names:
-            out.append(_stroke(list(lines).index(name), f"{at},{TOP + 18 * row - 4} {at + 24},{TOP + 18 * row - 4}"))
+            out.append(_stroke(looks[name], f"{at},{TOP + 18 * row - 4} {at + 24},{TOP + 18 * row - 4}"))
             out.append(_text(at + 30, TOP + 18 * row, name))
             at += 54 + round(len(name) * LETTER_WIDTH)
-    for index, points in enumerate(kept.values()):
+    for name, points in kept.items():
         if points:
             path = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in _thinned(points))
-            out.append(_stroke(index, path))
+            out.append(_stroke(looks[name], path))
             if len(points) <= 30:
-                colour = COLOURS[index % len(COLOURS)]
+                colour, _ = looks[name]
                 out += [f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="2.6" fill="{colour}"/>' for a, b in points]
     return "\n".join([*out, "</svg>"]) + "\n"
 
@@ -129,9 +127,22 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{INK}">{escape(text)}</text>'
 
 
-def _stroke(index: int, path: str) -> str:
-    """Colours repeat; then dashes tell lines apart."""
-    colour, dashes = COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
+def line_looks(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Colour and dashes of each line: of "who, what" the colour says who and the dashes what.
+
+    Where names are of another form, or there are more of either than can be told apart, each line has the next colour;
+    when colours repeat, dashes tell lines apart.
+    """
+    parted = [name.partition(", ") for name in names]
+    who = list(dict.fromkeys(each for each, _, _ in parted))
+    what = list(dict.fromkeys(each for _, _, each in parted))
+    if all(what) and 1 < len(who) <= len(COLOURS) and len(what) <= len(DASHES):
+        return [(COLOURS[who.index(one)], DASHES[what.index(other)]) for one, _, other in parted]
+    return [(COLOURS[at % len(COLOURS)], DASHES[at // len(COLOURS) % len(DASHES)]) for at in range(len(names))]
+
+
+def _stroke(look: tuple[str, str], path: str) -> str:
+    colour, dashes = look
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>'
 

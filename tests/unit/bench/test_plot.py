@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from penstock.bench.plot import line_chart, log_ticks, ratio_chart, short
+from penstock.bench.plot import COLOURS, DASHES, line_chart, line_looks, log_ticks, ratio_chart, short
 from penstock.bench.series import Results
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -77,6 +77,16 @@ def test_a_bar_says_how_many_times_better() -> None:
     results.add("produce", "rate", "records/s", "a", 30.0)
     results.add("produce", "rate", "records/s", "b", 20.0)
     assert texts(ratio_chart(list(results.series.values()), "T")) == ["T", "produce: rate", "1.50×"]
+
+
+def test_colours_say_whose_a_line_is_and_dashes_what_it_shows() -> None:
+    names = ["ours, produce", "ours, fetch", "theirs, produce", "theirs, fetch"]
+    assert line_looks(names) == [(colour, dashes) for colour in COLOURS[:2] for dashes in DASHES[:2]]
+
+
+@pytest.mark.parametrize("names", [["ours", "theirs", "null, both"], [f"ours, {n}" for n in range(4)]])
+def test_lines_of_other_names_have_a_colour_each(names: list[str]) -> None:
+    assert line_looks(names) == [(colour, "") for colour in COLOURS[: len(names)]]
 
 
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (1500, "1.5k"), (2_000_000, "2M"), (0.25, "0.25"), (3e9, "3G")])
