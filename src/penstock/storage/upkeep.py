@@ -65,10 +65,11 @@ class LogUpkeep(LogCore):
         self.advance_start(Offset(self._segments[0].base))
         return gone
 
-    def purgeable(self, now: Millis) -> list[str]:
-        """Deleted files whose delay is over, handed out once: remove them off the loop, for a gigabyte takes 0.1 s."""
+    @guarded
+    def purge(self, now: Millis) -> int:
+        """Removes deleted files whose delay is over; returns how many segments are still waiting."""
         waiting: list[tuple[int | None, list[str]]] = []
-        due_now: list[str] = []
+        due_now = []
         for due, paths in self._doomed:
             if due is None:
                 due = now + self.settings.file_delete_delay_ms
@@ -77,17 +78,12 @@ class LogUpkeep(LogCore):
             else:
                 waiting.append((due, paths))
         self._doomed = waiting
-        return due_now
-
-    @guarded
-    def purge(self, now: Millis) -> int:
-        """`purgeable`, removed here and now; returns how many segments are still waiting."""
-        for path in self.purgeable(now):
+        for path in due_now:
             try:
                 self.files.remove(path)
             except FileNotFoundError:
                 continue
-        return len(self._doomed)
+        return len(waiting)
 
     # -- moving to another directory
 
