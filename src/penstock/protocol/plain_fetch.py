@@ -26,7 +26,7 @@ _BY_ID_SINCE: Final = 13
 _STATE_SINCE: Final = 15
 
 _QUESTION = Struct(">iiibii")
-_PARTITION = Struct(">iiqiqib")  # up to the number of tags
+_PARTITION = Struct(">iiqiqi")
 _OLD_PARTITION = Struct(">iiqqi")
 _INT32 = Struct(">i")
 _INT16 = Struct(">h")
@@ -131,7 +131,7 @@ def read_plain_fetch(frame: bytes | bytearray, position: int, version: int) -> P
 
 def _topics(frame: bytes | bytearray, at: int, version: int) -> tuple[list[WantedTopic], int] | None:
     topics = []
-    unpack, size = _PARTITION.unpack_from, _PARTITION.size
+    make, unpack, size = Wanted._make, _PARTITION.unpack_from, _PARTITION.size
     count, at = read_uvarint(frame, at)
     if not count:
         return None
@@ -148,11 +148,11 @@ def _topics(frame: bytes | bytearray, at: int, version: int) -> tuple[list[Wante
         partitions, at = read_uvarint(frame, at)
         wanted = []
         for _ in range(partitions - 1):
-            fields = unpack(frame, at)
-            if fields[6]:
-                return None
-            wanted.append(Wanted(*fields[:6]))
+            wanted.append(make(unpack(frame, at)))
             at += size
+            if frame[at]:
+                return None
+            at += 1
         if not partitions or frame[at]:
             return None
         at += 1
