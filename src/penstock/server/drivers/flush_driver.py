@@ -31,6 +31,9 @@ log = logging.getLogger("penstock.flush")
 CROWD: Final = 4
 """A round that so many asked for is worth waiting for."""
 GATHERING_S: Final = 0.001
+GATHERING_EACH_S: Final = 0.000_08
+GATHERING_MAX_S: Final = 0.005
+"""A crowd comes back as fast as its requests can be served, so a larger one is given more time, up to this."""
 ROUNDS_WITHOUT_GATHERING: Final = 32
 """After waiting in vain."""
 
@@ -79,7 +82,8 @@ class _Lane:
         loop = asyncio.get_running_loop()
         self._crowd = self.asked + returning
         self._gathered = loop.create_future()
-        self._timer = loop.call_later(GATHERING_S, self._go)
+        patience = min(max(GATHERING_S, returning * GATHERING_EACH_S), GATHERING_MAX_S)
+        self._timer = loop.call_later(patience, self._go)
         await self._gathered
         if self.asked < self._crowd:
             self.hurried = ROUNDS_WITHOUT_GATHERING
