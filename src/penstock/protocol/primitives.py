@@ -19,7 +19,7 @@ _two_bytes = Struct("BB").pack
 _three_bytes = Struct("BBB").pack
 
 
-def read_uvarint(buf: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
+def read_uvarint(buf: bytes | memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint of up to five bytes and the position after it. Unrolled: it is read once per batch."""
     byte = buf[position]
     if byte < 128:

@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
     TOPIC_AUTHORIZATION_FAILED,
@@ -20,16 +20,13 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import NodeId
 from penstock.protocol.messages.fetch import FetchResponse
+from penstock.protocol.wire import Spans
 from penstock.replication.fetch_session import FINAL, FULL, FetchSession, FetchSessions, Interest
-from penstock.server.drivers import fetch_replies
-from penstock.server.drivers.fetch_reading import Ask, Reading, replica_of
+from penstock.server.drivers.fetch_reading import Ask, Data, Reading, replica_of
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock
     from penstock.protocol.messages.fetch import FetchRequest
-    from penstock.protocol.plain_fetch import PlainFetch
-    from penstock.server.context import Encoded
-    from penstock.server.drivers.fetch_replies import Found
     from penstock.server.drivers.partition_driver import PartitionDriver
 
 EARLY_S = 0.001
@@ -40,9 +37,6 @@ _ENDPOINTS_SINCE = 16
 # Nobody can say when these end, so they are told with the next reply and do not hurry it. A client that was answered
 # at once would ask again at once.
 _PATIENT = frozenset(error.code for error in (TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION))
-
-
-Reply: TypeAlias = "FetchResponse | Encoded"
 
 
 class FetchDriver:
@@ -70,23 +64,14 @@ class FetchDriver:
         return len(self._sessions)
 
     def fetch(
-        self,
-        request: FetchRequest | PlainFetch,
-        version: int,
-        allowed: Callable[[str], bool],
-        listener: str = "",
-        *,
-        plain: bool = False,
-    ) -> Reply | asyncio.Future[Reply]:
-        """`listener` is the one the client came by: it is told where to find leaders on it.
-
-        With `plain` a reply without anything unusual in it comes encoded.
-        """
+        self, request: FetchRequest, version: int, allowed: Callable[[str], bool], listener: str = ""
+    ) -> FetchResponse | asyncio.Future[FetchResponse]:
+        """`listener` is the one the client came by: it is told where to find leaders on it."""
         try:
             session = self._session_of(request, version)
         except Refused as refusal:
             return FetchResponse(error_code=refusal.error.code)
-        ask = Ask(request, version, session, allowed, listener, plain=plain)
+        ask = Ask(request, version, session, allowed, listener)
         ask.max_bytes = min(ask.max_bytes, self._max_bytes())
         reply, size, settled = self._collect(ask)
         if settled or size >= ask.min_bytes or request.max_wait_ms <= 0 or _all_unknown(session):
@@ -112,7 +97,7 @@ class FetchDriver:
 
     # -- sessions
 
-    def _session_of(self, request: FetchRequest | PlainFetch, version: int) -> FetchSession:
+    def _session_of(self, request: FetchRequest, version: int) -> FetchSession:
         now, by_id = self._clock.now_ms(), version >= _BY_ID_SINCE
         if request.session_epoch not in (FULL, FINAL):
             session = self._sessions.resume(request.session_id, request.session_epoch, by_id=by_id, now=now)
@@ -149,7 +134,7 @@ class FetchDriver:
 
     # -- waiting
 
-    def _park(self, ask: Ask, max_wait_ms: int) -> asyncio.Future[Reply]:
+    def _park(self, ask: Ask, max_wait_ms: int) -> asyncio.Future[FetchResponse]:
         loop = asyncio.get_running_loop()
         ask.future = loop.create_future()
         ask.deadline = loop.time() + max_wait_ms / 1_000
@@ -198,7 +183,7 @@ class FetchDriver:
             reply, _, _ = self._collect(ask)
             self._answer(ask, self._finish(ask, reply))
 
-    def _answer(self, ask: Ask, reply: Reply) -> None:
+    def _answer(self, ask: Ask, reply: FetchResponse) -> None:
         future = ask.future
         self._unpark(ask)
         if future is not None and not future.done():
@@ -223,9 +208,9 @@ class FetchDriver:
 
     # -- reading
 
-    def _collect(self, ask: Ask) -> tuple[list[tuple[Interest, Found]], int, bool]:
+    def _collect(self, ask: Ask) -> tuple[list[tuple[Interest, Data]], int, bool]:
         """Reads every dirty interest within the byte budget: (what was found, bytes, whether it must be told now)."""
-        found: list[tuple[Interest, Found]] = []
+        found: list[tuple[Interest, Data]] = []
         budget, size, settled = ask.max_bytes, 0, False
         dirty = ask.session.dirty
         waited = ask.future is not None
@@ -240,16 +225,18 @@ class FetchDriver:
                 if not interest.unread:
                     self._come_clean(ask, interest)
                 continue
-            size += data.size
+            got = data.records.size if isinstance(data.records, Spans) else 0
+            size += got
             error = data.error_code
             was_unknown, interest.unknown = interest.unknown, error in _PATIENT
             if interest.unknown:
                 settled = settled or (waited and not was_unknown)
-            elif error or data.diverging is not None or data.preferred >= 0:
-                settled = True
-            elif not settled:
-                settled = hurries and data.high_watermark > interest.sent_high_watermark
-            if data.size or error or self._has_news(interest, data):
+            else:
+                settled = settled or error != 0 or data.diverging_epoch.end_offset >= 0
+                settled = settled or data.preferred_read_replica >= 0
+                if hurries and data.high_watermark > interest.sent_high_watermark:
+                    settled = True
+            if got or error or self._has_news(interest, data):
                 found.append((interest, data))
             elif not interest.unread:
                 self._come_clean(ask, interest)
@@ -262,48 +249,51 @@ class FetchDriver:
             self._partitions.watch(interest)
 
     @staticmethod
-    def _has_news(interest: Interest, data: Found) -> bool:
+    def _has_news(interest: Interest, data: Data) -> bool:
         return (
-            not interest.knows(data.high_watermark, data.log_start) or data.diverging is not None or data.preferred >= 0
+            not interest.knows(data.high_watermark, data.log_start_offset)
+            or data.diverging_epoch.end_offset >= 0
+            or data.preferred_read_replica >= 0
         )
 
-    def _finish(self, ask: Ask, found: list[tuple[Interest, Found]]) -> Reply:
+    def _finish(self, ask: Ask, found: list[tuple[Interest, Data]]) -> FetchResponse:
         """The reply, and the session's memory of what its fetcher knows now."""
         session = ask.session
-        if ask.full and len(found) < len(session.interests):
+        if ask.full:
             found = found + self._untold(ask, {interest for interest, _ in found})
+        by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
         for interest, data in found:
-            size = data.size
-            interest.told(data.high_watermark, data.log_start, with_records=size > 0)
-            if data.diverging is not None:
+            interest.told(data.high_watermark, data.log_start_offset, with_records=bool(data.records))
+            if data.diverging_epoch.end_offset >= 0:
                 # Whoever has to cut its log first has no use for it yet, and has to be told again.
                 interest.sent_high_watermark = -1
-            if not size and not data.error_code and not interest.unread:
+            if not data.error_code and not data.records and not interest.unread:
                 session.dirty.pop(interest, None)
                 if session.id:
                     self._partitions.watch(interest)
-            self.bytes_out += size
-        if ask.plain:
-            reply = fetch_replies.encoded(session, ask.version, found)
-            if reply is not None:
-                return reply
-        return self._told_in_full(ask, found)
-
-    def _told_in_full(self, ask: Ask, found: list[tuple[Interest, Found]]) -> FetchResponse:
-        reply = fetch_replies.message(ask.session, found)
+            name = interest.topic_id if session.by_id else interest.topic
+            topic = by_topic.get(name)
+            if topic is None:
+                topic = by_topic[name] = FetchResponse.FetchableTopicResponse(
+                    topic=interest.topic, topic_id=interest.topic_id
+                )
+            topic.partitions.append(data)
+            if data.records:
+                self.bytes_out += data.records.size  # type: ignore[union-attr]  # `_read` gives spans or nothing
+        reply = FetchResponse(session_id=session.id, responses=list(by_topic.values()))
         if ask.version >= _ENDPOINTS_SINCE and ask.listener:
             self._name_leaders(reply, found, ask.listener)
         return reply
 
-    def _untold(self, ask: Ask, told: set[Interest]) -> list[tuple[Interest, Found]]:
+    def _untold(self, ask: Ask, told: set[Interest]) -> list[tuple[Interest, Data]]:
         """What there is to say of the others, for a fetcher that wants to hear of all."""
         others = [interest for interest in ask.session.interests.values() if interest not in told]
         visits = ((each, self._reading.visit(ask, each, 0, first=False, fresh=False)) for each in others)
         return [(interest, data) for interest, data in visits if data is not None]
 
-    def _name_leaders(self, reply: FetchResponse, found: list[tuple[Interest, Found]], listener: str) -> None:
+    def _name_leaders(self, reply: FetchResponse, found: list[tuple[Interest, Data]], listener: str) -> None:
         """Tells where the leaders are that the client has to turn to, so that it need not ask for them."""
-        leaders = sorted({data.leader[0] for _, data in found if data.leader is not None and data.leader[0] >= 0})
+        leaders = sorted({data.current_leader.leader_id for _, data in found if data.current_leader.leader_id >= 0})
         for leader in leaders:
             at = self._partitions.neighbours.reachable(NodeId(leader), listener)
             if at is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.model.errors import (
     FENCED_LEADER_EPOCH,
     KAFKA_STORAGE_ERROR,
+    NONE,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     TOPIC_AUTHORIZATION_FAILED,
@@ -18,22 +19,23 @@ from penstock.model.errors import (
     StorageFailed,
 )
 from penstock.model.ids import NodeId, Offset
+from penstock.protocol.messages.fetch import FetchResponse
+from penstock.protocol.wire import Spans
 from penstock.replication.fetch_session import FINAL, FULL
 from penstock.replication.selection import Candidate, choose_replica
 from penstock.replication.throttle import Throttle, lists
-from penstock.server.drivers.fetch_replies import Found
 from penstock.server.drivers.partition_neighbours import LEADER_RATE
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock
-    from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
-    from penstock.protocol.plain_fetch import PlainFetch
+    from penstock.protocol.messages.fetch import FetchRequest
     from penstock.replication.fetch_session import FetchSession, Interest
-    from penstock.server.context import Encoded
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
     from penstock.storage.log import Log
     from penstock.storage.tickets import Read
+
+Data = FetchResponse.PartitionData
 
 _READ_COMMITTED: Final = 1
 _ZSTD_SINCE: Final = 10
@@ -45,34 +47,26 @@ class Ask:
     """One fetch request, with what is needed to answer it now or later."""
 
     __slots__ = (
-        "allowed", "deadline", "full", "future", "listener", "max_bytes", "min_bytes", "plain", "rack",
-        "read_committed", "replica", "replica_epoch", "scheduled", "session", "version",
+        "allowed", "deadline", "full", "future", "listener", "max_bytes", "min_bytes", "rack", "read_committed",
+        "replica", "replica_epoch", "scheduled", "session", "version",
     )  # fmt: skip
 
     def __init__(
-        self,
-        request: FetchRequest | PlainFetch,
-        version: int,
-        session: FetchSession,
-        allowed: Callable[[str], bool],
-        listener: str,
-        *,
-        plain: bool,
+        self, request: FetchRequest, version: int, session: FetchSession, allowed: Callable[[str], bool], listener: str
     ) -> None:
         self.session, self.version, self.allowed, self.listener = session, version, allowed, listener
-        self.plain = plain  # the reply may be bytes
         self.full = request.session_epoch in (FULL, FINAL)
         self.min_bytes, self.max_bytes = request.min_bytes, request.max_bytes
         self.read_committed = request.isolation_level == _READ_COMMITTED
         self.replica = replica_of(request)
         self.replica_epoch = request.replica_state.replica_epoch
         self.rack = request.rack_id
-        self.future: asyncio.Future[FetchResponse | Encoded] | None = None
+        self.future: asyncio.Future[FetchResponse] | None = None
         self.deadline = 0.0
         self.scheduled = False
 
 
-def replica_of(request: FetchRequest | PlainFetch) -> NodeId:
+def replica_of(request: FetchRequest) -> NodeId:
     """The broker that fetches; -1 for a consumer. Version 15 moved it into a struct."""
     state = request.replica_state
     return NodeId(state.replica_id if state.replica_id >= 0 else request.replica_id)
@@ -88,7 +82,7 @@ class Reading:
 
     def visit(
         self, ask: Ask, interest: Interest, budget: int, *, first: bool, fresh: bool, news_only: bool = False
-    ) -> Found | None:
+    ) -> Data | None:
         """One partition's part of the answer. `fresh` the first time that this request looks at it.
 
         With `news_only` None says that there is nothing that a consumer does not know yet. A fetch that waits and
@@ -96,10 +90,10 @@ class Reading:
         """
         try:
             if not ask.session.by_id and not ask.allowed(interest.topic):
-                return _failed(TOPIC_AUTHORIZATION_FAILED)
+                return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
             hosted = self._partitions.of_interest(interest)
             if ask.session.by_id and not ask.allowed(hosted.name.topic):
-                return _failed(TOPIC_AUTHORIZATION_FAILED)
+                return _failed(interest, TOPIC_AUTHORIZATION_FAILED)
             if ask.replica >= 0:
                 return self._read_as_follower(ask, interest, hosted, budget, first, fresh)
             return self._read_as_consumer(ask, interest, hosted, budget, first, news_only)
@@ -107,11 +101,11 @@ class Reading:
             return self._refused(interest, refusal.error)
         except StorageFailed as failure:
             self._partitions.storage_failed(failure)
-            return _failed(KAFKA_STORAGE_ERROR)
+            return _failed(interest, KAFKA_STORAGE_ERROR)
 
     def _read_as_follower(
         self, ask: Ask, interest: Interest, hosted: Hosted, budget: int, first: bool, fresh: bool
-    ) -> Found:
+    ) -> Data:
         state, log = hosted.state, hosted.require_log()
         state.check_read(interest.leader_epoch)
         if self._partitions.neighbours.is_outdated(ask.replica, ask.replica_epoch):
@@ -119,7 +113,7 @@ class Reading:
         state.check_follower(ask.replica, ask.replica_epoch)
         diverging = _divergence(log, interest)
         if diverging is not None:
-            return _diverged(log, diverging)
+            return _found(interest, log, diverging)
         offset = Offset(interest.offset)
         if not log.log_start <= offset <= log.written:
             raise Refused(OFFSET_OUT_OF_RANGE)
@@ -133,45 +127,48 @@ class Reading:
         if fresh:
             start = Offset(interest.log_start)
             self._partitions.follower_fetched(hosted, ask.replica, ask.replica_epoch, offset, start, ask.session)
-        found = Found.in_log(log)  # after the fetch was told: it may have moved the high watermark
+        found = _found(interest, log)  # after the fetch was told: it may have moved the high watermark
         if read is not None:
-            found.spans, found.size = read.spans, read.size
+            found.records = Spans(read.spans)
             if throttled:
                 self.throttle.count(read.size, self._clock.monotonic_ms())
         return found
 
     def _read_as_consumer(
         self, ask: Ask, interest: Interest, hosted: Hosted, budget: int, first: bool, news_only: bool
-    ) -> Found | None:
+    ) -> Data | None:
         state, log = hosted.state, hosted.require_log()
         state.check_read(interest.leader_epoch, leader_only=ask.version < _FOLLOWERS_SERVE_SINCE)
         if ask.version < _ZSTD_SINCE and hosted.settings.compression_type == "zstd":
             raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
         diverging = _divergence(log, interest)
         if diverging is not None:
-            return _diverged(log, diverging)
+            return _found(interest, log, diverging)
         offset = Offset(interest.offset)
         if not log.log_start <= offset <= log.written:
             raise Refused(OFFSET_OUT_OF_RANGE)
         if self._by_rack and ask.rack and state.followers:
             nearest = self._nearest(hosted, log, ask.rack, offset)
             if nearest != state.me:
-                found = Found.in_log(log)
-                found.preferred = nearest
+                data = _found(interest, log)
+                data.preferred_read_replica = nearest
                 interest.unread = False
-                return found
+                return data
         limit = log.last_stable if ask.read_committed else log.committed
         read = self._records(interest, log, limit, budget, first)
         if read is None and news_only and interest.knows(log.committed, log.log_start):
             return None
-        found = Found.in_log(log)
-        if read is not None:
-            found.spans, found.size = read.spans, read.size
-            if ask.read_committed:
-                found.aborted = log.aborted(offset, read.end)
-        if not ask.read_committed:
-            found.aborted = None
-        return found
+        data = _found(interest, log)
+        data.aborted_transactions = [] if ask.read_committed else None
+        if read is None:
+            return data
+        data.records = Spans(read.spans)
+        if ask.read_committed:
+            data.aborted_transactions = [
+                FetchResponse.AbortedTransaction(producer_id=producer, first_offset=start)
+                for producer, start in log.aborted(offset, read.end)
+            ]
+        return data
 
     @staticmethod
     def _records(interest: Interest, log: Log, limit: Offset, budget: int, first: bool) -> Read | None:
@@ -201,11 +198,12 @@ class Reading:
         )
         return choose_replica(rack, offset, leader, others)
 
-    def _refused(self, interest: Interest, error: ErrorCode) -> Found:
-        found = _failed(error, self._partitions.ends_of(interest, error))
+    def _refused(self, interest: Interest, error: ErrorCode) -> Data:
+        data = _failed(interest, error, self._partitions.ends_of(interest, error))
         if error in _ELSEWHERE:
-            found.leader = self._partitions.leader_of(interest.topic, interest.topic_id, interest.partition)
-        return found
+            leader, epoch = self._partitions.leader_of(interest.topic, interest.topic_id, interest.partition)
+            data.current_leader = FetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        return data
 
 
 def _divergence(log: Log, interest: Interest) -> tuple[int, int] | None:
@@ -220,11 +218,27 @@ def _divergence(log: Log, interest: Interest) -> tuple[int, int] | None:
     return None
 
 
-def _diverged(log: Log, diverging: tuple[int, int]) -> Found:
-    found = Found.in_log(log)
-    found.diverging = diverging
-    return found
+def _found(interest: Interest, log: Log, diverging: tuple[int, int] | None = None) -> Data:
+    data = Data(
+        partition_index=interest.partition,
+        error_code=NONE.code,
+        high_watermark=log.committed,
+        last_stable_offset=log.last_stable,
+        log_start_offset=log.log_start,
+        records=b"",
+    )
+    if diverging is not None:
+        data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+    return data
 
 
-def _failed(error: ErrorCode, ends: tuple[int, int, int] = (-1, -1, -1)) -> Found:
-    return Found(*ends, error.code)
+def _failed(interest: Interest, error: ErrorCode, ends: tuple[int, int, int] = (-1, -1, -1)) -> Data:
+    high_watermark, last_stable, log_start = ends
+    return Data(
+        partition_index=interest.partition,
+        error_code=error.code,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable,
+        log_start_offset=log_start,
+        records=b"",
+    )

@@ -11,37 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.protocol.plain_fetch import read_plain_fetch
 from penstock.server.context import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.fetch import FetchRequest
-    from penstock.protocol.plain_fetch import PlainFetch
     from penstock.server.context import Context, Outcome
 
 
 def handle(ctx: Context, request: FetchRequest) -> Outcome:
     if ctx.listener.for_controllers:
         return ctx.node.quorum.fetch(ctx, request)
-    return _fetch(ctx, request, plain=False)
-
-
-def handle_plain(ctx: Context, frame: bytearray, position: int, _correlation_id: int) -> Outcome:
-    if ctx.listener.for_controllers:
-        return None
-    request = read_plain_fetch(frame, position, ctx.api_version)
-    return None if request is None else _fetch(ctx, request, plain=True)
-
-
-def _fetch(ctx: Context, request: FetchRequest | PlainFetch, *, plain: bool) -> Outcome:
     if max(request.replica_id, request.replica_state.replica_id) >= 0:
         # A follower copies whole topics for the cluster; it is no reader of theirs.
         trusted = ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-        return ctx.node.fetches.fetch(request, ctx.api_version, lambda _topic: trusted, ctx.listener.name, plain=plain)
+        return ctx.node.fetches.fetch(request, ctx.api_version, lambda _topic: trusted, ctx.listener.name)
     return ctx.node.fetches.fetch(
         request,
         ctx.api_version,
         lambda topic: ctx.allow(Operation.READ, ResourceType.TOPIC, topic),
         ctx.listener.name,
-        plain=plain,
     )
