@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from heapq import heappop, heappush
 
 from penstock.model.errors import (
     INCONSISTENT_TOPIC_ID,
@@ -52,7 +53,8 @@ class LogStore:
         # Partitions whose directory went offline, with the reason.
         self._lost: dict[PartitionKey, str] = {}
         self._homes: dict[Log, LogDirectory] = {}
-        self._doomed: list[tuple[int, LogDirectory, str]] = []
+        # A heap, by the time when they may go; no two have the same path.
+        self._doomed: list[tuple[int, str, LogDirectory]] = []
         # The broker epoch of the last clean stop; -1 when one of the directories was not closed cleanly.
         self.clean_broker_epoch = UNKNOWN_BROKER_EPOCH
         self._cluster: tuple[str, int] = ("", -1)
@@ -106,7 +108,7 @@ class LogStore:
                 continue
             name, kind = parsed
             if kind is Kind.DELETE:
-                self._doomed.append((now, directory, f"{directory.path}/{entry}"))
+                heappush(self._doomed, (now, f"{directory.path}/{entry}", directory))
                 continue
             try:
                 log = self._open_log(directory, entry, name, kind, now)
@@ -265,7 +267,7 @@ class LogStore:
         except OSError as error:
             self.fail(directory, str(error))
             return
-        self._doomed.append((now + log.settings.file_delete_delay_ms, directory, path))
+        heappush(self._doomed, (now + log.settings.file_delete_delay_ms, path, directory))
 
     def set_aside(self, key: PartitionKey) -> None:
         """Takes a log out of service that metadata does not know; its directory stays, marked as stray."""
@@ -315,8 +317,11 @@ class LogStore:
 
     def purgeable(self, now: Millis) -> list[str]:
         """Directories of removed logs whose delay is over, handed out once: remove them off the loop."""
-        due = [path for at, directory, path in self._doomed if at <= now and directory.online]
-        self._doomed = [(at, directory, path) for at, directory, path in self._doomed if at > now]
+        due: list[str] = []
+        while self._doomed and self._doomed[0][0] <= now:
+            _at, path, directory = heappop(self._doomed)
+            if directory.online:
+                due.append(path)
         return due
 
     def purge(self, now: Millis) -> None:

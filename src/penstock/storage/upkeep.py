@@ -65,11 +65,10 @@ class LogUpkeep(LogCore):
         self.advance_start(Offset(self._segments[0].base))
         return gone
 
-    @guarded
-    def purge(self, now: Millis) -> int:
-        """Removes deleted files whose delay is over; returns how many segments are still waiting."""
+    def purgeable(self, now: Millis) -> list[str]:
+        """Deleted files whose delay is over, handed out once: remove them off the loop, for a gigabyte takes 0.1 s."""
         waiting: list[tuple[int | None, list[str]]] = []
-        due_now = []
+        due_now: list[str] = []
         for due, paths in self._doomed:
             if due is None:
                 due = now + self.settings.file_delete_delay_ms
@@ -78,12 +77,17 @@ class LogUpkeep(LogCore):
             else:
                 waiting.append((due, paths))
         self._doomed = waiting
-        for path in due_now:
+        return due_now
+
+    @guarded
+    def purge(self, now: Millis) -> int:
+        """`purgeable`, removed here and now; returns how many segments are still waiting."""
+        for path in self.purgeable(now):
             try:
                 self.files.remove(path)
             except FileNotFoundError:
                 continue
-        return len(waiting)
+        return len(self._doomed)
 
     # -- moving to another directory
 

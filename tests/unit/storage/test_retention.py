@@ -110,6 +110,19 @@ def test_deleted_files_stay_for_a_while_under_another_name() -> None:
     assert len(span.read()) == 300
 
 
+def test_deleted_files_are_handed_out_once_for_somebody_else_to_remove() -> None:
+    files = MemoryFiles()
+    log = log_of(files=files, retention_bytes=650, file_delete_delay_ms=1_000)
+    log.retain(Millis(5_000))
+    deleted = [f"{D}/{name}" for name in files.listdir(D) if name.endswith(".deleted")]
+    assert log.purgeable(Millis(5_999)) == []
+    assert log.has_doomed
+    assert set(deleted) <= set(log.purgeable(Millis(6_000))), "and names of files that it may have had"
+    assert not log.has_doomed
+    assert log.purgeable(Millis(7_000)) == []
+    assert all(files.exists(path) for path in deleted)
+
+
 def test_a_segment_rolls_by_record_time() -> None:
     log = log_of(0, segment_bytes=10_000, segment_ms=HOUR)
     append(log, sized(100, timestamp=5 * HOUR))
