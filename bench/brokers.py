@@ -100,6 +100,14 @@ class Running:
         if self.name != NULL:
             wire.delete_topic(self.bootstrap, topic)
 
+    def settle(self) -> None:
+        """Returns when files of dropped topics are gone: giving up their cached pages takes a processor for a while."""
+        wait_for(
+            f"dropped topics of {self.name} to be gone",
+            lambda: not any(self.node.data_dir.glob("*-delete")),
+            timeout_s=60,
+        )
+
 
 @contextmanager
 def scratch() -> Iterator[Path]:

@@ -129,6 +129,7 @@ class Production:
 
     def _load(self, broker: Running, topic: str, case: Case, seconds: float) -> tuple[raw.Load, float]:
         batch, records = self._batches[case]
+        broker.settle()
         before = broker.usage().cpu_s
         load = raw.produce_load(
             broker.bootstrap, topic, batch, records,
@@ -138,6 +139,7 @@ class Production:
         return load, broker.usage().cpu_s - before
 
     def _fetched(self, broker: Running, seconds: float) -> tuple[raw.Load, float]:
+        broker.settle()
         before = broker.usage().cpu_s
         topic = self._filled if broker.name != NULL else f"{self._filled}-r1000-b16000"
         load = raw.fetch_load(broker.bootstrap, topic, seconds=seconds, bytes_max=1 << 40)
