@@ -45,7 +45,8 @@ those before it.
 - Idle CPU is read while nobody asks the node anything: its own beat (a metadata record every half second with its
   fsync, a look at the loop's lag every 50 ms) is all there is at the smallest size.
 - Produce latency is open loop at {rate:.0f} requests a second to one partition, acks=all: a request counts from when it
-  was due. A start ends with an acknowledged produce *and* all partitions led.
+  was due. It is read three times, and the median of the readings stands. A start ends with an acknowledged produce
+  *and* all partitions led.
 """
 
 WORDS = {
