@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import psutil
 
@@ -38,6 +39,9 @@ class Contender:
     def new_topic(self, topic: str, partitions: int) -> None:
         self.cluster.new_topic(topic, partitions, 3, file_delete_delay_ms="1000")
         self.cluster.wait_until_whole()
+        # A broker of Kafka's may tell that it leads a moment before it does.
+        for index, address in enumerate(self.leaders(topic, partitions)):
+            wait_for(f"{topic}-{index} to be led", partial(_leads, address, topic, index), timeout_s=30)
 
     def drop_topic(self, topic: str) -> None:
         wire.delete_topic(self.cluster.brokers[0].address, topic)
@@ -46,6 +50,16 @@ class Contender:
         """The address of each partition's leader, in their order."""
         found = {each.index: each.leader for each in self.cluster.partitions(topic)}
         return [self.cluster.nodes[found[index]].address for index in range(partitions)]
+
+
+def _leads(address: str, topic: str, partition: int) -> bool:
+    """Whether a broker answers for a partition as its leader."""
+    with wire.connect(address) as connection:
+        try:
+            wire.fetch_reply(connection.call(wire.fetch_request(topic, partition, 0, max_wait_ms=0)))
+        except wire.BrokerError:
+            return False
+    return True
 
 
 def seconds_to_fail_over(cluster: Cluster, topic: str, batch: bytes) -> float:

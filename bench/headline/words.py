@@ -28,8 +28,7 @@ HOW = """\
   acks=all; the raw reader fetches 1 MB at a time over one connection. It is one Python process; the null broker's
   figures show what it can drive. *Pinned*: each broker has the last core, the loader the first. *Unpinned*: all share
   all cores.
-- **CPU** is that of the broker's whole family of processes, from `/proc`. No sample begins before the files of topics
-  that earlier ones dropped are gone.
+- **CPU** is that of the broker's whole family of processes, from `/proc`.
 - **Compressed batches:** Kafka decompresses each to check its records; Penstock checks header and checksum alone.
   Uncompressed batches are walked record by record by both.
 - **Latency** is open loop: a request counts from the moment when it was due, so that a stall is charged to every
