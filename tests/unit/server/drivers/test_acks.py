@@ -32,9 +32,9 @@ class Partition:
             waiter()
 
 
-def wait(line: AcksLine, *partitions: Partition, timeout_ms: int = 60_000) -> Awaited:
+def wait(line: AcksLine, *partitions: Partition, timeout_ms: int = 60_000, reply: bytes | None = None) -> Awaited:
     hosted: list[Any] = [(partition, Offset(1)) for partition in partitions]
-    return line.wait(hosted, -1, timeout_ms, lambda errors: errors)
+    return line.wait(hosted, -1, timeout_ms, lambda errors: errors, reply)
 
 
 def taken(one: Awaited) -> asyncio.Future[list[ErrorCode]]:
@@ -97,7 +97,7 @@ def test_a_reply_that_is_known_already_is_given_only_if_all_went_well() -> None:
         line, well, late, few = AcksLine(), Partition(), Partition(), Partition()
         few.state.isr = few.state.maximal_isr = set()
         known = [
-            line.wait([(each, Offset(1))], -1, timeout_ms, lambda errors: errors, b"well")  # type: ignore[list-item]
+            wait(line, each, timeout_ms=timeout_ms, reply=b"well")
             for each, timeout_ms in ((well, 60_000), (late, 0), (few, 60_000))
         ]
         answers = [taken(one) for one in known]
