@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
 import socket
 import struct
 import tracemalloc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +37,7 @@ def echo(_ctx: Context, request: HeartbeatRequest) -> HeartbeatResponse:
 class Awaited(Later):
     """A later reply that is ready with a future."""
 
-    __slots__ = ("_future", "_then")
+    __slots__ = ("__weakref__", "_future", "_then")
 
     def __init__(self, future: asyncio.Future[Any], then: Callable[[Any], Any] = lambda outcome: outcome) -> None:
         self._future, self._then = future, then
@@ -152,6 +154,31 @@ async def test_produces_overlap_their_waits_and_are_answered_in_order() -> None:
             gate.waits[n].set_result(produced(n))
         replies = [await client.reply(ProduceRequest(), 9) for _ in range(5)]
         assert [(n, reply.throttle_time_ms) for n, reply in replies] == [(n, n) for n in range(5)]
+
+
+@on_loop
+async def test_a_later_reply_is_freed_when_it_is_given_and_not_by_the_collector() -> None:
+    waits: list[asyncio.Future[Any]] = []
+    laters: list[weakref.ref[Awaited]] = []
+
+    def produce(_ctx: Context, _request: ProduceRequest) -> Any:
+        waits.append(asyncio.get_running_loop().create_future())
+        later = Awaited(waits[-1])
+        laters.append(weakref.ref(later))
+        return later
+
+    gc.disable()
+    try:
+        async with serving({"Produce": produce}) as world:
+            client = await world.client()
+            await client.ask(ProduceRequest(acks=-1), 9)
+            await until(lambda: bool(waits))
+            assert laters[0]() is not None
+            waits[0].set_result(produced(0))
+            await client.frame()
+            await until(lambda: laters[0]() is None)
+    finally:
+        gc.enable()
 
 
 @on_loop
