@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from penstock.transport.intake import Intake
 from penstock.transport.outbox import CHUNK_BYTES, Buffer, Outbox, joined
+from penstock.transport.pacing import unpace
 
 IN_FLIGHT_MAX = 16
 IN_FLIGHT_BYTES_MAX = 4 << 20
@@ -127,6 +128,7 @@ class FrameStream(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio.Transport but are no subclass of it.
         self.transport = transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(_WRITE_HIGH_BYTES, _WRITE_LOW_BYTES)
+        unpace(transport)
         self.opened()
 
     def get_buffer(self, sizehint: int) -> memoryview:
