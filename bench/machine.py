@@ -19,6 +19,7 @@ def describe(brokers: list[str]) -> dict[str, str]:
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "kernel": platform.release(),
+        **_congestion_control(),
         "Python": platform.python_version(),
     }
     if "penstock" in brokers:
@@ -34,6 +35,12 @@ def _processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+def _congestion_control() -> dict[str, str]:
+    """How the system sends over TCP; some algorithms spread over time what goes over the loopback too."""
+    told = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    return {"TCP congestion control": told.read_text().strip()} if told.exists() else {}
 
 
 def _first_line(command: list[str]) -> str:

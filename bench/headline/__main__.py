@@ -17,7 +17,7 @@ from bench.headline import cluster, compare, curves, disk, latency, page, record
 from bench.headline.produce import Production
 from bench.headline.progress import Progress
 from bench.headline.settings import PARTS, QUICK, QUICK_SECONDS, SECONDS, Settings
-from bench.headline.stage import PROPERTIES, Stage
+from bench.headline.stage import Stage
 from bench.places import DOCS, ROOT
 from penstock.bench import report
 from penstock.bench.series import Results
@@ -37,7 +37,10 @@ def measure(stage: Stage, parts: Sequence[str]) -> list[str]:
     shared = [part for part in parts if part in TOGETHER]
     if shared:
         stage.progress.enter("warm-up")
-        with _survived(stage, "brokers side by side", failed), brokers.running(stage.names, PROPERTIES) as started:
+        with (
+            _survived(stage, "brokers side by side", failed),
+            brokers.running(stage.names, stage.properties) as started,
+        ):
             _together(stage, shared, started, failed)
     for part in own:
         if part in parts:
@@ -82,6 +85,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--brokers", help="which of apache, penstock, null (default: all that are there)")
     parser.add_argument("--rounds", type=int, help="interleaved rounds of everything (default 3)")
     parser.add_argument("--warmup-s", type=float, help="load before the first figure of Kafka (default 60)")
+    parser.add_argument(
+        "--property", action="append", default=[], metavar="NAME=VALUE", type=_assignment,
+        help="set for both brokers (parts produce to disk); not published",
+    )  # fmt: skip
     parser.add_argument("--kafka-partitions", action="store_true", help="10,000 partitions on Kafka too (90 s more)")
     parser.add_argument("--compare", action="store_true", help="exit 1 if a ratio to Kafka fell by more than 15 %%")
     parser.add_argument("--keep", action="store_true", help="with --compare: this run replaces the last one")
@@ -89,8 +96,16 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _assignment(text: str) -> str:
+    if not all(text.partition("=")) or " " in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return text
+
+
 def settings_of(given: argparse.Namespace) -> Settings:
     chosen = replace(QUICK if given.quick else Settings(), kafka_partitions=given.kafka_partitions)
+    if given.property:
+        chosen = replace(chosen, properties=" ".join(given.property))
     if given.rounds is not None:
         chosen = replace(chosen, rounds=given.rounds, tool_rounds=given.rounds)
     if given.warmup_s is not None:
@@ -133,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
     data, failed = run(given)
     recorded = record.from_json(data)
-    shortened = given.quick or given.brokers or given.rounds is not None or given.warmup_s is not None
+    shortened = given.quick or given.brokers or given.property or given.rounds is not None or given.warmup_s is not None
     whole = given.only == ",".join(PARTS) and not shortened
     kept = whole and not failed and (given.keep or not given.compare)
     path = record.LAST if kept else record.ASIDE

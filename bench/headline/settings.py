@@ -48,6 +48,7 @@ class Settings:
     idle_s: float = 3.0
     partitions: int = 10_000
     kafka_partitions: bool = False
+    properties: str = "none"
 
 
 QUICK = Settings(

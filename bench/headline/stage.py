@@ -16,7 +16,7 @@ from penstock.bench.series import Results
 
 LANES = 4
 # Data that no round needs any more leaves the page cache soon, and no group waits for members that might still come.
-PROPERTIES = {"log.segment.delete.delay.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
+_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
 
 Curve = dict[str, list[tuple[float, float]]]
 
@@ -31,6 +31,13 @@ class Stage:
     """Points of each plot, by line."""
     remarks: list[str] = field(default_factory=list)
     _topics: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What is set for the brokers side by side, the same for all."""
+        given = self.settings.properties
+        more = dict(each.split("=", 1) for each in given.split()) if given != "none" else {}
+        return _PROPERTIES | more
 
     def title(self, name: str) -> str:
         return TITLES[name]

@@ -22,7 +22,9 @@ HOW = """\
 - **Who is measured:** both brokers as shipped, Kafka with its `server.properties` for a single node and the JVM
   options of its start script (1 GB heap, G1), Penstock with the same properties. Two are changed for both: files of
   deleted topics go after a second (`log.segment.delete.delay.ms=1000`), so that the data of many rounds does not pile
-  up, and a group does not wait for more members (`group.initial.rebalance.delay.ms=0`).
+  up, and a group does not wait for more members (`group.initial.rebalance.delay.ms=0`). Two lines are left out for
+  both, those for socket buffers: they repeat Kafka's own default of 100 KB, while Penstock leaves the sizes to the
+  system.
 - **Warm-up:** Kafka runs under every load of the measurement for a minute before the first figure.
 - **Load:** the raw loader sends requests that were encoded before, over four connections with five in flight each,
   acks=all; the raw reader fetches 1 MB at a time over one connection. It is one Python process; the null broker's

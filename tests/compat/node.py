@@ -16,7 +16,10 @@ from tests.compat.wire import all_led, answers_metadata
 
 
 def single_node_properties(port: int, controller_port: int, log_dirs: str) -> dict[str, str]:
-    """The server.properties of Kafka's distribution for a single node, on the loopback and with these ports."""
+    """The server.properties of Kafka's distribution for a single node, on the loopback and with these ports.
+
+    Its two lines for socket buffers are left out: they repeat Kafka's defaults, and Penstock has others.
+    """
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -28,8 +31,6 @@ def single_node_properties(port: int, controller_port: int, log_dirs: str) -> di
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "num.network.threads": "3",
         "num.io.threads": "8",
-        "socket.send.buffer.bytes": "102400",
-        "socket.receive.buffer.bytes": "102400",
         "socket.request.max.bytes": "104857600",
         "log.dirs": log_dirs,
         "num.partitions": "1",
