@@ -94,7 +94,7 @@ class Running:
     def new_topic(self, topic: str, partitions: int) -> None:
         # The null broker takes every topic for its own.
         if self.name != NULL:
-            wire.create_topic(self.bootstrap, topic, partitions, {"file.delete.delay.ms": "1000"})
+            wire.create_topic(self.bootstrap, topic, partitions, {"file.delete.delay.ms": "100"})
 
     def drop_topic(self, topic: str) -> None:
         if self.name != NULL:

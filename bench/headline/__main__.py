@@ -51,6 +51,7 @@ def measure(stage: Stage, parts: Sequence[str]) -> list[str]:
 
 
 def _together(stage: Stage, parts: Sequence[str], started: Sequence[Running], failed: list[str]) -> None:
+    stage.started = started
     production = Production(stage, started)
     production.prepare()
     production.warm_up()
@@ -107,7 +108,7 @@ def settings_of(given: argparse.Namespace) -> Settings:
     if given.property:
         chosen = replace(chosen, properties=" ".join(given.property))
     if given.rounds is not None:
-        chosen = replace(chosen, rounds=given.rounds, tool_rounds=given.rounds)
+        chosen = replace(chosen, rounds=given.rounds, tool_rounds=given.rounds, latency_rounds=given.rounds)
     if given.warmup_s is not None:
         chosen = replace(chosen, warmup_s=given.warmup_s, cluster_warmup_s=given.warmup_s)
     return chosen
@@ -184,6 +185,8 @@ def run(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         failed = measure(stage, parts)
     finally:
         progress.close()
+    if stage.calm.samples:
+        stage.remarks.append(stage.calm.words())
     data = record.as_json(
         stage,
         machine=machine.describe(names),

@@ -42,6 +42,7 @@ def measure(stage: Stage, started: Sequence[Running]) -> None:
 def _produced_per_s(stage: Stage, broker: Running, record_bytes: int, batch_bytes: int) -> float:
     batch, records = raw.make_batch(record_bytes, batch_bytes, "none")
     with stage.topic(broker) as topic:
+        stage.make_ready(broker, stage.settings.sample_bytes_max)
         load = raw.produce_load(
             broker.bootstrap, topic, batch, records,
             acks=-1, seconds=stage.settings.curve_s, bytes_max=stage.settings.sample_bytes_max,
@@ -58,6 +59,7 @@ def _growth(stage: Stage, started: Sequence[Running]) -> None:
     for broker in started:
         broker.new_topic(topic, 1)
     for number, broker in itertools.product(range(1, GROWTH_STEPS + 1), started):
+        stage.make_ready(broker, step_bytes)
         load = raw.produce_load(
             broker.bootstrap, topic, batch, records,
             acks=-1, seconds=30, bytes_max=step_bytes, lanes=1,

@@ -35,8 +35,7 @@ def measure(stage: Stage, started: Sequence[Running]) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
     for number, broker in enumerate(kept):
         # What the broker before wrote takes its room on the disk until its files are gone.
-        for each in kept:
-            each.settle()
+        stage.make_ready(broker, 0)
         free = os.statvfs(broker.node.home).f_bavail * os.statvfs(broker.node.home).f_frsize
         room = min(wanted, free - SPARE_BYTES)
         title = stage.title(broker.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 
 from bench.brokers import NULL, Running
-from bench.headline import end_to_end
+from bench.headline import calm, end_to_end
 from bench.headline.stage import LANES, Stage, latency_figures
 from penstock.bench import raw
 
@@ -20,29 +21,38 @@ def measure(stage: Stage, started: Sequence[Running]) -> None:
     """All brokers in turn, round by round; the plot has the percentiles of all rounds together."""
     batch, _records = raw.make_batch(RECORD_BYTES, BATCH_BYTES, "none")
     rate = stage.settings.latency_bytes_per_s / len(batch)
-    rounds = stage.settings.rounds
+    rounds = stage.settings.latency_rounds
     produced: dict[str, list[float]] = {}
     arrived: dict[str, list[float]] = {}
     for number, broker in itertools.product(range(rounds), started):
         at = number * len(started) + started.index(broker)
         stage.progress.step(at, rounds * len(started), f"round {number + 1} of {rounds}: {stage.title(broker.name)}")
-        with stage.topic(broker) as topic:
-            measured = raw.latencies_ms(
-                broker.bootstrap, topic, batch,
-                acks=-1, rate_per_s=rate, seconds=stage.settings.latency_s, lanes=LANES,
-            )  # fmt: skip
+        measured = stage.calm.sampled(partial(_produce_ms, stage, broker, batch, rate), calm.OF_LATENCY)
         latency_figures(stage, PRODUCE, broker.name, measured)
         produced.setdefault(broker.name, []).extend(measured)
         if broker.name == NULL:
             continue
-        with stage.topic(broker, 1) as topic:
-            measured = end_to_end.latencies_ms(
-                broker.bootstrap, topic, batch, rate_per_s=rate, seconds=stage.settings.end_to_end_s
-            )
+        measured = stage.calm.sampled(partial(_end_to_end_ms, stage, broker, batch, rate), calm.OF_LATENCY)
         latency_figures(stage, END_TO_END, broker.name, measured)
         arrived.setdefault(broker.name, []).extend(measured)
     stage.curves["latency"] = percentile_lines(stage, produced)
     stage.curves["end-to-end"] = percentile_lines(stage, arrived)
+
+
+def _produce_ms(stage: Stage, broker: Running, batch: bytes, rate_per_s: float) -> list[float]:
+    seconds = stage.settings.latency_s
+    stage.make_ready(broker, round(seconds * stage.settings.latency_bytes_per_s))
+    with stage.topic(broker) as topic:
+        return raw.latencies_ms(
+            broker.bootstrap, topic, batch, acks=-1, rate_per_s=rate_per_s, seconds=seconds, lanes=LANES
+        )
+
+
+def _end_to_end_ms(stage: Stage, broker: Running, batch: bytes, rate_per_s: float) -> list[float]:
+    seconds = stage.settings.end_to_end_s
+    stage.make_ready(broker, round(seconds * stage.settings.latency_bytes_per_s))
+    with stage.topic(broker, 1) as topic:
+        return end_to_end.latencies_ms(broker.bootstrap, topic, batch, rate_per_s=rate_per_s, seconds=seconds)
 
 
 def percentile_lines(stage: Stage, measured_ms: dict[str, list[float]]) -> dict[str, list[tuple[float, float]]]:

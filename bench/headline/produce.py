@@ -10,8 +10,10 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from bench.brokers import APACHE, NULL, Running
+from bench.headline.calm import OF_COST
 from bench.headline.stage import LANES, Stage, pinned
 from penstock.bench import raw
 
@@ -102,7 +104,9 @@ class Production:
         """Nothing is warm for one regime alone: rounds alternate between them."""
         rounds = self._stage.settings.rounds
         self._stage.remarks.append(
-            "No sample of processor time began before the files of topics that earlier ones dropped were gone."
+            "No sample of processor time began before the files of topics that earlier ones dropped were gone. Each "
+            "found memory that had been written to just before: pages that a virtual machine has given back to its "
+            "host cost the first who writes to them several times as much."
         )
         for number, regime in itertools.product(range(rounds), REGIMES):
             self._stage.progress.step(
@@ -114,11 +118,11 @@ class Production:
     def _round(self, regime: str) -> None:
         stage = self._stage
         for case, broker in itertools.product(CASES, self._started):
-            load, cpu_s = self._produced(broker, case, stage.settings.sample_s)
+            load, cpu_s = stage.calm.sampled(partial(self._produced, broker, case, stage.settings.sample_s), OF_COST)
             stage.cost(cpu_group(regime), case.name, "µs/request", broker.name, cpu_s / load.requests * 1e6)
             stage.rate(rate_group(regime), case.name, "records/s", broker.name, load.records_per_s)
         for broker in self._started:
-            load, cpu_s = self._fetched(broker, stage.settings.sample_s)
+            load, cpu_s = stage.calm.sampled(partial(self._fetched, broker, stage.settings.sample_s), OF_COST)
             per_gb = cpu_s / (load.wire_bytes / GB)
             stage.cost(fetch_group(regime), f"broker CPU, {FETCH}", "CPU-s/GB", broker.name, per_gb)
             stage.rate(fetch_group(regime), f"throughput, {FETCH}", "MB/s", broker.name, load.megabytes_per_s)
@@ -132,7 +136,7 @@ class Production:
 
     def _load(self, broker: Running, topic: str, case: Case, seconds: float) -> tuple[raw.Load, float]:
         batch, records = self._batches[case]
-        broker.settle()
+        self._stage.make_ready(broker, self._stage.settings.sample_bytes_max)
         before = broker.usage().cpu_s
         load = raw.produce_load(
             broker.bootstrap, topic, batch, records,
@@ -142,7 +146,7 @@ class Production:
         return load, broker.usage().cpu_s - before
 
     def _fetched(self, broker: Running, seconds: float) -> tuple[raw.Load, float]:
-        broker.settle()
+        self._stage.make_ready(broker, 0)
         before = broker.usage().cpu_s
         topic = self._filled if broker.name != NULL else f"{self._filled}-r1000-b16000"
         load = raw.fetch_load(broker.bootstrap, topic, seconds=seconds, bytes_max=1 << 40)

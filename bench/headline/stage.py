@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from bench.brokers import TITLES, Running
+from bench import memory
+from bench.brokers import NULL, TITLES, Running
+from bench.headline.calm import Calm
 from bench.headline.progress import Progress
 from bench.headline.settings import Settings
 from penstock.bench import raw
@@ -16,7 +18,7 @@ from penstock.bench.series import Results
 
 LANES = 4
 # Data that no round needs any more leaves the page cache soon, and no group waits for members that might still come.
-_PROPERTIES = {"log.segment.delete.delay.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
+_PROPERTIES = {"log.segment.delete.delay.ms": "100", "group.initial.rebalance.delay.ms": "0"}
 
 Curve = dict[str, list[tuple[float, float]]]
 
@@ -30,7 +32,13 @@ class Stage:
     curves: dict[str, Curve] = field(default_factory=dict)
     """Points of each plot, by line."""
     remarks: list[str] = field(default_factory=list)
+    started: Sequence[Running] = ()
+    """The brokers side by side, of which one is measured while the others are idle."""
+    calm: Calm = field(init=False)
     _topics: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.calm = Calm(self.settings.again_s_max)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -51,6 +59,16 @@ class Stage:
             yield name
         finally:
             broker.drop_topic(name)
+
+    def make_ready(self, broker: Running, written_bytes: int) -> None:
+        """Before a sample: nobody is busy with earlier ones, and there is memory for what this one will write.
+
+        The null broker keeps nothing and shares nothing with the others, so its turn is when they clear away.
+        """
+        if broker.name != NULL:
+            for each in self.started:
+                each.settle()
+            memory.refresh(written_bytes * 6 // 5, broker.node.home)
 
     def topic_name(self) -> str:
         return f"headline-{next(self._topics)}"

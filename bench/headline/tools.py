@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import perf_tool
+from bench import memory, perf_tool
 from bench.brokers import NULL, Running
 from bench.headline.stage import LANES, Stage
 from penstock.bench import raw
@@ -19,6 +19,8 @@ PRODUCER = "kafka-producer-perf-test"
 CONSUMER = "kafka-consumer-perf-test"
 BATCHES = {"16 KB": 16_384, "128 KB": 131_072}
 RECORDS = {"100 B": 100, "1 KB": 1_000}
+# For the heap of the tool and for what is written.
+MEMORY_BYTES = 800_000_000
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def measure(stage: Stage, started: Sequence[Running]) -> None:
 def _send(stage: Stage, broker: Running, shape: Sent) -> None:
     records = min(stage.settings.tool_records_max, stage.settings.tool_bytes * 2 // RECORDS[shape.record])
     with stage.topic(broker) as topic:
+        memory.refresh(MEMORY_BYTES, broker.node.home)
         rate = perf_tool.records_per_s(
             broker.bootstrap, topic, record_bytes=RECORDS[shape.record], records=records, acks=shape.acks,
             codec="none", warmup_records=records // 4, batch_bytes=BATCHES[shape.batch],
@@ -79,6 +82,7 @@ def _send(stage: Stage, broker: Running, shape: Sent) -> None:
 
 
 def _read(stage: Stage, broker: Running, topic: str, shape: Read, group: str) -> None:
+    memory.refresh(MEMORY_BYTES, broker.node.home)
     rate = perf_tool.consumed_per_s(broker.bootstrap, topic, group=group, records=_filled_records(stage, shape))
     stage.rate(CONSUMER, shape.name, "records/s", broker.name, rate)
 

@@ -21,7 +21,7 @@ HOW = """\
   before every acknowledgement costs is on the [durability](durability.md) page.
 - **Who is measured:** both brokers as shipped, Kafka with its `server.properties` for a single node and the JVM
   options of its start script (1 GB heap, G1), Penstock with the same properties. Two are changed for both: files of
-  deleted topics go after a second (`log.segment.delete.delay.ms=1000`), so that the data of many rounds does not pile
+  deleted topics go after 100 ms (`log.segment.delete.delay.ms=100`), so that the data of many rounds does not pile
   up, and a group does not wait for more members (`group.initial.rebalance.delay.ms=0`). Two lines are left out for
   both, those for socket buffers: they repeat Kafka's own default of 100 KB, while Penstock leaves the sizes to the
   system.
@@ -35,6 +35,10 @@ HOW = """\
   Uncompressed batches are walked record by record by both.
 - **Latency** is open loop: a request counts from the moment when it was due, so that a stall is charged to every
   request that it held up (no coordinated omission).
+- **The host:** this is a virtual machine. A sample of processor time or latency during which the host took processors
+  away is made again, for every broker alike and for a minute and a half of a run at most, and the least disturbed one
+  counts. Memory that lay free may be the host's again, and the first write to it is dear: before a sample a file of
+  the size that it may write is written and removed, for both brokers.
 - **Page cache:** a sample is at most 1 GB and fits the page cache; the disk regime has a part of its own.
 """.splitlines()
 

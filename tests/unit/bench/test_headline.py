@@ -10,6 +10,7 @@ import pytest
 from bench.brokers import APACHE, NULL, PENSTOCK_NODE
 from bench.headline import __main__ as headline
 from bench.headline import compare, page, record, targets
+from bench.headline.calm import Calm, stolen_s
 from bench.headline.disk import dirty_limit_bytes
 from bench.headline.targets import Target, judge
 from bench.null_broker import Answers, Canned
@@ -141,6 +142,55 @@ def test_reasons_are_for_figures_that_have_a_target() -> None:
 
 def test_the_dirty_limit_is_the_kernels_own() -> None:
     assert dirty_limit_bytes("nr_dirty 3\nnr_dirty_threshold 1000\n", 4096) == 4_096_000
+
+
+class Host:
+    """Takes processors away while samples run, as much of each second as it is told."""
+
+    def __init__(self, *shares: float) -> None:
+        self._shares = list(shares)
+        self.tries = 0
+        self.now_s = self.stolen_s = 0.0
+
+    def sample(self) -> int:
+        self.now_s += 1
+        self.stolen_s += 2 * self._shares[self.tries]
+        self.tries += 1
+        return self.tries
+
+    def calm(self, again_s_max: float = 100) -> Calm:
+        return Calm(again_s_max, stolen_s=lambda: self.stolen_s, clock=lambda: self.now_s, cores=2)
+
+
+def test_a_sample_that_the_host_left_alone_is_made_once() -> None:
+    host = Host(0.002)
+    calm = host.calm()
+    assert (calm.sampled(host.sample, 0.003), host.tries, calm.repeated, calm.disturbed) == (1, 1, 0, 0)
+
+
+def test_a_disturbed_sample_is_made_again_until_it_is_calm() -> None:
+    host = Host(0.1, 0.0)
+    calm = host.calm()
+    assert (calm.sampled(host.sample, 0.003), host.tries, calm.repeated, calm.disturbed) == (2, 2, 1, 0)
+
+
+def test_of_disturbed_tries_the_calmest_counts_and_is_told_of() -> None:
+    host = Host(0.1, 0.05, 0.2)
+    calm = host.calm()
+    assert (calm.sampled(host.sample, 0.003), host.tries, calm.repeated, calm.disturbed) == (2, 3, 2, 1)
+    assert "Of 1 samples" in calm.words()
+    assert ", 1 count although the host took processors away" in calm.words()
+
+
+def test_tries_end_with_the_time_that_there_is_for_them() -> None:
+    host = Host(0.1, 0.05, 0.1)
+    calm = host.calm(again_s_max=1)
+    assert [calm.sampled(host.sample, 0.003), calm.sampled(host.sample, 0.003)] == [2, 3]
+    assert (host.tries, calm.repeated, calm.disturbed) == (3, 1, 2)
+
+
+def test_the_kernels_account_of_stolen_time_never_falls() -> None:
+    assert 0 <= stolen_s() <= stolen_s()
 
 
 def test_the_null_broker_serves_the_shape_that_a_topics_name_asks_for_from_the_offset_asked_for() -> None:
