@@ -112,6 +112,12 @@ class DiskFile:
     def pwritev(self, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
         descriptor = self._descriptor or self._reopen()
         descriptor.used = True
+        if len(buffers) == 1:
+            # Nearly every write is of one batch, and whole.
+            written = os.pwrite(descriptor.fd, buffers[0], position)
+            if written == len(buffers[0]):
+                return written
+            return written + _pwritev(descriptor.fd, _after(buffers, written), position + written)
         return _pwritev(descriptor.fd, buffers, position)
 
     def truncate(self, size: int) -> None:
@@ -329,12 +335,8 @@ def _pread(fd: int, size: int, position: int) -> bytes:
 
 
 def _pwritev(fd: int, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
-    if len(buffers) == 1:
-        wanted = len(buffers[0])
-        written = os.pwrite(fd, buffers[0], position)
-    else:
-        wanted = sum(map(len, buffers))
-        written = os.pwritev(fd, buffers[:_BUFFERS_PER_WRITE], position)
+    wanted = sum(map(len, buffers))
+    written = os.pwritev(fd, buffers[:_BUFFERS_PER_WRITE], position)
     while written < wanted:
         rest = _after(buffers, written)
         more = os.pwritev(fd, rest[:_BUFFERS_PER_WRITE], position + written)

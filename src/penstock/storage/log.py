@@ -157,7 +157,7 @@ class Log(LogUpkeep):
 
     # -- appending
 
-    def append(self, batch: bytearray | memoryview, header: BatchHeader, *, epoch: Epoch, now: Millis) -> Ticket:
+    def append(self, batch: bytearray | memoryview, header: BatchHeader, epoch: Epoch, now: Millis) -> Ticket:
         """The leader's append of one batch: assigns its offsets, stamps offset and epoch into it, and writes it.
 
         The caller has checked the batch. RECORD_LIST_TOO_LARGE when no segment can hold it.

@@ -21,7 +21,9 @@ def unpace(transport: asyncio.Transport) -> None:
     """Takes the pacing off a connection whose peer is on this machine; where that cannot be done, all stays."""
     option = getattr(socket, "TCP_CONGESTION", None)
     plug = transport.get_extra_info("socket")
-    if option is None or plug is None or not is_here(transport.get_extra_info("peername")):
+    if option is None or plug is None:
+        return
+    if not is_here(transport.get_extra_info("peername"), transport.get_extra_info("sockname")):
         return
     try:
         if plug.getsockopt(socket.IPPROTO_TCP, option, _NAME_BYTES_MAX).startswith(PACING):
@@ -30,9 +32,14 @@ def unpace(transport: asyncio.Transport) -> None:
         return
 
 
-def is_here(peer: object) -> bool:
-    """Whether a peer's address, as a socket tells it, belongs to the machine's loopback."""
+def is_here(peer: object, mine: object) -> bool:
+    """Whether the two ends of a connection, as a socket tells them, are on one machine.
+
+    Either over the loopback, or because both have the same address: a machine that dials its own name.
+    """
     if not isinstance(peer, tuple) or not peer:
         return False
     host = str(peer[0])
-    return host.startswith(("127.", "::ffff:127.")) or host == "::1"
+    if host.startswith(("127.", "::ffff:127.")) or host == "::1":
+        return True
+    return isinstance(mine, tuple) and mine[:1] == peer[:1]

@@ -66,20 +66,25 @@ async def test_a_refusal_of_the_system_leaves_the_connection_standing(monkeypatc
     assert await accepted_algorithm() == systems_choice()
 
 
+NOBODY = ("0.0.0.0", 9092)
+
+
 @pytest.mark.parametrize(
-    ("peer", "here"),
+    ("peer", "mine", "here"),
     [
-        (("127.0.0.1", 9092), True),
-        (("127.8.9.1", 9092), True),
-        (("::1", 9092, 0, 0), True),
-        (("::ffff:127.0.0.1", 9092, 0, 0), True),
-        (("10.1.27.127", 9092), False),
-        (("::ffff:10.0.0.1", 9092, 0, 0), False),
-        (("fe80::1", 9092, 0, 0), False),
-        ("/run/some.sock", False),
-        ((), False),
-        (None, False),
+        (("127.0.0.1", 4711), NOBODY, True),
+        (("127.8.9.1", 4711), NOBODY, True),
+        (("::1", 4711, 0, 0), NOBODY, True),
+        (("::ffff:127.0.0.1", 4711, 0, 0), NOBODY, True),
+        (("10.1.27.127", 4711), ("10.1.27.127", 9092), True),
+        (("10.1.27.127", 4711), ("10.1.27.12", 9092), False),
+        (("::ffff:10.0.0.1", 4711, 0, 0), NOBODY, False),
+        (("fe80::1", 4711, 0, 0), ("fe80::2", 9092, 0, 0), False),
+        ("/run/some.sock", "/run/some.sock", False),
+        (("10.0.0.1", 4711), None, False),
+        ((), (), False),
+        (None, None, False),
     ],
 )
-def test_who_is_on_this_machine(peer: object, here: bool) -> None:
-    assert pacing.is_here(peer) is here
+def test_who_is_on_this_machine(peer: object, mine: object, here: bool) -> None:
+    assert pacing.is_here(peer, mine) is here

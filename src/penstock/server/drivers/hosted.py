@@ -89,7 +89,7 @@ class Hosted:
             known = log.known_batch(header, now)
             if known is not None:
                 return known
-        ticket = log.append(batch, header, epoch=epoch, now=now)
+        ticket = log.append(batch, header, epoch, now)
         self.grew(now)
         return ticket
 
