@@ -56,8 +56,8 @@ bit by bit afterwards, or at once when one is asked for, and the second row is t
 The stalls are the longest wait of a produce to another topic, at the same rate, while the page of metrics is read and
 while a topic of {large_topic} partitions is made and removed. By tracemalloc about two thirds of an
 idle partition's memory are its log (segment, indexes, producers, epochs, paths), a quarter its replica and its roles.
-Full runs of Python's garbage collector took 0.13 to 0.18 s beside ten thousand partitions made since the start, seen
-apart from this run; they are the likely cause of the longest stalls at that size.""",
+A full run of Python's garbage collector takes 0.13 to 0.18 s beside ten thousand partitions made since the start, seen
+apart from this run; it comes seldom, and after the next start those partitions are no longer its business.""",
     "connections": """\
 Each connection has asked ApiVersions and Metadata. In the second line each also has a Fetch standing that waits for a
 record in a partition that gets none.""",
