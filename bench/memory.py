@@ -15,16 +15,19 @@ from pathlib import Path
 import psutil
 
 _CHUNK = bytes(1 << 17)
-_SHARE_MAX = 0.5
 
 
-def refresh(size: int, directory: Path) -> None:
-    """Writes so many bytes into a file that is gone at once, at most half of what memory there is for it.
+def refresh(size: int, directory: Path) -> int:
+    """Writes so many bytes into a file that is gone at once; returns how many there was room for.
 
     Through the page cache and in pieces like those of a log, because the kernel keeps pages for other uses and pieces
     of other sizes apart.
     """
-    size = min(size, int(psutil.virtual_memory().available * _SHARE_MAX))
+    pieces = min(size, _room(directory)) // len(_CHUNK)
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
-        for _ in range(size // len(_CHUNK)):
-            file.write(_CHUNK)
+        return sum(file.write(_CHUNK) for _ in range(pieces))
+
+
+def _room(directory: Path) -> int:
+    """Half of the free memory, or of the free disk if that is less: the brokers need the rest."""
+    return min(psutil.virtual_memory().available, psutil.disk_usage(str(directory)).free) // 2

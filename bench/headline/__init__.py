@@ -12,17 +12,17 @@ pure; a page has one convention, a ratio above 1 means that Penstock is ahead, w
 Seconds of a full run on two cores, by part (`settings.SECONDS`; `--only` takes these names):
 
     warm-up     82   three brokers started, topics filled, Kafka under mixed load for 60 s
-    produce    200   nine cases x 3 brokers x 3 rounds, pinned and unpinned, 1 s each and their topics
-    tools      250   kafka-producer-perf-test (8 shapes) and kafka-consumer-perf-test (4), 3 brokers, 3 rounds
-    latency    100   produce at 20 MB/s, 3 s x 3 brokers x 5 rounds; end to end 3 s x 2 brokers x 5 rounds
-    curves      80   batch size, record size, growth of a topic to 2 GB
-    disk       100   three times the dirty limit through each broker, 60 s each at most, and syncs
-    cluster    170   two clusters of three nodes, Kafka's warmed for 60 s, 3 rounds
-    start       55   command to first acknowledged produce, idle memory and CPU, 3 rounds
-    partitions  20   10,000 partitions on Penstock; on Kafka too with --kafka-partitions (a minute and a half more)
+    produce    265   nine cases x 3 brokers x 3 rounds, pinned and unpinned, 1 s each and their topics
+    tools      255   kafka-producer-perf-test (8 shapes) and kafka-consumer-perf-test (4), 3 brokers, 3 rounds
+    latency    145   produce at 20 MB/s, 3 s x 3 brokers x 5 rounds; end to end 3 s x 2 brokers x 5 rounds
+    curves      70   batch size, record size, growth of a topic to 2 GB
+    disk        60   three times the dirty limit through each broker, 60 s each at most, and syncs
+    cluster    155   two clusters of three nodes, Kafka's warmed for 60 s, 3 rounds
+    start       45   command to first acknowledged produce, idle memory and CPU, 3 rounds
+    partitions  10   10,000 partitions on Penstock; on Kafka too with --kafka-partitions (a minute and a half more)
 
-Together 1,060, and up to 90 for samples that the host disturbed (`calm`): nineteen minutes. A part that fails costs its
-own figures; then nothing is published and the exit is 1. Only a whole run is published. `--compare` leaves the last
-JSON and the page as they are and writes its own figures to bench/results/headline-aside.json, unless `--keep`;
+Together 1,087, of which up to 90 are for samples that the host disturbed (`calm`): eighteen minutes. A part that fails
+costs its own figures; then nothing is published and the exit is 1. Only a whole run is published. `--compare` leaves
+the last JSON and the page as they are and writes its own figures to bench/results/headline-aside.json, unless `--keep`;
 `--render` prints the page anew, after reasons.toml was edited.
 """

@@ -35,10 +35,10 @@ HOW = """\
   Uncompressed batches are walked record by record by both.
 - **Latency** is open loop: a request counts from the moment when it was due, so that a stall is charged to every
   request that it held up (no coordinated omission).
-- **The host:** this is a virtual machine. A sample of processor time or latency during which the host took processors
-  away is made again, for every broker alike and for a minute and a half of a run at most, and the least disturbed one
-  counts. Memory that lay free may be the host's again, and the first write to it is dear: before a sample a file of
-  the size that it may write is written and removed, for both brokers.
+- **The host:** a virtual machine shares its processors and gives free memory back. A sample of processor time or
+  latency during which the host took processors away (steal in `/proc/stat`) is made again, for every broker alike and
+  for a minute and a half of a run at most, and the least disturbed one counts. The first write to memory that was
+  given back is dear: before a sample a file of the size that it may write is written and removed, for both brokers.
 - **Page cache:** a sample is at most 1 GB and fits the page cache; the disk regime has a part of its own.
 """.splitlines()
 

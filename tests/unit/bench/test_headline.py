@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bench import memory
 from bench.brokers import APACHE, NULL, PENSTOCK_NODE
 from bench.headline import __main__ as headline
 from bench.headline import compare, page, record, targets
@@ -189,8 +190,18 @@ def test_tries_end_with_the_time_that_there_is_for_them() -> None:
     assert (host.tries, calm.repeated, calm.disturbed) == (3, 1, 2)
 
 
-def test_the_kernels_account_of_stolen_time_never_falls() -> None:
-    assert 0 <= stolen_s() <= stolen_s()
+def test_stolen_time_is_the_eighth_figure_of_all_processors_together() -> None:
+    stat = "cpu  198942 0 127934 445306 8575 0 13711 2287 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
+    assert stolen_s(stat, 100) == 22.87
+
+
+def test_memory_is_refreshed_as_far_as_there_is_room_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert memory.refresh(1 << 20, tmp_path) == 1 << 20
+    monkeypatch.setattr(memory, "_room", lambda _directory: 3 << 18)
+    assert memory.refresh(1 << 20, tmp_path) == 3 << 18
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_null_broker_serves_the_shape_that_a_topics_name_asks_for_from_the_offset_asked_for() -> None:

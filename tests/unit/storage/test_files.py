@@ -136,6 +136,23 @@ def test_a_write_of_many_buffers_and_a_short_write_are_finished(
     assert file.pread(10, 0) == b"0123456789"
 
 
+@pytest.mark.parametrize("taken", [0, 3, 10])
+def test_a_short_write_of_one_buffer_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
+    file = DiskFiles(max_open=8).open(f"{tmp_path}/a", create=True)
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, position: whole(fd, bytes(data)[:taken], position))
+    assert file.pwritev((memoryview(b"0123456789"),), 2) == 10
+    assert file.pread(12, 0) == b"\0\0" + b"0123456789"
+
+
+def test_a_disk_that_takes_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = DiskFiles(max_open=8).open(f"{tmp_path}/a", create=True)
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
+    monkeypatch.setattr(os, "pwritev", lambda *_: 0)
+    with pytest.raises(OSError, match="accepted no bytes"):
+        file.pwritev((b"0123456789",), 0)
+
+
 # -- what memory forgets
 
 
