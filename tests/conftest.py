@@ -11,13 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
+from tests import properties
 from tests.faults.counts import SOAKING
+from tests.patience import within
 
-# A machine that stalls is no counterexample.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+properties.load_profile()
 
 HERE = Path(__file__).parent
 ON_SPARK = (HERE / "faults" / "spark", HERE / "spark")
@@ -46,5 +45,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     items.sort(key=_turn)
+    usual_s = float(config.getini("timeout"))
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_together(item)))
+        given = item.get_closest_marker("timeout")
+        hanging_s = properties.stretched(within(float(given.args[0]) if given else usual_s))
+        item.add_marker(pytest.mark.timeout(hanging_s), append=False)  # in front of the test's own
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    properties.assert_there_is_time()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What a property was refuted by, as decorators to paste: an example that was found once is kept for good."""
+    failed = terminalreporter.getreports("failed")
+    pasted = [words for report in failed for words in properties.to_paste(report.nodeid, report.longreprtext)]
+    if pasted:
+        terminalreporter.section("examples to keep: paste each above its test")
+        terminalreporter.line("\n".join(pasted))

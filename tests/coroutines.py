@@ -7,7 +7,9 @@ import inspect
 
 import pytest
 
-TEST_TIMEOUT_S = 90
+from tests.patience import within
+
+TEST_TIMEOUT_S = within(90)
 
 
 @pytest.hookimpl(tryfirst=True)

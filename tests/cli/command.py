@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from tests.cli import warm
 from tests.compat.processes import Child, wait_for
+from tests.patience import within
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
-DEADLINE_S = 60.0
+DEADLINE_S = within(60.0)
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """For JDK_JAVA_OPTIONS: a smaller JVM that compiles less and trusts its jars, for one that lives for seconds."""
 

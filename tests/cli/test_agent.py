@@ -18,6 +18,7 @@ import pytest
 
 from tests.cli.command import DEADLINE_S, PENSTOCK, Running, Said, penstock
 from tests.compat.processes import wait_for
+from tests.patience import within
 
 ACCESS = """\
 203.0.113.7 - - [01/Nov/2026:08:00:00 +0000] "GET /shop HTTP/1.1" 200 512 "-" "Mozilla/5.0"
@@ -208,7 +209,7 @@ def test_status_finds_a_running_agent_and_says_how_it_is(bootstrap: str, tmp_pat
         assert re.search(r"^lines  tcp +0 +0 ", text, re.M)
         data = agent("status", "--state-dir", state, "--format", "json").data
         assert (data["name"], data["admin"], data["reasons"]) == ("web-1", admin, [])
-        with urllib.request.urlopen(f"http://{admin}/metrics", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://{admin}/metrics", timeout=within(10)) as reply:
             assert 'penstock_agent_events_total{input="lines",type="tcp"} 0' in reply.read().decode()
         running.wait_to_say(r'"name": "web-1", "state": "running"')
         assert running.stop(signal.SIGINT) == 0

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from penstock.testing import broker, cluster
 from tests.cli.command import Running, Said, penstock
 from tests.compat.processes import wait_for
+from tests.patience import within
 
 QUICK = ("--quick", "--seconds", "0.1", "--format", "json")
 QUANTILES = ["p50", "p90", "p99", "p99.9", "max"]
@@ -32,7 +33,7 @@ def other() -> Iterator[str]:
 
 
 def topics(address: str) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=30).topics)
+    return set(AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=within(30)).topics)
 
 
 def good(said: Said) -> Any:
@@ -104,7 +105,7 @@ def test_a_topic_that_was_named_is_read_as_it_is_and_stays(other: str) -> None:
     producer = Producer({"bootstrap.servers": other, "log_level": 0})
     for number in range(100):
         producer.produce("kept", str(number))
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
     data = good(penstock("bench", "consume", "-b", other, *QUICK, "--topic", "kept"))
     assert "filled with" not in data["targets"][other]
     assert "kept" in topics(other)

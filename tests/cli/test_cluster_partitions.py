@@ -11,9 +11,10 @@ import pytest
 from penstock.testing import EmbeddedCluster, cluster
 from tests.cli.command import Said, penstock
 from tests.compat.processes import wait_for
+from tests.patience import within
 
 PARTITIONS = ("cluster", "partitions")
-DEADLINE_S = 60.0
+DEADLINE_S = within(60.0)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.command import Running, penstock
 from tests.compat.processes import free_ports
+from tests.patience import within
 
 ADDRESS = r"bootstrap\s+(127\.0\.0\.1:\d+)"
 METRICS = r"metrics\s+(http://127\.0\.0\.1:\d+)/metrics"
@@ -50,9 +51,9 @@ def test_an_ephemeral_node_leaves_nothing(tmp_path: Path) -> None:
 def test_its_metrics_are_where_it_says(tmp_path: Path) -> None:
     with Running("dev", "--port", "0", "--ephemeral", log=tmp_path / "log") as node:
         base = node.wait_to_say(METRICS)[1]
-        with urllib.request.urlopen(f"{base}/readyz", timeout=10) as reply:
+        with urllib.request.urlopen(f"{base}/readyz", timeout=within(10)) as reply:
             assert reply.status == 200
-        with urllib.request.urlopen(f"{base}/metrics", timeout=10) as reply:
+        with urllib.request.urlopen(f"{base}/metrics", timeout=within(10)) as reply:
             assert b"kafka_server_replicamanager_partitioncount" in reply.read()
 
 

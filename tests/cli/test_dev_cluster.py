@@ -16,9 +16,10 @@ import pytest
 from penstock.cli.dev_processes import NodeProcess, command_line, kill
 from tests.cli.command import Running, penstock
 from tests.compat.processes import wait_for
+from tests.patience import within
 
 BOOTSTRAP = r"bootstrap\s+(\S+)"
-DEADLINE_S = 60.0
+DEADLINE_S = within(60.0)
 QUICK = (
     "-c", "broker.heartbeat.interval.ms=250", "-c", "broker.session.timeout.ms=2000",
     "-c", "controller.quorum.election.timeout.ms=500", "-c", "controller.quorum.fetch.timeout.ms=1000",

@@ -13,6 +13,7 @@ import yaml
 
 from penstock.agent.admin.metrics import names
 from tests.cli.command import penstock
+from tests.patience import within
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,7 +70,7 @@ def test_systemd_has_nothing_to_say_about_a_unit(service: str, tmp_path: Path) -
     if shutil.which("systemd-analyze") is None:
         assert unit.read_text().count("\n[") == 2, "three sections: there is no systemd to ask"
         return
-    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=within(60))
     assert (done.returncode, [line for line in done.stderr.splitlines() if unit.name in line]) == (0, [])
 
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.patience import within
+
 HEAVY = ("uvloop", "rich", "msgspec", "confluent_kafka", "lz4", "zstandard", "cramjam", "tomllib")
 
 
@@ -17,7 +19,9 @@ def imported_by(*arguments: str) -> set[str]:
         f"try:\n    main({list(arguments)!r})\n"
         "except SystemExit:\n    print(*sys.modules, sep='\\n', file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=within(60), check=True
+    )
     return set(done.stderr.split())
 
 

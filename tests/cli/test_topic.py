@@ -6,6 +6,7 @@ import pytest
 
 from penstock.testing import broker
 from tests.cli.command import penstock
+from tests.patience import within
 
 
 def test_a_topic_is_created_listed_and_described(bootstrap: str) -> None:
@@ -94,7 +95,7 @@ def test_trimming_moves_the_log_start(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     for number in range(10):
         producer.produce("long", b"%d" % number, partition=number % 2)
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
 
     assert penstock("topic", "trim", "long", "-o", "3", "-p", "0", "-y", "--format", "json", "-b", bootstrap).data == [
         {"partition": 0, "start": 3}

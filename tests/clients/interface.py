@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-TIMEOUT_S = 30
+from tests.patience import within
+
+TIMEOUT_S = within(30)
 
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from confluent_kafka import Producer
 
 from tests.clients.interface import TIMEOUT_S
 from tests.clients.members import MEMBERS, RANGE_MEMBERS, Member
+from tests.patience import wait_for
 
 NewTopic = Callable[..., str]
 PARTITIONS = 6
@@ -27,10 +27,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long for {what}"
-        time.sleep(0.01)
+    wait_for(what, condition, timeout_s=TIMEOUT_S)
 
 
 class Group:

@@ -24,6 +24,7 @@ from tests.clients.interface import (
 from tests.clients.libraries import CLIENTS
 from tests.compat.processes import wait_for
 from tests.compat.wire import all_led
+from tests.patience import within
 
 NewTopic = Callable[..., str]
 
@@ -113,7 +114,7 @@ def topic_id(bootstrap: str, topic: str) -> str:
     """The id of a topic whose leader is at work."""
     wait_for("the topic's leader", lambda: all_led(bootstrap, [topic]), timeout_s=30)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    return str(admin.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id)
+    return str(admin.describe_topics(TopicCollection([topic]))[topic].result(within(30)).topic_id)
 
 
 def test_a_topic_made_again_is_another_topic(client: Client, new_topic: NewTopic) -> None:

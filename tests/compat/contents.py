@@ -28,6 +28,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.compat.processes import wait_for
 from tests.compat.wire import CODECS, stored_batches
+from tests.patience import within
 
 Place = tuple[str, int]
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -154,7 +155,7 @@ def _produce(
             headers=[("number", b"%d" % number), ("null", None)] if number % 3 == 0 else None,
             on_delivery=delivered,
         )
-    left = producer.flush(60)
+    left = producer.flush(within(60))
     assert left == 0, f"{left} records of {topic} were not acknowledged"
     assert not failures, failures[:3]
 
@@ -189,14 +190,14 @@ def read_contents(bootstrap: str) -> Contents:
     places = [(name, partition) for name in names for partition in sorted(listing.topics[name].partitions)]
     with _consumer(bootstrap) as consumer:
         contents.starts = {
-            place: consumer.get_watermark_offsets(TopicPartition(*place), timeout=30)[0] for place in places
+            place: consumer.get_watermark_offsets(TopicPartition(*place), timeout=within(30))[0] for place in places
         }
         contents.records = _read_to_the_end(consumer, places)
     return contents
 
 
 def _led(admin: AdminClient) -> ClusterMetadata | None:
-    listing = admin.list_topics(timeout=30)
+    listing = admin.list_topics(timeout=within(30))
     partitions = [partition for topic in listing.topics.values() for partition in topic.partitions.values()]
     return listing if all(partition.leader >= 0 for partition in partitions) else None
 
@@ -218,7 +219,7 @@ def _read_to_the_end(consumer: Consumer, places: list[Place]) -> dict[Place, lis
     consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
     rows: dict[Place, list[Row]] = {place: [] for place in places}
     unread = set(places)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + within(60)
     while unread:
         assert time.monotonic() < deadline, f"no end within 60 s: {sorted(unread)}"
         message = consumer.poll(1.0)

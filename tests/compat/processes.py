@@ -6,28 +6,12 @@ import os
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
-T = TypeVar("T")
+from tests.patience import TimedOut, wait_for, within
 
-
-class TimedOut(AssertionError):
-    """A condition did not come true before its deadline."""
-
-
-def wait_for(what: str, probe: Callable[[], T | None], *, timeout_s: float, pause_s: float = 0.02) -> T:
-    """Calls `probe` until it returns something true, and returns that."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        found = probe()
-        if found:
-            return found
-        if time.monotonic() >= deadline:
-            raise TimedOut(f"{what}: not within {timeout_s} s")
-        time.sleep(pause_s)
+__all__ = ["Child", "TimedOut", "free_ports", "wait_for"]
 
 
 def free_ports(count: int) -> list[int]:
@@ -69,7 +53,7 @@ class Child:
     def wait(self, timeout_s: float) -> int:
         """Waits until the process ends by itself and returns its exit code; one that does not end is killed."""
         try:
-            return self._process.wait(timeout_s)
+            return self._process.wait(within(timeout_s))
         except subprocess.TimeoutExpired:
             self.kill()
             raise TimedOut(f"{self.command[0]} did not end within {timeout_s} s\n{self.tail()}") from None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.compat.conftest import ROOT, NodeFactory
+from tests.patience import within
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -30,7 +31,7 @@ def test_it_passes_the_suite_of_all_clients_against_apache_kafka(make_node: Node
         env={**os.environ, "PENSTOCK_TEST_BOOTSTRAP": node.bootstrap},
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=within(500),
     )
     assert done.returncode == 0, done.stdout[-8_000:] + done.stderr[-2_000:]
     assert " passed" in done.stdout

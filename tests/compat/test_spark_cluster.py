@@ -18,6 +18,7 @@ from tests.faults.spark.driver import Plan
 from tests.faults.spark.standalone import Standalone
 from tests.faults.spark.strikes import CALL, EXECUTOR, STALL, STRUCK_FORMAT, Strike, stall_ended
 from tests.faults.spark.tables import DELTA, ICEBERG, Lake, files_of, files_under
+from tests.patience import within
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -123,6 +124,6 @@ def test_a_pipeline_runs_on_the_cluster_by_changing_its_master(
     file.write_text(PIPELINE.format(bootstrap=bootstrap, home=tmp_path))
     command = [PENSTOCK, "pipeline", "run", str(file), "--master", cluster.master, "--once", "--quiet"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within(300), env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     lake.check_exactly_once()

@@ -22,6 +22,7 @@ from tests.compat.contents import EAGER, read_contents
 from tests.compat.spark.rows import JVM, OURS, Row, Stream, batch, rows_of, rows_of_contents
 from tests.compat.spark.session import judging_session
 from tests.compat.spark.topics import START_MS, STEP_MS, write_topics
+from tests.patience import within
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(240)]
 
@@ -208,16 +209,16 @@ def test_both_have_the_same_columns(spark: SparkSession, bootstrap: str) -> None
 def changing(bootstrap: str, topic: str) -> Iterator[Callable[..., None]]:
     """Creates the topic with two partitions; the result produces `count` records into one of its partitions."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(within(30))
 
     def fill(partition: int, count: int) -> None:
         producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
         for number in range(count):
             producer.produce(topic, b"%d" % number, partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(within(30)) == 0
 
     yield fill
-    admin.delete_topics([topic])[topic].result(30)
+    admin.delete_topics([topic])[topic].result(within(30))
 
 
 @pytest.mark.parametrize("by", [JVM, OURS])
@@ -228,7 +229,7 @@ def test_a_partition_that_is_new_is_read_from_its_start(
     stream = Stream(spark, by, bootstrap, {"subscribe": topic, "startingOffsets": "earliest"}, tmp_path)
     assert len(stream.drain()) == 20
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(within(30))
     changing(2, 15)
     changing(1, 5)
     wanted = batch(spark, JVM, bootstrap, {"subscribe": topic})
@@ -247,7 +248,7 @@ def test_what_was_trimmed_before_it_was_read_is_a_loss(
     before = stream.drain()
     changing(0, 20)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_records([TopicPartition(topic, 0, 30)])[TopicPartition(topic, 0)].result(30)
+    admin.delete_records([TopicPartition(topic, 0, 30)])[TopicPartition(topic, 0)].result(within(30))
     if fail == "true":
         with pytest.raises(Exception, match=r"(?i)data.?loss|lost|failOnDataLoss"):
             stream.drain()
@@ -378,7 +379,7 @@ def test_our_source_and_sink_serve_apache_kafka(spark: SparkSession, tmp_path: P
         assert streamed == batch(spark, JVM, node.bootstrap, {"subscribe": "idempotent,codec-lz4,trimmed,compacted"})
         frame = to_write(spark)
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
-        admin.create_topics([NewTopic("written", 2, 1)])["written"].result(30)
+        admin.create_topics([NewTopic("written", 2, 1)])["written"].result(within(30))
         settings = {"kafka.bootstrap.servers": node.bootstrap, "topic": "written"}
         frame.write.format(OURS).options(**settings).mode("append").save()
         found = batch(spark, JVM, node.bootstrap, {"subscribe": "written", "includeHeaders": "true"})

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE_S = 280.0
+from tests.patience import within
+
+PATIENCE_S = within(280.0)
 DEMO = """
 import sys
 from penstock.cli.dev_demo import run
@@ -75,7 +77,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     os.kill(demo.pid, signal.SIGINT)
     code, said = finished(demo)
     assert (code, "interrupted" in said) == (130, True), said
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + within(10)
     while left := left_of(tmp_path):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)

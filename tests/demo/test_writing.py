@@ -13,8 +13,9 @@ import pytest
 from penstock.demo.rotating import KEPT, RotatingLog
 from penstock.demo.traffic import number_of
 from penstock.demo.writing import Count
+from tests.patience import within
 
-PATIENCE_S = 30.0
+PATIENCE_S = within(30.0)
 
 
 def read(folder: Path) -> list[bytes]:

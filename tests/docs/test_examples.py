@@ -9,12 +9,15 @@ import sys
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.patience import within
 
 
 @pytest.mark.timeout(180)
 def test_the_coffee_shop_passes_its_tests() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
-    done = subprocess.run(command, cwd=ROOT / "examples" / "coffee_shop", capture_output=True, text=True, timeout=150)
+    done = subprocess.run(
+        command, cwd=ROOT / "examples" / "coffee_shop", capture_output=True, text=True, timeout=within(150)
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed is not None

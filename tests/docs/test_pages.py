@@ -15,6 +15,7 @@ from penstock.cli.reference import reference_page
 from penstock.testing import broker
 from tests.docs.pages import IN_CHINESE, NOT_RUN, ROOT, blocks, matches, pages, steps
 from tests.docs.session import Reader
+from tests.patience import within
 
 
 def named(page: Path) -> str:
@@ -47,9 +48,9 @@ def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
             assert block.label.endswith(".py"), f"the example needs a file name:\n{block.text}"
             (tmp_path / block.label).write_text(block.text)
             if not block.label.startswith("test_"):
-                subprocess.run([sys.executable, block.label], cwd=tmp_path, check=True, timeout=60)
+                subprocess.run([sys.executable, block.label], cwd=tmp_path, check=True, timeout=within(60))
     pytest_command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
-    done = subprocess.run(pytest_command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(pytest_command, cwd=tmp_path, capture_output=True, text=True, timeout=within(100))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -84,11 +85,11 @@ def test_the_list_of_metrics_is_complete() -> None:
     with broker({"queued.max.request.bytes": 1 << 30}) as running:
         producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})
         producer.produce("t", b"x")
-        assert producer.flush(30) == 0
+        assert producer.flush(within(30)) == 0
         consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "g", "log_level": 0})
         consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
         consumer.close()
-        with urllib.request.urlopen(f"{running.admin_url}/metrics", timeout=10) as reply:
+        with urllib.request.urlopen(f"{running.admin_url}/metrics", timeout=within(10)) as reply:
             served = set(re.findall(r"^# TYPE (\S+)", reply.read().decode(), re.M))
     assert documented == served
 

@@ -15,9 +15,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.compat.processes import free_ports, wait_for
+from tests.patience import within
 
-START_TIMEOUT_S = 30.0
-READ_TIMEOUT_S = 20.0
+START_TIMEOUT_S = within(30.0)
+READ_TIMEOUT_S = within(20.0)
 
 
 def let_pass(seconds: float) -> None:
@@ -77,7 +78,7 @@ class NodeProcess:
         if process.poll() is None:
             process.send_signal(number)
         try:
-            return process.wait(timeout=30)
+            return process.wait(timeout=within(30))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -86,7 +87,7 @@ class NodeProcess:
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         spelled = {key.replace("_", "."): value for key, value in configs.items()}
         admin = AdminClient({"bootstrap.servers": self.address})
-        admin.create_topics([NewTopic(name, partitions, 1, config=spelled)])[name].result(30)
+        admin.create_topics([NewTopic(name, partitions, 1, config=spelled)])[name].result(within(30))
 
 
 class Ledger:
@@ -126,7 +127,7 @@ class Ledger:
         """Stops producing and waits for the last acknowledgements."""
         self._stopping.set()
         self._thread.join()
-        assert self._producer.flush(60) == 0, "every record was answered in the end"
+        assert self._producer.flush(within(60)) == 0, "every record was answered in the end"
 
     def wait_for_more(self, count: int) -> None:
         target = len(self.acknowledged) + count
@@ -166,7 +167,7 @@ def read_all(address: str, topic: str, partitions: Sequence[int]) -> dict[tuple[
     found: dict[tuple[int, int], bytes] = {}
     try:
         for partition in partitions:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=within(20))
             consumer.assign([TopicPartition(topic, partition, low)])
             position, deadline = low, time.monotonic() + READ_TIMEOUT_S
             while position < high:

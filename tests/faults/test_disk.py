@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from penstock.kernels import scan_batches
 from tests.compat.processes import wait_for
 from tests.faults.node import Ledger, NodeProcess, read_all
+from tests.patience import within
 
 
 def fill(node: NodeProcess, topic: str, records: int, **settings: object) -> dict[tuple[int, int], bytes]:
@@ -107,8 +108,8 @@ def produce_until_refused(address: str, topic: str) -> tuple[int, int]:
         if codes:
             break
         if len(producer) > 50:
-            producer.flush(10)
-    producer.flush(10)
+            producer.flush(within(10))
+    producer.flush(within(10))
     return acknowledged, codes[0] if codes else 0
 
 

@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.compat.processes import wait_for
 from tests.faults.counts import SOAKING, rounds
 from tests.faults.node import NodeProcess, let_pass
+from tests.patience import within
 
 PARTITIONS = 4
 SESSION_MS = 3_000
@@ -77,7 +78,7 @@ class World:
         producer = Producer({"bootstrap.servers": self.node.address, "log_level": 0})
         for number in range(self.produced, self.produced + count):
             producer.produce("work", b"%d" % number, partition=number % PARTITIONS)
-        assert producer.flush(60) == 0
+        assert producer.flush(within(60)) == 0
         self.produced += count
 
     def wait_until_all_are_read(self) -> None:
@@ -102,7 +103,7 @@ class World:
         consumer = Consumer({"bootstrap.servers": self.node.address, "group.id": "g", "log_level": 0})
         try:
             asked = [TopicPartition("work", partition) for partition in range(PARTITIONS)]
-            return {each.partition: each.offset for each in consumer.committed(asked, timeout=30)}
+            return {each.partition: each.offset for each in consumer.committed(asked, timeout=within(30))}
         finally:
             consumer.close()
 

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from tests.compat.processes import free_ports, wait_for
 from tests.compat.wire import Cursor, connect, request
 from tests.faults.node import NodeProcess
+from tests.patience import within
 
 DESCRIBE_LOG_DIRS, FIRST_VERSION = 35, 1
 ALL_TOPICS = b"\xff\xff\xff\xff"
@@ -65,10 +66,10 @@ def fill(node: NodeProcess, partition: int) -> int:
     for _ in range(2_000):
         producer.produce("orders", bytes(10_000), partition=partition, on_delivery=note)
         if len(producer) > 20:
-            producer.flush(10)
+            producer.flush(within(10))
         if any(answers):
             break
-    producer.flush(10)
+    producer.flush(within(10))
     assert any(answers), "8 MB do not hold 20"
     return answers.count(0)
 
@@ -76,7 +77,7 @@ def fill(node: NodeProcess, partition: int) -> int:
 def told(node: NodeProcess, page: str) -> tuple[int, list[str]]:
     """(status, reasons) of a health page."""
     try:
-        with urllib.request.urlopen(f"{node.admin}{page}", timeout=10) as reply:  # type: ignore[attr-defined]
+        with urllib.request.urlopen(f"{node.admin}{page}", timeout=within(10)) as reply:  # type: ignore[attr-defined]
             return reply.status, json.loads(reply.read())["reasons"]
     except urllib.error.HTTPError as refused:
         return refused.code, json.loads(refused.read())["reasons"]
@@ -116,7 +117,7 @@ def test_a_full_disk_is_told_everywhere_and_the_other_goes_on(node: NodeProcess,
     assert {index: leaders[index].leader for index in (0, 1)} == {full: -1, 1 - full: 1}
     producer = Producer({"bootstrap.servers": node.address})
     producer.produce("orders", b"goes on", partition=1 - full)
-    assert producer.flush(20) == 0
+    assert producer.flush(within(20)) == 0
 
 
 def test_the_last_disk_takes_the_node_along(node: NodeProcess, disks: list[Path]) -> None:

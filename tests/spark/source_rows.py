@@ -11,8 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.blocking import Admin, Consumer
 from penstock.model.ids import TopicPartition
+from tests.patience import within
 
-WAIT_S = 60
+WAIT_S = within(60)
 
 
 class Plain(NamedTuple):

@@ -16,6 +16,7 @@ from penstock.bench.telling import as_text
 from penstock.bench.worker import action
 from penstock.cli.bench_running import targets_of
 from penstock.cli.connection import Connection
+from tests.patience import within
 
 
 class Here(Crew):
@@ -34,7 +35,7 @@ class Here(Crew):
 
 def test_spark_reads_a_filled_topic_and_writes_all_of_it_to_another(spark: SparkSession, bootstrap: str) -> None:
     def topics() -> set[str]:
-        return set(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=30).topics)
+        return set(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=within(30)).topics)
 
     async def run() -> Outcome:
         settings = Settings(rounds=1, warm_up_s=0, partitions=2, topic_bytes=100_000, record_bytes=100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,16 +15,14 @@ from penstock.blocking import Admin, Consumer
 from penstock.model.ids import TopicPartition
 from penstock.spark.naming import INTERNAL_TOPIC
 from penstock.spark.progress.listener import flush
+from tests.patience import wait_for, within
 
-PATIENCE_S = 30.0
+PATIENCE_S = within(30.0)
 INTERNAL = (INTERNAL_TOPIC, 0)
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
+    wait_for("what was waited for", true, timeout_s=PATIENCE_S)
 
 
 def stream_of(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin, Producer
+from tests.patience import within
 from tests.spark.source_rows import Plain, consumed, plain, read
 
 T = 1_700_000_000_000
@@ -170,7 +171,7 @@ def compacted() -> Iterator[tuple[str, str]]:
             values = [b"%06d" % number + bytes(900) for number in range(count)]
             keys = [b"key %d" % (number % 50) for number in range(count)]
             producer.send_batch("compacted", values, keys=keys).result()
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + within(60)
             while len(consumed(bootstrap, "compacted")) > count - 1000:
                 assert time.monotonic() < deadline
         yield bootstrap, "compacted"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin, Producer
+from tests.patience import wait_for
 from tests.spark.source_rows import WAIT_S, Stream, consumed, plain
 
 Produce = Callable[..., None]
@@ -18,10 +18,7 @@ T = 1_700_000_000_000
 
 
 def until(what: str, true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+    wait_for(what, true, timeout_s=WAIT_S)
 
 
 def test_limited_batches_give_every_record_once_and_a_restart_goes_on(

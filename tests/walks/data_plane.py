@@ -30,6 +30,7 @@ from penstock.server.ports import SystemClock
 from penstock.testing.memory_files import MemoryFiles
 from penstock.transport.dial import Link
 from penstock.transport.net import AsyncioNet
+from tests.patience import within
 
 T = TypeVar("T")
 
@@ -290,7 +291,7 @@ def walk(
         machine = Machine(authorizer=authorizer, settings=spelled)
         await machine.start()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(within(30)):
                 await steps(machine, await machine.dial())
         finally:
             await machine.stop()

@@ -33,6 +33,8 @@ from penstock.server.drivers.partition_driver import PartitionDriver
 from penstock.server.drivers.produce_driver import ProduceDriver
 from penstock.storage.store import LogStore
 from penstock.testing.memory_files import MemoryFiles
+from tests import patience
+from tests.patience import within
 from tests.unit.server.served import PROPERTIES
 from tests.walks.control_plane import LoopOffload, ManualClock
 from tests.walks.data_plane import batch_of
@@ -270,9 +272,7 @@ class Street:
         ]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                await asyncio.sleep(0.001)
+        await patience.until(condition)
 
 
 def _later(outcome: Later) -> asyncio.Future[Any]:
@@ -303,7 +303,7 @@ def walk(steps: Callable[[Street], Coroutine[Any, Any, None]], houses: int = 3, 
     async def main() -> None:
         street = Street(houses, **said)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(within(20)):
                 await steps(street)
         finally:
             for house in street.houses.values():

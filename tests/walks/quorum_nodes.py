@@ -24,6 +24,7 @@ from penstock.server.drivers.snapshot_file import CheckpointWriter, SnapshotId
 from penstock.server.peers import Address
 from penstock.testing.memory_files import MemoryFiles
 from penstock.transport.dial import TimedOut, Unreachable
+from tests.patience import until, within
 
 T = TypeVar("T")
 
@@ -131,7 +132,7 @@ class Machine:
         return self.quorum.append([(record, 0)]).end
 
     async def commit(self, name: str) -> None:
-        await asyncio.wait_for(self.quorum.committed(self.write(name)), 10)
+        await asyncio.wait_for(self.quorum.committed(self.write(name)), within(10))
 
     @property
     def topics(self) -> list[str]:
@@ -272,13 +273,6 @@ class Quorum:
 def _committed_own(machine: Machine) -> bool:
     leadership = machine.quorum._opened.leadership
     return leadership is not None and leadership.high_watermark is not None
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, "waited too long"
-        await asyncio.sleep(0.005)
 
 
 def run(steps: Callable[[Quorum], Coroutine[Any, Any, None]], count: int = 3, *, fixed: bool = False) -> Quorum:

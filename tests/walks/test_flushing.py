@@ -6,6 +6,7 @@ import asyncio
 import errno
 
 from penstock.storage.log import Log
+from tests.patience import until, within
 from tests.walks.data_plane import Client, Machine, walk
 
 
@@ -14,8 +15,7 @@ def only_log(machine: Machine) -> Log:
 
 
 async def until_flushed(log: Log, end: int) -> None:
-    while log.flushed < end:
-        await asyncio.sleep(0.001)
+    await until(lambda: log.flushed >= end)
 
 
 def test_flush_ms_bounds_how_long_a_record_stays_unsynced() -> None:
@@ -41,7 +41,7 @@ def test_flush_ms_also_counts_for_what_recovery_found() -> None:
         await machine.start()
         log = only_log(machine)
         assert (log.flushed, log.written) == (0, 1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             await until_flushed(log, 1)
         await machine.stop()
 

@@ -48,6 +48,7 @@ from penstock.server.authorize import Asked, Recording
 from penstock.server.context import Operation, ResourceType
 from penstock.server.drivers.coordinator_records import decode_record
 from penstock.server.ports import SystemClock
+from tests.patience import until, within
 from tests.walks.data_plane import Client, Machine, batch_of, walk
 from tests.walks.membership import (
     commit,
@@ -61,12 +62,6 @@ from tests.walks.membership import (
 )
 
 GROUP_RESOURCE = 32
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 def home(machine: Machine, group: str) -> Any:
@@ -442,7 +437,7 @@ async def set_on_offsets(client: Client, name: str, value: str) -> None:
 async def live_through(machine: Machine, steps: Any) -> None:
     """One life of a node."""
     await machine.start()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(within(30)):
         await steps(await machine.dial())
 
 

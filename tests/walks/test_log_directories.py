@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
 from typing import Any
 
 from penstock.model.errors import (
@@ -26,6 +25,7 @@ from penstock.protocol.messages.incremental_alter_configs import IncrementalAlte
 from penstock.server.authorize import Asked, Recording
 from penstock.server.context import CLUSTER_NAME, Operation, ResourceType
 from penstock.storage.meta_properties import read_meta_properties
+from tests.patience import until
 from tests.walks.data_plane import Client, Idempotent, Machine, at, data_of, records_in, walk
 
 ONE, TWO = "/disk1/logs", "/disk2/logs"
@@ -34,11 +34,6 @@ DIRECTORIES = f"{ONE},{TWO}"
 BROKER, SET, DELETE = 4, 0, 1
 
 Described = dict[str, DescribeLogDirsResponse.DescribeLogDirsResult]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.001)
 
 
 async def describe(client: Client) -> Described:

@@ -10,7 +10,8 @@ from penstock.model.errors import DUPLICATE_VOTER, NONE, NOT_CONTROLLER, UNSUPPO
 from penstock.model.ids import ZERO_UUID
 from penstock.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
-from tests.walks.quorum_nodes import CLUSTER_ID, DIRECTORY, Machine, Quorum, run, until
+from tests.patience import until, within
+from tests.walks.quorum_nodes import CLUSTER_ID, DIRECTORY, Machine, Quorum, run
 
 
 def adding(machine: Machine) -> AddRaftVoterRequest:
@@ -105,7 +106,7 @@ def test_what_a_cut_off_leader_wrote_is_cut_when_it_returns_and_those_who_waited
         new = await world.leader(among=tuple({1, 2, 3} - {old.number}))
         await new.commit("new")
         with pytest.raises(Refused) as refused:
-            await asyncio.wait_for(waiting, 30)
+            await asyncio.wait_for(waiting, within(30))
         assert refused.value.error is NOT_CONTROLLER
         world.isolated.clear()
         await world.agreed()
@@ -122,7 +123,7 @@ def test_a_minority_commits_nothing() -> None:
             if other is not leader:
                 other.crash()
         with pytest.raises(Refused):
-            await asyncio.wait_for(leader.quorum.committed(leader.write("never")), 30)
+            await asyncio.wait_for(leader.quorum.committed(leader.write("never")), within(30))
         assert leader.topics == []
 
     run(steps)

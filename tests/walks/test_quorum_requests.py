@@ -30,7 +30,8 @@ from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
 from penstock.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from penstock.protocol.messages.vote import VoteRequest
-from tests.walks.quorum_nodes import CLUSTER_ID, Machine, Quorum, run, until
+from tests.patience import until
+from tests.walks.quorum_nodes import CLUSTER_ID, Machine, Quorum, run
 
 
 def context(version: int = 18, *, allowed: bool = True) -> Any:

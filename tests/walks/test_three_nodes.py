@@ -11,7 +11,8 @@ from penstock import Admin, Consumer, Producer
 from penstock.model.errors import Refused
 from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from penstock.server.node import StoppedEarly
-from tests.walks.three_nodes import Cluster, until, walk
+from tests.patience import until, within
+from tests.walks.three_nodes import Cluster, walk
 
 
 async def make_topic(cluster: Cluster, name: str, *, through: int, partitions: int = 3) -> None:
@@ -56,7 +57,7 @@ async def stored(cluster: Cluster, topic: str, count: int) -> dict[tuple[int, in
     """At least `count` records of a topic, as a member of a group reads them."""
     found: dict[tuple[int, int], bytes] = {}
     options: dict[str, Any] = {"group_id": "readers", "offset_reset": "earliest"}
-    async with asyncio.timeout(20), Consumer(topic, bootstrap_servers=cluster.bootstrap, **options) as consumer:
+    async with asyncio.timeout(within(20)), Consumer(topic, bootstrap_servers=cluster.bootstrap, **options) as consumer:
         async for record in consumer:
             found[record.partition, record.offset] = record.value or b""
             if len(found) >= count:
@@ -148,7 +149,7 @@ def test_all_may_stop_at_once_and_start_again() -> None:
         load = Load(cluster, "orders")
         await load.moves_on()
         acknowledged = await load.end()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             await cluster.stop()
         await cluster.start()
         await until(lambda: cluster.in_sync("orders", 3), "the in-sync sets do not grow again")
@@ -164,7 +165,7 @@ def test_a_node_alone_waits_says_so_and_can_be_stopped() -> None:
         starting = asyncio.ensure_future(node.start())
         await until(lambda: any("waiting for the metadata quorum" in each for each in node._obstacles()))
         assert not starting.done()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(within(5)):
             await node.stop()
         with pytest.raises(StoppedEarly):
             await starting
@@ -179,7 +180,7 @@ def test_a_broker_that_was_removed_ends_and_says_why() -> None:
         node = cluster.nodes[3]
         reply = await cluster.nodes[1].control.channel.ask(UnregisterBrokerRequest(broker_id=3), 0)
         assert reply.error_code == 0
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             assert await node.failed() == "an operator has removed broker 3"
         assert not node.ready
 

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.testing import EmbeddedBroker, broker
 from tests.compat.processes import wait_for
+from tests.patience import within
 
 QUICK = {
     "log.cleaner.backoff.ms": "50",
@@ -27,7 +28,7 @@ def node() -> Iterator[EmbeddedBroker]:
 def create(node: EmbeddedBroker, name: str, **configs: str) -> None:
     spelled = {key.replace("_", "."): value for key, value in configs.items()}
     admin = AdminClient({"bootstrap.servers": node.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1, 1, config=spelled)])[name].result(10)
+    admin.create_topics([NewTopic(name, 1, 1, config=spelled)])[name].result(within(10))
 
 
 def produce(node: EmbeddedBroker, topic: str, rows: list[tuple[bytes, bytes | None]]) -> None:
@@ -35,13 +36,13 @@ def produce(node: EmbeddedBroker, topic: str, rows: list[tuple[bytes, bytes | No
     for key, value in rows:
         producer.produce(topic, value, key=key, partition=0)
         producer.poll(0)
-    assert producer.flush(20) == 0
+    assert producer.flush(within(20)) == 0
 
 
 def watermarks(node: EmbeddedBroker, topic: str) -> tuple[int, int]:
     consumer = Consumer({"bootstrap.servers": node.bootstrap_servers, "group.id": "w", "log_level": 0})
     try:
-        found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=within(10))
         return found
     finally:
         consumer.close()

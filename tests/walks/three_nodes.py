@@ -22,7 +22,6 @@ from penstock.transport.net import AsyncioNet
 from tests.walks.data_plane import TurnsOffload
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
-PATIENCE_S = 30
 QUICK = {
     "penstock.admin.listener": "",
     "broker.heartbeat.interval.ms": "200",
@@ -40,16 +39,6 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in taken]
-
-
-async def until(condition: Callable[[], bool], what: str = "") -> None:
-    """Waits for a condition; fails when it does not come true in time."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(what or "what was waited for did not happen") from None
 
 
 class Cluster:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import within
+
 VERSION = "4.3.1"
 ROOT = Path(__file__).resolve().parents[3]
 POM = Path(__file__).resolve().parents[1] / "pom.xml"
@@ -109,7 +111,7 @@ def _dump_archive(class_path: str, archive: Path) -> None:
         trace = ["java", "-Xshare:off", f"-XX:DumpLoadedClassList={listing}", "-cp", class_path, main, *arguments]
         if arguments[-1].endswith("-config"):
             trace.append(str(settings))
-        subprocess.run(trace, capture_output=True, input=b"a record\n", timeout=60)
+        subprocess.run(trace, capture_output=True, input=b"a record\n", timeout=within(60))
         classes.update(dict.fromkeys(listing.read_text().splitlines()))
     merged.write_text("\n".join(classes) + "\n")
     dump = ["java", "-Xshare:dump", f"-XX:SharedClassListFile={merged}", f"-XX:SharedArchiveFile={partial}"]

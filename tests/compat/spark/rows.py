@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.compat.contents import Contents
+from tests.patience import within
 
 JVM, OURS = "kafka", "penstock"
 
@@ -21,7 +22,7 @@ Long values are digests: a failing comparison of megabytes helps nobody.
 """
 
 LONG_BYTES = 10_000
-STREAM_TIMEOUT_S = 120
+STREAM_TIMEOUT_S = within(120)
 
 
 def batch(spark: SparkSession, by: str, bootstrap: str, options: Mapping[str, str]) -> list[Row]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +16,8 @@ from penstock.agent.inputs.input import Done, Input
 from penstock.agent.inputs.tail.input import TailInput
 from penstock.agent.inputs.tail.settings import TailSettings
 from penstock.agent.portion import Origin, Portion
+from tests.patience import until
 
-DEADLINE_S = 60.0
 QUICK: dict[str, Any] = {"poll_min_ms": 2, "poll_max_ms": 20, "discover_ms": 10, "rotate_wait_ms": 60}
 
 
@@ -87,13 +86,6 @@ class Recording:
             return not missing
 
         await until(all_here, lambda: f"{len(missing)} are missing: {sorted(missing)[:5]}")
-
-
-async def until(met: Callable[[], bool], words: Callable[[], str] = lambda: "it did not happen") -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not met():
-        assert time.monotonic() < deadline, words()
-        await asyncio.sleep(0.002)
 
 
 class Life:

@@ -21,7 +21,8 @@ import zstandard
 
 from penstock.agent.settings import read_agent
 from penstock.testing import broker
-from tests.faults.agent.tailing import Recording, append, numbered, start_tail, tailing, until
+from tests.faults.agent.tailing import Recording, append, numbered, start_tail, tailing
+from tests.patience import until, within
 from tests.walks.agent.scene import running, settings_of, values_of
 
 KB_OF_LINES = 40
@@ -483,7 +484,7 @@ async def test_kill_9_between_produce_and_checkpoint(logs: Path, state: Path, tm
                 agent.wait(30)
         async with running(read_agent(file)):
             found: list[bytes] = []
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + within(30)
             while set(found) != set(written):
                 assert time.monotonic() < deadline, f"{len(set(written) - set(found))} lines are missing"
                 found = await values_of(node.bootstrap_servers, "app", len(found))

@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.agent.tailing import QUICK, Life, Recording, append, numbered, start_tail, until
+from tests.faults.agent.tailing import QUICK, Life, Recording, append, numbered, start_tail
 from tests.faults.counts import rounds
+from tests.patience import until
 
 STEPS = 25
 NAMES = ("a.log", "b.log", "c.log")

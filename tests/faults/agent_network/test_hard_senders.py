@@ -16,7 +16,8 @@ import zstandard
 
 from penstock.agent.listening import streams
 from tests.faults.agent_network.watching import MEMORY_BYTES, Watched, watched
-from tests.unit.agent.listening.channels import DEADLINE_S, on_loop, until
+from tests.patience import until
+from tests.unit.agent.listening.channels import DEADLINE_S, on_loop
 
 CHUNK = b"x" * (1 << 16)
 HUGE_BYTES = 4 * MEMORY_BYTES

@@ -12,7 +12,8 @@ import pytest
 from tests.faults.agent_network.malformations import BODIES, SYSLOG, malformed
 from tests.faults.agent_network.watching import Watched, watched
 from tests.faults.counts import SOAKING, rounds
-from tests.unit.agent.listening.channels import on_loop, until
+from tests.patience import until
+from tests.unit.agent.listening.channels import on_loop
 
 PER_ROUND = 250
 FAST, FULL = 12, 400

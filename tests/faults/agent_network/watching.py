@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.agent.settings.kinds import kind_of
+from tests.patience import until
 from tests.unit.agent.listening.channels import (
     DEADLINE_S,
     HandChannel,
@@ -19,7 +20,6 @@ from tests.unit.agent.listening.channels import (
     port_of,
     read_table,
     running,
-    until,
 )
 
 MEMORY_BYTES = 16 << 20

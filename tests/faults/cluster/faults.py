@@ -23,6 +23,7 @@ from tests.faults.cluster.hosts import CLIENTS, Network, separate
 from tests.faults.cluster.load import Load
 from tests.faults.cluster.replicas import stored
 from tests.faults.node import let_pass
+from tests.patience import within
 
 log = logging.getLogger(__name__)
 
@@ -327,8 +328,8 @@ def mount_small_disk(directory: Path) -> None:
     """A disk of its own for a node, in memory, that can be filled without filling ours."""
     directory.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(directory)]
-    subprocess.run(command, check=True, capture_output=True, timeout=10)
+    subprocess.run(command, check=True, capture_output=True, timeout=within(10))
 
 
 def unmount(directory: Path) -> None:
-    subprocess.run(["umount", "-l", str(directory)], check=False, capture_output=True, timeout=10)
+    subprocess.run(["umount", "-l", str(directory)], check=False, capture_output=True, timeout=within(10))

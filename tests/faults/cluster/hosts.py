@@ -13,6 +13,7 @@ from functools import cache
 from itertools import count
 
 from tests.compat.cluster import Host, loopback_host
+from tests.patience import within
 
 CLIENTS = 254
 """The place on a network where clients sit; it can be cut off as a node can."""
@@ -26,7 +27,7 @@ class LinksNotCut(Exception):
 
 
 def _ip(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["ip", *words], capture_output=True, text=True, check=check, timeout=10)
+    return subprocess.run(["ip", *words], capture_output=True, text=True, check=check, timeout=within(10))
 
 
 @cache
@@ -115,7 +116,7 @@ class Bridge:
         shape = ("tbf", "rate", f"{kilobits_per_s}kbit", "burst", "16kb", "latency", "200ms")
         subprocess.run(
             ["ip", "netns", "exec", self._space(node_id), "tc", "qdisc", "replace", "dev", "eth0", "root", *shape],
-            check=True, capture_output=True, timeout=10,
+            check=True, capture_output=True, timeout=within(10),
         )  # fmt: skip
         self._slow.add(node_id)
 
@@ -125,7 +126,7 @@ class Bridge:
         self._cut.clear()
         for node_id in sorted(self._slow):
             command = ["ip", "netns", "exec", self._space(node_id), "tc", "qdisc", "del", "dev", "eth0", "root"]
-            subprocess.run(command, capture_output=True, timeout=10, check=False)
+            subprocess.run(command, capture_output=True, timeout=within(10), check=False)
         self._slow.clear()
 
     def close(self) -> None:

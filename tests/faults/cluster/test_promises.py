@@ -20,6 +20,7 @@ from tests.faults.cluster.hosts import CLIENTS, Network, namespaces_allowed, new
 from tests.faults.cluster.load import Load
 from tests.faults.cluster.replicas import assert_identical
 from tests.faults.node import read_all
+from tests.patience import within
 
 # kafka-python leaves sockets behind whose connection failed.
 pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -180,7 +181,7 @@ def test_a_fourth_node_joins_and_is_filled_under_load(tmp_path: Path) -> None:
             balance = subprocess.run(
                 [sys.executable, "-P", "-m", "penstock.cli.main", "cluster", "partitions", "balance",
                  "-b", cluster.bootstrap],
-                capture_output=True, text=True, timeout=120, check=False,
+                capture_output=True, text=True, timeout=within(120), check=False,
             )  # fmt: skip
             assert balance.returncode == 0, balance.stderr
             cluster.wait_until_whole()

@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.patience import within
+
 ROOT = Path(__file__).resolve().parents[3]
-TIMEOUT_S = 240.0
+TIMEOUT_S = within(240.0)
 
 
 @dataclass(frozen=True)

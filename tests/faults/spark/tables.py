@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.faults.node import read_all
+from tests.patience import within
 
 DELTA, ICEBERG = "delta", "iceberg"
 FORMATS = (DELTA, ICEBERG)
@@ -43,14 +44,14 @@ class Lake:
 
     def create_topic(self, records: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(30)
+        admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(within(30))
         self.produce(records)
 
     def produce(self, records: int) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         for number in range(records):
             producer.produce(self.topic, b"value %d" % number, partition=number % self.partitions)
-        assert producer.flush(60) == 0
+        assert producer.flush(within(60)) == 0
 
     def rows(self) -> list[tuple[int, int, bytes]]:
         """(partition, offset, value) of every row."""

@@ -22,6 +22,7 @@ from tests.faults.counts import SOAKING
 from tests.faults.node import NodeProcess
 from tests.faults.spark.driver import Plan
 from tests.faults.spark.tables import DELTA, FORMATS, Lake
+from tests.patience import within
 
 LAKE = "penstock-lake"
 RECORDS, BATCH = 300, 150
@@ -58,7 +59,7 @@ def test_a_full_disk_stops_its_own_query_and_no_other(
     producer = Producer({"bootstrap.servers": node.address, "log_level": 0})
     for number in range(RECORDS):
         producer.produce(lake.topic, os.urandom(20_000), partition=number % lake.partitions)
-    assert producer.flush(60) == 0
+    assert producer.flush(within(60)) == 0
     with pytest.raises(Exception, match=r"No space left|disk is full|disk full"):
         plan_of(lake, scratch / "checkpoint").drain(spark)
     beside = Lake(DELTA, scratch / "beside", node.address, lake.topic, partitions=2)

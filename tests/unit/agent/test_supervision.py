@@ -12,6 +12,7 @@ from penstock.agent.settings.model import InputSettings
 from penstock.agent.supervision import SupervisedInput
 from penstock.agent.telling import Teller
 from penstock.client.retry import Backoff
+from tests.patience import within
 
 
 class Source:
@@ -58,7 +59,7 @@ def supervised(
 
 def run(work: Callable[[], object]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(within(20)):
             await work()  # type: ignore[misc]
 
     asyncio.run(main())

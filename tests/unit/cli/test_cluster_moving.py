@@ -16,6 +16,7 @@ from penstock.client.admin import ConfigEntry, ConfigResource, PartitionInfo, Re
 from penstock.client.errors import BrokerRefused, UnknownTopic
 from penstock.model.errors import INVALID_REPLICA_ASSIGNMENT, PenstockError
 from penstock.model.ids import TopicPartition
+from tests.patience import within
 
 
 class Cluster:
@@ -126,7 +127,7 @@ def test_an_interruption_leaves_no_throttle() -> None:
         work = asyncio.ensure_future(
             carry_out(admin, PLAN, Pace(2, 1), alive=[1, 2, 3], sizes={}, report=report)  # type: ignore[arg-type]
         )
-        await asyncio.wait_for(looked.wait(), 10)
+        await asyncio.wait_for(looked.wait(), within(10))
         assert any(admin.configs.values())
         work.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -9,11 +9,12 @@ import pytest
 from penstock import TopicPartition
 from penstock.blocking import Consumer, Producer
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 
 
 def filled(running: EmbeddedBroker, count: int = 5) -> None:
     with Producer(bootstrap_servers=running.bootstrap_servers) as producer:
-        producer.send_batch("t", [b"%d" % number for number in range(count)], partition=0).result(20)
+        producer.send_batch("t", [b"%d" % number for number in range(count)], partition=0).result(within(20))
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -14,6 +14,7 @@ from penstock.client.errors import ClientError, NotAllowed, NotReachable, TimedO
 from penstock.client.producer import Producer
 from penstock.client.spans import CorruptBatch, EndLost, Piece, Span, SpanEnd, SpanReader, TopicReplaced
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 from tests.unit.client.consumer.made import batch, spoilt, two_transactions
 from tests.unit.client.consumer.scene import create, delete, numbers, put, run, trim
 from tests.unit.client.consumer.test_trouble import Standing
@@ -253,7 +254,7 @@ def test_a_topic_that_was_really_compacted_gives_what_it_holds() -> None:
                 values = [b"%06d" % number + bytes(900) for number in range(4_000)]
                 keys = [b"key %d" % (number % 50) for number in range(4_000)]
                 await producer.send_batch("compacted", values, keys=keys)
-            async with reader_of(node) as reader, asyncio.timeout(30):
+            async with reader_of(node) as reader, asyncio.timeout(within(30)):
                 while (got := await read(reader, Span("compacted", "", 0, 0, 4_000))).end.rows > 2_500:
                     await asyncio.sleep(0.05)
             assert got.end.rows == len(got.offsets) == 4_000 - got.end.missing

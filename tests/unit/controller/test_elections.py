@@ -30,6 +30,7 @@ from penstock.protocol.messages.alter_partition import AlterPartitionRequest
 from penstock.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from penstock.protocol.messages.elect_leaders import ElectLeadersRequest
 from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.properties import examples
 from tests.unit.controller.desk import Desk, assigned, creation, uuid_of
 
 TOPIC = uuid_of(1)
@@ -311,7 +312,7 @@ def check_invariants(image: ClusterImage, epochs: dict[tuple[bytes, int], tuple[
             epochs[topic.id, index] = (each.partition_epoch, each.leader_epoch, each.leader)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_no_walk_breaks_the_invariants(data: st.DataObject) -> None:
     desk = Desk(min_insync_replicas="2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.unit.coordinators.classic.script import Script
 from tests.unit.coordinators.durable import durable
 
@@ -36,7 +37,7 @@ WAITS = st.builds("wait {}".format, st.sampled_from([1, 500, 3_000, 6_000, 10_00
 STEPS = st.lists(st.one_of(JOINS, JOINS, SYNCS, SYNCS, OTHERS, COMMITS, WAITS, WAITS, st.just("reload")), max_size=40)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(STEPS)
 def test_the_log_says_what_the_shard_holds(steps: list[str]) -> None:
     script = Script()
@@ -44,7 +45,7 @@ def test_the_log_says_what_the_shard_holds(steps: list[str]) -> None:
         script.do(step)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(STEPS)
 def test_a_compacted_log_says_the_same(steps: list[str]) -> None:
     script = Script()
@@ -56,7 +57,7 @@ def test_a_compacted_log_says_the_same(steps: list[str]) -> None:
     assert durable(script.replayed().table) == whole
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(STEPS)
 def test_timers_belong_to_somebody(steps: list[str]) -> None:
     script = Script()

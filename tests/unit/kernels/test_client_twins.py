@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import BadBytes, Record, _pure, _pure_client
+from tests.properties import examples
 
 compiled = pytest.importorskip("penstock.kernels._compiled_client")
 
@@ -70,7 +71,7 @@ def bits(data: bytes | None, rows: int) -> Any:
     return None if data is None else [data[row >> 3] >> (row & 7) & 1 for row in range(rows)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     NEAR_RECORDS | mutated_payloads(),
     COUNTS,
@@ -98,7 +99,7 @@ OFFSETS = st.builds(
 COLUMNS = st.tuples(BUFFERS, OFFSETS, BUFFERS) | st.tuples(BUFFERS, OFFSETS, BUFFERS, st.integers(-1, 9))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.integers(0, 8),
     st.none() | COLUMNS,

@@ -20,6 +20,7 @@ from penstock.protocol.wire import Malformed
 from penstock.replication.admission import admit
 from penstock.server.dispatch import Dispatch
 from penstock.server.drivers.plain_produces import takes
+from tests.properties import examples
 
 compiled = pytest.importorskip("penstock.kernels._compiled")
 
@@ -90,7 +91,7 @@ def bodies(draw: st.DrawFn) -> tuple[int, bytes]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(bodies())
 def test_what_is_read_is_what_the_codec_reads_and_admission_admits(body: tuple[int, bytes]) -> None:
     version, data = body
@@ -125,7 +126,7 @@ OVERRIDES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(batches(), OVERRIDES)
 def test_what_a_topic_takes_as_it_is_admission_admits_as_it_is(batch: bytes, overrides: dict[str, str]) -> None:
     topic = TopicSettings.of(overrides, {})
@@ -169,7 +170,7 @@ def test_a_reply_needs_two_numbers_for_each_batch() -> None:
         plain.reply(1, [0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(max_size=120), VERSIONS)
 def test_any_bytes_are_read_or_left_to_the_codec(data: bytes, version: int) -> None:
     if compiled.read_plain_produce(bytearray(data), 0, version) is not None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import BadBytes, Record, _pure
+from tests.properties import examples
 
 compiled = pytest.importorskip("penstock.kernels._compiled")
 
@@ -35,7 +36,7 @@ NEAR_RECORDS = st.lists(
 ).map(bytes)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(NEAR_RECORDS | st.binary(max_size=80), COUNTS)
 def test_random_payloads(payload: bytes, count: int) -> None:
     agree(lambda twin: twin.walk_records(payload, count))
@@ -68,7 +69,7 @@ def mutated_batches(draw: st.DrawFn) -> bytes:
     return bytes(batch[: len(batch) - draw(st.sampled_from([0, 0, 0, 1, 30]))])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(mutated_batches(), st.integers(-1, 3))
 def test_mutated_batches(batch: bytes, position: int) -> None:
     padded = b"\x00" * max(position, 0) + batch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import Any
 
@@ -11,14 +10,13 @@ from hypothesis import strategies as st
 
 from penstock.protocol.schema import Field, schema_of
 from penstock.protocol.source import Shape
+from tests.properties import examples
 
-EXAMPLES = int(os.environ.get("PENSTOCK_EXAMPLES", "15"))
+EXAMPLES = 15
 
-# Shrinking a codec's counterexample is worth its time; remembering it in a database between runs is not.
 quick = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples(EXAMPLES),
     deadline=None,
-    database=None,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )

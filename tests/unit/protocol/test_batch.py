@@ -12,6 +12,7 @@ from penstock.kernels import Record, check_batch, decode_records, read_header
 from penstock.protocol import batch as batches
 from penstock.protocol.batch import CODECS, build_batch, payload_of, read_records, rebuild_batch
 from penstock.protocol.wire import Malformed
+from tests.properties import examples
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # kafka-python reads its schemas by a deprecated call
@@ -33,7 +34,7 @@ def test_records_come_back_from_a_batch(codec: int) -> None:
     assert read_records(batch) == RECORDS
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.sampled_from(sorted(set(CODECS.values()) - {CODECS["snappy"]})),  # it knows only another snappy library
     st.lists(

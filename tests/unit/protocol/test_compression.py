@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from penstock.protocol.compression import CODEC_NAMES, CODECS, GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
 from penstock.protocol.wire import Malformed
+from tests.properties import examples
 
 PACKED = sorted(set(CODECS.values()) - {0})
 TEXT = b"".join(b"record %d of many; " % i for i in range(9_000))  # several lz4 blocks and snappy chunks
@@ -30,14 +31,14 @@ def test_what_goes_in_comes_out(codec: int, data: bytes) -> None:
         assert decompress(codec, memoryview(compress(codec, buffer)), len(data)) == data
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.sampled_from(PACKED), st.binary(max_size=300), st.integers(0, 300))
 def test_random_bytes_unpack_or_are_malformed(codec: int, noise: bytes, limit: int) -> None:
     with contextlib.suppress(Malformed):
         assert len(decompress(codec, noise, limit)) <= limit
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(PACKED), st.data())
 def test_changed_bytes_unpack_or_are_malformed(codec: int, data: st.DataObject) -> None:
     packed = bytearray(compress(codec, TEXT[:2_000]))

@@ -1,7 +1,4 @@
-"""Every message in every version: what is written is read again, and foreign codecs agree with the bytes.
-
-PENSTOCK_EXAMPLES sets how many messages are tried per version.
-"""
+"""Every message in every version: what is written is read again, and foreign codecs agree with the bytes."""
 
 from __future__ import annotations
 
@@ -36,6 +33,7 @@ def same(message: Any) -> Any:
     return message
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("cls", "version"), EVERY)
 def test_a_message_survives_the_wire_and_judges_agree(cls: type[Any], version: int) -> None:
     shape = Shape.of(schema_of(cls), version)

@@ -18,6 +18,7 @@ from penstock.protocol.messages.produce import ProduceRequest
 from penstock.protocol.primitives import uvarint
 from penstock.protocol.registry import APIS
 from penstock.protocol.wire import Malformed
+from tests.properties import examples
 from tests.unit.protocol.declared import MESSAGES, versions_of
 from tests.unit.protocol.strategies import EXAMPLES, messages, quick
 
@@ -60,9 +61,10 @@ def decode_or_refuse(cls: type[Any], version: int, data: bytes) -> None:
         assert end <= len(data)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("cls", MESSAGES.values(), ids=MESSAGES)
 def test_mutated_bytes_are_refused_or_understood(cls: type[Any]) -> None:
-    @settings(quick, max_examples=max(1, EXAMPLES // 3))
+    @settings(quick, max_examples=examples(max(1, EXAMPLES // 3)))
     @given(st.data())
     def check(draw: st.DataObject) -> None:
         version = draw.draw(st.sampled_from(versions_of(cls)))
@@ -83,7 +85,7 @@ def test_a_message_cut_short_is_always_refused(cls: type[Any]) -> None:
                 decode(cls, version, data[:size])
 
 
-@settings(quick, max_examples=EXAMPLES * 40)
+@settings(quick, max_examples=examples(EXAMPLES * 40))
 @given(st.sampled_from(sorted(APIS)), st.binary(max_size=200), st.data())
 def test_random_frames_are_refused_or_understood(key: int, noise: bytes, draw: st.DataObject) -> None:
     version = draw.draw(st.integers(APIS[key].min, APIS[key].max))

@@ -24,6 +24,7 @@ from penstock.model.errors import (
 from penstock.model.ids import Millis
 from penstock.protocol.batch import CODECS, LOG_APPEND_TIME, assemble, build_batch, read_records
 from penstock.replication.admission import Admitted, RefusedRecords, admit, rebuild
+from tests.properties import examples
 
 NOW = Millis(1_700_000_000_000)
 HOUR_MS = 3_600_000
@@ -335,7 +336,7 @@ def test_a_large_compressed_batch_is_opened_off_the_loop() -> None:
     assert bytes(rebuild(admitted, COMPACTED, NOW).batch) == batch
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.sampled_from([NONE, NONE, GZIP, LZ4]),
     st.sampled_from([PLAIN, COMPACTED, APPEND_TIME]),

@@ -23,7 +23,8 @@ from penstock.server.ports import SystemClock
 from penstock.server.quotas import UNLIMITED, Quotas
 from penstock.server.reception import Reception
 from penstock.transport.net import AsyncioNet
-from tests.unit.transport.pairs import framed, on_loop, until
+from tests.patience import until, within
+from tests.unit.transport.pairs import framed, on_loop
 
 __all__ = ["Client", "World", "framed", "on_loop", "serving", "settings_with", "until"]
 
@@ -55,7 +56,7 @@ class Client:
         await self.send(encode_request(correlation_id, client_id, message, version))
 
     async def frame(self) -> bytes:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             (size,) = struct.unpack(">i", await self.reader.readexactly(4))
             return await self.reader.readexactly(size)
 
@@ -72,7 +73,7 @@ class Client:
     async def hung_up(self) -> bool:
         """Whether the node closes the connection without a further byte."""
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(within(10)):
                 return await self.reader.read(1) == b""
         except ConnectionError:
             return True

@@ -25,7 +25,8 @@ from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
 from penstock.protocol.wire import Spans
 from penstock.server.connection import State
 from penstock.server.context import NO_REPLY, Context, Disconnect, Encoded, Later
-from tests.unit.server.served import Client, framed, on_loop, serving, until
+from tests.patience import until
+from tests.unit.server.served import Client, framed, on_loop, serving
 
 V = 4
 

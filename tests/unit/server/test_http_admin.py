@@ -13,7 +13,8 @@ import penstock.server.http_admin as http_admin
 from penstock.server.http_admin import AdminServer
 from penstock.server.metrics import Metrics
 from penstock.transport.net import AsyncioNet
-from tests.unit.server.served import on_loop, until
+from tests.patience import until, within
+from tests.unit.server.served import on_loop
 
 
 @contextlib.asynccontextmanager
@@ -33,7 +34,7 @@ async def answer(server: AdminServer, request: bytes) -> tuple[int, str, bytes]:
     """(status, head, body) of what comes back until the node closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(request)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(within(10)):
         raw = await reader.read()
     writer.close()
     head, _, body = raw.partition(b"\r\n\r\n")

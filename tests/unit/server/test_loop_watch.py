@@ -10,7 +10,8 @@ import time
 import pytest
 
 from penstock.server.loop_watch import LoopWatch
-from tests.unit.server.served import on_loop, until
+from tests.patience import until, within
+from tests.unit.server.served import on_loop
 
 GUILTY = """
 import asyncio, logging, sys, time, uvloop
@@ -39,7 +40,7 @@ uvloop.run(main())
 
 
 def test_a_callback_that_holds_the_loop_is_found_on_the_stack() -> None:
-    ran = subprocess.run([sys.executable, "-c", GUILTY], capture_output=True, text=True, timeout=30, check=True)
+    ran = subprocess.run([sys.executable, "-c", GUILTY], capture_output=True, text=True, timeout=within(30), check=True)
     assert "the loop was held for about" in ran.stdout
     assert "the_guilty_callback" in ran.stdout
     assert "stalls 1" in ran.stdout

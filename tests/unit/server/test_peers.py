@@ -12,6 +12,7 @@ from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from penstock.server.peers import SILENCE_MS, Address, NetPeers
 from penstock.server.ports import SystemClock
 from penstock.transport.dial import TimedOut
+from tests.patience import within
 
 OTHER = Address("other", 9093)
 
@@ -77,7 +78,7 @@ def test_a_silent_link_is_given_up_even_if_whoever_asked_has_turned_away() -> No
         )
         await asyncio.sleep(0)
         asking.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(within(5)):
             while any(link.up for link in net.dialled):
                 await asyncio.sleep(0.001)
         return [link.up for link in net.dialled]

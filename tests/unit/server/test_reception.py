@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.unit.server.served import on_loop, serving, settings_with, until
+from tests.patience import until
+from tests.unit.server.served import on_loop, serving, settings_with
 
 HANDLERS = {"Heartbeat": lambda _ctx, _request: HeartbeatResponse()}
 

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.spark.errors import Missing
 from penstock.spark.sessions import check_java, settings_for, unzipped_home
+from tests.patience import within
 
 
 def java_that_says(home: Path, version: str) -> None:
@@ -79,5 +80,7 @@ def test_the_room_is_opened_without_loading_spark() -> None:
     script = (
         "import sys, penstock.spark, penstock.spark.offsets; print('pyspark' in sys.modules, 'pyarrow' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=within(60), check=True
+    )
     assert done.stdout.split() == ["False", "False"]

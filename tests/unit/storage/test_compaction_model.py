@@ -16,6 +16,7 @@ from penstock.storage.names import CLEANED, SEGMENT_SUFFIXES, segment_file
 from penstock.storage.segment import Segment
 from penstock.storage.transaction_index import AbortedTransaction
 from penstock.testing.memory_files import MemoryFiles
+from tests.properties import examples
 
 DIRECTORY = "/t-0"
 RETENTION_MS = 100
@@ -249,7 +250,7 @@ class World:
         segment.close()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PLANS)
 def test_compaction_keeps_what_it_promises(plans: list[tuple[list[BatchPlan], list[PassPlan]]]) -> None:
     world = World()

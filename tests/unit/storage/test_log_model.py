@@ -13,6 +13,7 @@ from penstock.model.ids import Epoch, Millis, Offset, TopicPartition, Uuid
 from penstock.storage.log import Log
 from penstock.storage.settings import PlainLogSettings
 from penstock.testing.memory_files import MemoryFiles
+from tests.properties import examples
 
 from .batches import batch, header_of
 
@@ -224,6 +225,6 @@ class LogMachine(RuleBasedStateMachine):
 
 
 LogMachine.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(100), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLogAgainstModel = LogMachine.TestCase

@@ -20,6 +20,7 @@ from penstock.storage.producers import advance_sequence, retreat_sequence
 from penstock.storage.settings import PlainLogSettings
 from penstock.storage.tickets import Ticket
 from penstock.testing.memory_files import MemoryFiles
+from tests.properties import examples
 
 from .batches import TRANSACTIONAL, batch, header_of, marker
 
@@ -201,7 +202,7 @@ def reopen(files: MemoryFiles, *, clean: bool, recovery_point: int = 0) -> Log:
     return log
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(1, 3), st.sampled_from(["data", "txn", "commit", "abort"]), st.booleans()), max_size=40

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.testing import EmbeddedCluster, cluster
+from tests.patience import within
 
 QUIET = {"log_level": 0}
 
@@ -21,14 +22,14 @@ def three() -> Iterator[EmbeddedCluster]:
 
 def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
-    admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result(within(30))
 
 
 def put(bootstrap: str, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", **QUIET})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
 
 
 def get(bootstrap: str, topic: str, count: int) -> list[bytes]:

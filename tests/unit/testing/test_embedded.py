@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.model.config import BadSettings
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 
 QUIET = {"log_level": 0}
 
@@ -23,7 +24,7 @@ def put(bootstrap: str, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
 
 
 def get(bootstrap: str, topic: str, count: int) -> list[bytes]:
@@ -58,9 +59,9 @@ def test_a_restart_keeps_data_and_port() -> None:
 def test_settings_are_kafkas_names_with_python_values() -> None:
     with broker({"num.partitions": 4, "auto.create.topics.enable": False}) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap_servers, **QUIET})
-        admin.create_topics([NewTopic("t")])["t"].result(30)
-        assert len(admin.list_topics("t", timeout=30).topics["t"].partitions) == 4
-        assert admin.list_topics("absent", timeout=30).topics["absent"].error is not None
+        admin.create_topics([NewTopic("t")])["t"].result(within(30))
+        assert len(admin.list_topics("t", timeout=within(30)).topics["t"].partitions) == 4
+        assert admin.list_topics("absent", timeout=within(30)).topics["absent"].error is not None
 
 
 def test_data_stays_in_a_directory_of_ones_own(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_data_stays_in_a_directory_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_health_is_where_it_says() -> None:
-    with broker() as running, urllib.request.urlopen(f"{running.admin_url}/readyz", timeout=10) as reply:
+    with broker() as running, urllib.request.urlopen(f"{running.admin_url}/readyz", timeout=within(10)) as reply:
         assert json.load(reply)["status"] == "ready"
 
 
@@ -140,22 +141,26 @@ print(*(thread.name for thread in threading.enumerate() if thread is not threadi
 
 def test_no_thread_file_or_socket_stays_behind() -> None:
     """In a process of its own: brokers that other tests share have threads that come when there is work."""
-    done = subprocess.run([sys.executable, "-c", COMES_AND_GOES], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", COMES_AND_GOES], capture_output=True, text=True, timeout=within(60))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_no_warning_is_left_for_the_end_of_the_process() -> None:
     script = "from penstock.testing import broker\nwith broker() as b:\n    b.restart()\n"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=within(60)
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_plugin_costs_other_test_suites_nothing() -> None:
     script = "import sys, penstock.testing.plugin\nprint(*sys.modules, sep='\\n')"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=within(60), check=True
+    )
     assert set(done.stdout.split()) & {"uvloop", "penstock.server", "penstock.model", "asyncio"} == set()
 
 
 def test_the_fixture_is_a_fresh_broker(penstock_broker: EmbeddedBroker) -> None:
     admin = AdminClient({"bootstrap.servers": penstock_broker.bootstrap_servers, **QUIET})
-    assert not admin.list_topics(timeout=30).topics
+    assert not admin.list_topics(timeout=within(30)).topics

@@ -17,6 +17,7 @@ from penstock.protocol.registry import APIS
 from penstock.server.dispatch import SERVED
 from penstock.testing import EmbeddedBroker, broker
 from penstock.testing.refusals import refusal_of
+from tests.patience import within
 from tests.walks.every_api import Target, request_of
 
 QUIET = {"log_level": 0}
@@ -36,20 +37,22 @@ def put(running: EmbeddedBroker, topic: str, *values: bytes) -> None:
     producer = producer_for(running)
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
 
 
 def watermarks(running: EmbeddedBroker, topic: str) -> tuple[int, int]:
     consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "any", **QUIET})
     try:
-        found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+        found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=within(30))
         return found
     finally:
         consumer.close()
 
 
 def topics_of(running: EmbeddedBroker) -> set[str]:
-    names = AdminClient({"bootstrap.servers": running.bootstrap_servers, **QUIET}).list_topics(timeout=30).topics
+    names = (
+        AdminClient({"bootstrap.servers": running.bootstrap_servers, **QUIET}).list_topics(timeout=within(30)).topics
+    )
     return {name for name in names if not name.startswith("__")}
 
 
@@ -65,7 +68,7 @@ def test_a_week_passes_at_once_and_retention_has_run(running: EmbeddedBroker) ->
 
 def test_timestamps_are_of_the_time_that_was_moved_to(running: EmbeddedBroker) -> None:
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers, **QUIET})
-    admin.create_topics([NewTopic("t", 1, config={"message.timestamp.type": "LogAppendTime"})])["t"].result(30)
+    admin.create_topics([NewTopic("t", 1, config={"message.timestamp.type": "LogAppendTime"})])["t"].result(within(30))
     running.advance(hours=5)
     put(running, "t", b"x")
     consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "any", **QUIET})
@@ -92,7 +95,7 @@ def test_an_ordered_error_happens_as_often_as_ordered(running: EmbeddedBroker) -
     told: list[KafkaError | None] = []
     producer = producer_for(running)
     producer.produce("t", b"refused", partition=0, on_delivery=lambda error, _: told.append(error))
-    producer.flush(30)
+    producer.flush(within(30))
     (error,) = told
     assert error is not None
     assert error.code() == KafkaError.INVALID_RECORD
@@ -114,7 +117,7 @@ def test_a_lost_reply_makes_no_duplicate_with_idempotence(running: EmbeddedBroke
     running.disconnect(api="Produce", served=True)
     producer = producer_for(running, **{"enable.idempotence": True})
     producer.produce("t", b"once", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
     assert running.faults_left("Produce") == 0
     assert watermarks(running, "t") == (0, 2)
 
@@ -123,7 +126,7 @@ def test_a_lost_reply_of_an_api_that_waits_has_had_its_effect(running: EmbeddedB
     running.disconnect(api="CreateTopics", served=True)
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers, **QUIET})
     with pytest.raises(KafkaException, match=r"TOPIC_ALREADY_EXISTS|TRANSPORT|timed out|_TIMED_OUT|Failed"):
-        admin.create_topics([NewTopic("t", 1)], request_timeout=5)["t"].result(30)
+        admin.create_topics([NewTopic("t", 1)], request_timeout=5)["t"].result(within(30))
     assert topics_of(running) == {"t"}
 
 
@@ -173,7 +176,7 @@ def test_a_frozen_broker_answers_when_it_thaws(running: EmbeddedBroker) -> None:
     with running.paused():
         producer.produce("t", b"late", partition=0)
         assert producer.flush(0.3) == 1
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
 
 
 def test_a_frozen_broker_can_be_stopped(running: EmbeddedBroker) -> None:
@@ -200,7 +203,7 @@ def test_going_back_brings_data_and_time_back(running: EmbeddedBroker) -> None:
 def test_a_snapshot_cuts_no_connection(running: EmbeddedBroker) -> None:
     producer = producer_for(running)
     producer.produce("t", b"one", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(within(30)) == 0
     stop = threading.Event()
 
     def snap() -> None:
@@ -212,7 +215,7 @@ def test_a_snapshot_cuts_no_connection(running: EmbeddedBroker) -> None:
     try:
         for number in range(200):
             producer.produce("t", b"%d" % number, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(within(30)) == 0
     finally:
         stop.set()
         thread.join()

@@ -14,19 +14,11 @@ import uvloop
 from penstock.transport.intake import Intake
 from penstock.transport.net import AsyncioNet
 from penstock.transport.stream import FrameStream
-
-DEADLINE_S = 10.0
+from tests.patience import until
 
 
 def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    """Waits until `condition` holds, looking again whenever the loop has done something."""
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 class Recorder(FrameStream):

@@ -11,7 +11,8 @@ import pytest
 import uvloop
 
 from penstock.transport.deadline import LATE_MS, Deadline
-from tests.unit.transport.pairs import on_loop, until
+from tests.patience import until
+from tests.unit.transport.pairs import on_loop
 
 
 class RealClock:

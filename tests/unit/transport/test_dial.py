@@ -17,7 +17,8 @@ from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 from penstock.transport.dial import Link, LinkError, Severed, TimedOut, Unsupported
 from penstock.transport.intake import Intake
 from penstock.transport.net import AsyncioNet
-from tests.unit.transport.pairs import Recorder, framed, on_loop, until
+from tests.patience import until
+from tests.unit.transport.pairs import Recorder, framed, on_loop
 
 HEARTBEAT = 12
 

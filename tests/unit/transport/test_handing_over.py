@@ -17,7 +17,8 @@ import uvloop
 
 from penstock.protocol.wire import Spans
 from penstock.transport.outbox import EDGE_BYTES, LONG_BYTES
-from tests.unit.transport.pairs import Pair, on_loop, paired, until
+from tests.patience import until, within
+from tests.unit.transport.pairs import Pair, on_loop, paired
 
 MEGABYTE = 1 << 20
 
@@ -57,7 +58,7 @@ def _hole(path: Path, size: int) -> Path:
 
 
 async def _received(pair: Pair, size: int) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(within(10)):
         return await pair.reader.readexactly(size)
 
 

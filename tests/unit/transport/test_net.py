@@ -10,7 +10,8 @@ import pytest
 from penstock.transport.dial import Unreachable
 from penstock.transport.intake import Intake
 from penstock.transport.net import AsyncioNet, plain_host
-from tests.unit.transport.pairs import Recorder, on_loop, until
+from tests.patience import until
+from tests.unit.transport.pairs import Recorder, on_loop
 
 
 def net() -> AsyncioNet:

@@ -13,7 +13,8 @@ from penstock.protocol.wire import Spans
 from penstock.transport.intake import SCRATCH_BYTES, Intake
 from penstock.transport.outbox import CHUNK_BYTES
 from penstock.transport.stream import IN_FLIGHT_MAX
-from tests.unit.transport.pairs import Pair, Recorder, framed, on_loop, paired, until
+from tests.patience import until, within
+from tests.unit.transport.pairs import Pair, Recorder, framed, on_loop, paired
 
 
 class FakeSpan:
@@ -217,7 +218,7 @@ async def test_a_connection_that_leaves_while_it_waits_for_budget_is_forgotten()
 
 
 async def _received(pair: Pair, size: int) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(within(10)):
         return await pair.reader.readexactly(size)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from penstock.agent.settings import AgentSettings, examine
 from penstock.client.consumer import Consumer
 from penstock.kernels import ConsumerRecord
 from penstock.model.ids import TopicPartition
+from tests.patience import until, within
 from tests.walks.agent.feeding import FEEDS, Feed
 
-PATIENCE_S = 20.0
+PATIENCE_S = within(20.0)
 
 FILE = """
 name = "walk"
@@ -48,12 +49,6 @@ def settings_of(
     found = examine(text, folder / "agent.toml")
     assert found.settings is not None, found.mistakes
     return found.settings
-
-
-async def until(condition: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
-    async with asyncio.timeout(within_s):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

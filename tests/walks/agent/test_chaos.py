@@ -10,8 +10,9 @@ import pytest
 
 from penstock.testing import EmbeddedBroker, broker
 from tests.faults.counts import SOAKING
+from tests.patience import until
 from tests.walks.agent.feeding import Feed
-from tests.walks.agent.scene import feed, running, settings_of, until, values_of
+from tests.walks.agent.scene import feed, running, settings_of, values_of
 
 INPUTS = """
 [spool]

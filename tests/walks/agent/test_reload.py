@@ -11,8 +11,9 @@ import pytest
 from penstock.agent.agent import Reloaded
 from penstock.agent.errors import CannotReload
 from penstock.testing import EmbeddedBroker
+from tests.patience import until
 from tests.walks.agent.feeding import FEEDS, Feed
-from tests.walks.agent.scene import feed, lines, running, settings_of, until, values_of
+from tests.walks.agent.scene import feed, lines, running, settings_of, values_of
 
 ONE = '[inputs.one]\ntype = "feed"\ntopic = "one"\n'
 TWO = '[inputs.two]\ntype = "feed"\ntopic = "two"\n'

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import EmbeddedBroker
-from tests.walks.agent.scene import feed, lines, records_of, running, settings_of, until, values_of
+from tests.patience import until
+from tests.walks.agent.scene import feed, lines, records_of, running, settings_of, values_of
 
 SPOOLED = """
 [spool]

@@ -10,8 +10,9 @@ import pytest
 
 from penstock.client.admin import Admin
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import until
 from tests.walks.agent.feeding import Feed
-from tests.walks.agent.scene import feed, lines, records_of, running, settings_of, until, values_of
+from tests.walks.agent.scene import feed, lines, records_of, running, settings_of, values_of
 
 MB = 1 << 20
 DEAD_LETTERS = '[inputs.one]\ntype = "feed"\ntopic = "one"\ndead_letters = "dead"\n'

@@ -11,8 +11,9 @@ import pytest
 from penstock.agent.agent import Agent
 from penstock.agent.errors import StateInUse
 from penstock.testing import EmbeddedBroker
+from tests.patience import until, within
 from tests.walks.agent.feeding import FEEDS
-from tests.walks.agent.scene import feed, lines, records_of, running, settings_of, until, values_of
+from tests.walks.agent.scene import feed, lines, records_of, running, settings_of, values_of
 
 
 async def test_events_arrive_once_and_in_order_and_are_done(tmp_path: Path, node: EmbeddedBroker) -> None:
@@ -57,7 +58,7 @@ async def test_asking_to_stop_twice_ends_the_waiting(tmp_path: Path) -> None:
         await source.put(lines(0, 10))
         agent.stop()
         agent.stop()
-        await until(lambda: source.closed, within_s=8)
+        await until(lambda: source.closed, timeout_s=8)
 
 
 async def test_an_input_that_fails_is_started_again_and_told(
@@ -78,7 +79,7 @@ async def test_an_input_that_fails_is_started_again_and_told(
 
 async def test_an_agent_whose_inputs_have_ended_ends(tmp_path: Path, node: EmbeddedBroker) -> None:
     more = '[inputs.one]\ntype = "feed"\ntopic = "one"\nends = true\n'
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(within(20)):
         await Agent(settings_of(tmp_path, node.bootstrap_servers, more)).run()
 
 

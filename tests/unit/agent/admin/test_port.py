@@ -12,6 +12,7 @@ import pytest
 from penstock.agent.admin.port import AdminPort, CannotListen
 from penstock.agent.admin.snapshot import InputSnapshot, Snapshot, decode
 from penstock.agent.inputs.input import FileStatus
+from tests.patience import within
 
 WELL = Snapshot("web-1", state="running", bootstrap="b:9092", brokers_up=True)
 
@@ -27,7 +28,7 @@ def ask(snapshot: Snapshot, *requests: tuple[str, str]) -> list[tuple[int, str, 
     def fetch(address: str) -> list[tuple[int, str, bytes]]:
         found = []
         for method, target in requests:
-            link = http.client.HTTPConnection(address, timeout=10)
+            link = http.client.HTTPConnection(address, timeout=within(10))
             link.request(method, target)
             reply = link.getresponse()
             found.append((reply.status, reply.getheader("content-type", ""), reply.read()))

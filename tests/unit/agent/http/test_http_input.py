@@ -12,6 +12,7 @@ import pytest
 
 from penstock.agent.inputs.http.kind import make, read
 from penstock.agent.portion import TRUNCATED
+from tests.patience import until
 from tests.unit.agent.listening.channels import (
     DEADLINE_S,
     HandChannel,
@@ -20,7 +21,6 @@ from tests.unit.agent.listening.channels import (
     port_of,
     read_table,
     running,
-    until,
 )
 
 JSON = "application/json"

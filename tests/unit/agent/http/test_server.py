@@ -14,7 +14,8 @@ import pytest
 import zstandard
 
 from penstock.agent.http import HttpServer, Limits, Request, Response
-from tests.unit.agent.listening.channels import DEADLINE_S, no_errors_logged, on_loop, until
+from tests.patience import until
+from tests.unit.agent.listening.channels import DEADLINE_S, no_errors_logged, on_loop
 
 LIMITS = Limits(
     body_bytes_max=1_000, held_bytes_max=4_000, head_timeout_s=5, body_grace_s=5, idle_timeout_s=5, connections_max=20

@@ -19,8 +19,9 @@ from penstock.agent.inputs.input import Done, Input
 from penstock.agent.portion import Origin, Portion
 from penstock.declared.fields import Notes, Table
 from penstock.declared.positions import Positions
+from tests.patience import until, within
 
-DEADLINE_S = 10.0
+DEADLINE_S = within(10.0)
 
 
 class HandChannel:
@@ -101,13 +102,6 @@ def read_table(text: str, read: Callable[[Table, Path], Any], folder: Path | Non
     settings = read(table, folder or Path())
     table.finish()
     return settings, [mistake.words for mistake in notes.mistakes]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    """Waits until `condition` holds, looking again whenever the loop has done something."""
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 @contextlib.asynccontextmanager

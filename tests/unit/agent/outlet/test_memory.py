@@ -8,6 +8,7 @@ import random
 import pytest
 
 from penstock.agent.outlet.memory import MemoryGate, Share
+from tests.patience import within
 
 LIMIT = 1_000
 
@@ -118,7 +119,7 @@ async def test_the_bound_holds_whatever_inputs_do(seed: int) -> None:
                 await asyncio.sleep(0)
             shares[index].give_back(size)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(within(10)):
         await asyncio.gather(*(live(index) for index in range(len(shares)) for _ in range(3)))
     assert taken == [180] * len(shares)
     assert gate.used_bytes == 0

@@ -16,7 +16,8 @@ from penstock.agent.inputs.process import command as command_module
 from penstock.agent.inputs.process.kind import make, read
 from penstock.agent.inputs.process.stdin import StdinInput
 from penstock.agent.portion import TRUNCATED
-from tests.unit.agent.listening.channels import HandChannel, environment, on_loop, read_table, running, until
+from tests.patience import until, within
+from tests.unit.agent.listening.channels import HandChannel, environment, on_loop, read_table, running
 
 
 def stdin(channel: HandChannel, descriptor: int) -> StdinInput:
@@ -57,7 +58,7 @@ async def test_a_pipe_is_read_to_its_end_and_then_the_input_is_finished() -> Non
         await until(lambda: channel.values == [b"one", b"", b"two"])
         os.write(write_end, b"st")
         os.close(write_end)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             await task
     os.close(read_end)
     assert channel.values == [b"one", b"", b"two", b"last"]
@@ -72,7 +73,7 @@ async def test_files_and_nothing_at_all_can_be_standard_input(tmp_path: Path) ->
         channel = HandChannel()
         with path.open("rb") as file:
             made = stdin(channel, file.fileno())
-            async with running(made) as task, asyncio.timeout(10):
+            async with running(made) as task, asyncio.timeout(within(10)):
                 await task
         assert len(channel.values) == events
 
@@ -105,7 +106,7 @@ async def test_a_stop_ends_the_waiting_and_marks_what_is_not_whole() -> None:
         os.write(write_end, b"whole\nhalf")
         await until(lambda: channel.values)
         await made.stop()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             await task
     assert list(zip(channel.values, channel.marks, strict=True)) == [(b"whole", ""), (b"half", TRUNCATED)]
     assert made.status().words == "stopped"
@@ -119,7 +120,7 @@ async def test_a_command_is_run_with_its_environment_and_directory(tmp_path: Pat
     made = execute(
         channel, "echo $GREETING; pwd; exit 3", restart="never", environment={"GREETING": "hi"}, working_dir="/"
     )
-    async with running(made) as task, asyncio.timeout(10):
+    async with running(made) as task, asyncio.timeout(within(10)):
         await task
     assert channel.values == [b"hi", b"/"]
     assert made.status().words == "finished: 'echo $GREETING; pwd; exit 3' ended with exit code 3"
@@ -131,7 +132,7 @@ async def test_what_a_command_complains_about_is_logged_or_captured(caplog: pyte
     for stderr, values in (("log", []), ("capture", [b"oh no"])):
         channel = HandChannel()
         made = execute(channel, "echo oh no >&2", restart="never", stderr=stderr)
-        async with running(made) as task, asyncio.timeout(10):
+        async with running(made) as task, asyncio.timeout(within(10)):
             await task
         assert channel.values == values
     assert caplog.messages == ["input in: stderr: oh no"]
@@ -181,7 +182,7 @@ async def test_who_a_command_leaves_behind_does_not_hold_the_input(monkeypatch: 
     monkeypatch.setattr(command_module, "_PIPES_WITHIN_S", 0.1)
     channel = HandChannel()
     made = execute(channel, "sleep 99 & echo $!", restart="never")
-    async with running(made) as task, asyncio.timeout(10):
+    async with running(made) as task, asyncio.timeout(within(10)):
         await task
     await until(lambda: not alive(int(channel.values[0])))
 
@@ -193,7 +194,7 @@ async def test_a_command_that_is_killed_is_told_so() -> None:
     async with running(made) as task:
         await until(lambda: channel.values)
         os.killpg(made.pid, signal.SIGKILL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             await task
         assert made.status().last_error.endswith("ended with signal SIGKILL")
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from penstock.agent.portion import Origin
 from penstock.agent.routing.templates import ORIGIN_NAMES, Template, TemplateBroken
+from tests.properties import examples
 
-few = settings(max_examples=40)
+few = settings(max_examples=examples(40))
 
 ORIGIN = Origin("web", "web-1", "/var/log/a.log")
 

@@ -16,7 +16,8 @@ import pytest
 from penstock.agent.checkpoints import Checkpoints
 from penstock.agent.inputs.spooldir.input import SpoolDirInput
 from penstock.agent.inputs.spooldir.settings import DELETE, MOVE, SpoolDirSettings
-from tests.faults.agent.tailing import Life, Recording, append, environment, numbered, until
+from tests.faults.agent.tailing import Life, Recording, append, environment, numbered
+from tests.patience import until
 
 
 @pytest.fixture

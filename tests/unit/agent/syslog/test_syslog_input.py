@@ -9,7 +9,8 @@ from typing import Any
 
 from penstock.agent.inputs.syslog.kind import make, read
 from penstock.agent.portion import MALFORMED, TRUNCATED
-from tests.unit.agent.listening.channels import HandChannel, environment, on_loop, port_of, read_table, running, until
+from tests.patience import until
+from tests.unit.agent.listening.channels import HandChannel, environment, on_loop, port_of, read_table, running
 
 NOW_MS = 1_794_830_400_000
 

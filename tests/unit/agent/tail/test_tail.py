@@ -13,7 +13,8 @@ import pytest
 
 from penstock.agent.multiline import Multiline
 from penstock.agent.portion import TRUNCATED
-from tests.faults.agent.tailing import Recording, append, numbered, tailing, until
+from tests.faults.agent.tailing import Recording, append, numbered, tailing
+from tests.patience import until
 
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:

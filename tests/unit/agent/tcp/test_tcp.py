@@ -14,7 +14,8 @@ import trustme
 
 from penstock.agent.inputs.tcp.kind import TcpInput, make, read
 from penstock.agent.portion import TRUNCATED
-from tests.unit.agent.listening.channels import HandChannel, environment, on_loop, port_of, read_table, running, until
+from tests.patience import until, within
+from tests.unit.agent.listening.channels import HandChannel, environment, on_loop, port_of, read_table, running
 
 
 def settings(**changes: Any) -> Any:
@@ -99,7 +100,7 @@ async def test_who_is_silent_for_too_long_is_closed_and_its_part_of_a_line_kept(
     made = make(settings(idle_timeout="100ms"), channel, environment())
     async with running(made), connected(made) as (reader, writer):
         writer.write(b"half a li")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             assert await reader.read() == b""
         await until(lambda: channel.values == [b"half a li"])
 

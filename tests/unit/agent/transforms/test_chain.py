@@ -18,6 +18,7 @@ from penstock.agent.routing.routing import Routing
 from penstock.agent.routing.templates import Template
 from penstock.agent.transforms import Chain
 from penstock.agent.transforms.step import Surroundings
+from tests.properties import examples
 from tests.unit.agent.transforms.chains import NOW_MS, ORIGIN, chain, header, steps
 
 
@@ -93,7 +94,7 @@ VALUES = st.recursive(
 EVENTS = st.dictionaries(st.sampled_from(["n", "number", "text", "user", "at", "time", "a", "env"]), VALUES)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.one_of(EVENTS, st.binary(max_size=20)), max_size=12), st.booleans())
 def test_every_event_is_somewhere_and_in_order(events: list[object], dead_letters: bool) -> None:
     lines = [event if isinstance(event, bytes) else msgspec.json.encode(event) for event in events]

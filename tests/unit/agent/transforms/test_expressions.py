@@ -23,8 +23,9 @@ from penstock.agent.transforms.expressions.nodes import (
     Not,
     Or,
 )
+from tests.properties import examples
 
-few = settings(max_examples=40)
+few = settings(max_examples=examples(40))
 
 EVENT: dict[str, Any] = {
     "status": 503,

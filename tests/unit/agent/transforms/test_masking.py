@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.agent.transforms.masking.finders import FINDERS, passes_luhn
+from tests.properties import examples
 from tests.unit.agent.transforms.chains import apply, fields, header, parcel, steps
 
-few = settings(max_examples=40)
+few = settings(max_examples=examples(40))
 
 WORDS = st.text("abc xyz", max_size=10)
 

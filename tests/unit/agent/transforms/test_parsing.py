@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from penstock.agent.transforms.parsing.access_log import access_log_parser
 from penstock.agent.transforms.parsing.csv_rows import csv_parser
 from penstock.agent.transforms.parsing.logfmt import parse_logfmt
+from tests.properties import examples
 from tests.unit.agent.transforms.chains import apply, fields, header, parcel, steps
 
-few = settings(max_examples=40)
+few = settings(max_examples=examples(40))
 
 COMBINED = (
     '203.0.113.7 - ann [16/Nov/2026:09:00:00 +0100] "GET /cart?id=7 HTTP/1.1" 200 512 "https://example.org/" "curl/8.5"'

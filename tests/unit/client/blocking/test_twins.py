@@ -16,6 +16,7 @@ from penstock import blocking
 from penstock.client.errors import ClientError, Closed, TimedOutWaiting, UnknownTopic
 from penstock.model.ids import TopicPartition
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_a_twin_has_every_method_with_the_same_parameters(name: str) -> None:
 
 def test_what_is_sent_is_read(node: EmbeddedBroker) -> None:
     with blocking.Producer(node.bootstrap_servers) as producer:
-        report = producer.send("plain", b"0", partition=0).result(10)
+        report = producer.send("plain", b"0", partition=0).result(within(10))
         for number in range(1, 1_000):
             producer.send("plain", b"%d" % number, partition=0)
     assert report.offset == 0
@@ -64,13 +65,15 @@ def test_threads_share_a_producer(node: EmbeddedBroker) -> None:
         for worker in workers:
             worker.join()
         producer.flush()
-        assert sorted(one.result(10).offset for one in delivered) == list(range(8_000))
+        assert sorted(one.result(within(10)).offset for one in delivered) == list(range(8_000))
 
 
 def test_many_rows_are_reported_together(node: EmbeddedBroker) -> None:
     with blocking.Producer(node.bootstrap_servers) as producer:
         bulk = producer.send_batch("rows", [b"v"] * 5_000, partition=1)
-        assert [(span.partition, span.base_offset, span.count) for span in bulk.result(10).spans] == [(1, 0, 5_000)]
+        assert [(span.partition, span.base_offset, span.count) for span in bulk.result(within(10)).spans] == [
+            (1, 0, 5_000)
+        ]
 
 
 def test_leaving_a_loop_early_loses_no_record(node: EmbeddedBroker) -> None:
@@ -114,11 +117,11 @@ def test_topics_are_administered(node: EmbeddedBroker) -> None:
 
 def test_a_failure_is_raised_where_the_result_is_asked_for(node: EmbeddedBroker) -> None:
     with blocking.Producer(node.bootstrap_servers, retries=1, retry_backoff_ms=1, idempotence=False) as producer:
-        producer.send("refused", b"v", partition=0).result(10)
+        producer.send("refused", b"v", partition=0).result(within(10))
         node.fail(api="Produce", code="INVALID_RECORD")
         delivery = producer.send("refused", b"v", partition=0)
         with pytest.raises(ClientError, match="INVALID_RECORD"):
-            delivery.result(10)
+            delivery.result(within(10))
 
 
 def test_waiting_has_an_end() -> None:
@@ -168,7 +171,7 @@ def test_an_interrupt_leaves_the_object_usable(node: EmbeddedBroker, monkeypatch
             patched.setattr(producer._thread, "begin", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 producer.flush()
-        assert producer.send("interrupted", b"v").result(10).offset == 0
+        assert producer.send("interrupted", b"v").result(within(10)).offset == 0
 
 
 def test_a_callback_cannot_wait_for_itself(node: EmbeddedBroker) -> None:
@@ -181,7 +184,7 @@ def test_a_callback_cannot_wait_for_itself(node: EmbeddedBroker) -> None:
             except ClientError as wrong:
                 told.append(str(wrong))
 
-        producer.send("self", b"v", on_delivery=call).result(10)
+        producer.send("self", b"v", on_delivery=call).result(within(10))
         producer.flush()
     assert told == ["a blocking call from inside a callback would wait for itself for ever"]
 
@@ -206,7 +209,7 @@ def test_a_process_that_forgets_to_close_still_sends_and_ends(node: EmbeddedBrok
         f"producer = Producer('{node.bootstrap_servers}', linger_ms=10_000)\n"
         "for _ in range(1000): producer.send('forgotten', b'v', partition=0)\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=within(30))
     with blocking.Consumer(bootstrap_servers=node.bootstrap_servers) as consumer:
         assert consumer.end_offsets(("forgotten", 0)) == {TopicPartition("forgotten", 0): 1_000}
 
@@ -215,4 +218,4 @@ def test_importing_the_package_loads_no_loop() -> None:
     script = (
         "import sys, penstock; assert not {'asyncio', 'penstock.client'} & set(sys.modules), 'heavy'; penstock.Producer"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=within(30))

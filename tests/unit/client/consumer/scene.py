@@ -15,10 +15,11 @@ from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.delete_records import DeleteRecordsRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
 from penstock.testing import EmbeddedBroker
+from tests.patience import within
 
 T = TypeVar("T")
 
-PATIENCE_S = 20
+PATIENCE_S = within(20)
 
 
 def put(

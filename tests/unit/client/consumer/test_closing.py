@@ -9,6 +9,7 @@ import pytest
 
 from penstock import Consumer, Producer
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 
 
 async def joined(running: EmbeddedBroker, protocol: str) -> Consumer:
@@ -37,7 +38,7 @@ def test_closing_takes_no_longer_than_it_may(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_cancelled_reader_is_gone_within_seconds(protocol: str) -> None:
     async def main(running: EmbeddedBroker) -> float:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(within(60)):
             consumer = await joined(running, protocol)
 
             async def read() -> None:

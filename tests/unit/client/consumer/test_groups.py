@@ -10,6 +10,7 @@ import pytest
 from penstock.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from penstock.client.errors import CommitFailed
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 from tests.unit.client.consumer.scene import create, numbers, put, read, run, until, values
 
 
@@ -147,7 +148,7 @@ def test_automatic_commits_go_on_inside_a_loop(node: EmbeddedBroker) -> None:
         async with consumer_of(node, "slow", group_id="slow", auto_commit_interval_ms=20) as consumer:
             async for record in consumer:
                 if record.offset == 5:
-                    async with asyncio.timeout(20):
+                    async with asyncio.timeout(within(20)):
                         while await committed(node, "slow", "slow") != 5:
                             await asyncio.sleep(0.02)
                     break
@@ -201,7 +202,7 @@ def test_two_share_a_topic_and_every_record_comes_once(node: EmbeddedBroker, pro
                 assert not one.assignment() & other.assignment()
                 for partition in range(4):
                     put(node, topic, numbers(0, 50), partition=partition)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(within(20)):
                     while len(seen) < 150:
                         for consumer in (one, other):
                             seen += [(r.partition, r.value) for r in await consumer.poll(10, timeout_ms=20)]
@@ -226,7 +227,7 @@ def test_partitions_are_given_up_only_when_the_application_is_back(node: Embedde
                 await other.poll(timeout_ms=300)
                 assert other.assignment() == frozenset()  # the first one still works on what it was given
                 rest: list[tuple[int, int]] = []
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(within(20)):
                     while len(rest) < 16:
                         for consumer in (one, other):
                             rest += [(r.partition, r.offset) for r in await consumer.poll(timeout_ms=20)]

@@ -12,6 +12,7 @@ import pytest
 from penstock.client.consumer import Consumer, OffsetAndTimestamp
 from penstock.client.errors import BadSetting, ClientError, Closed, NoOffsetForPartition, OffsetOutOfRange
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 from tests.unit.client.consumer.scene import create, delete, numbers, put, read, run, trim, until, values
 
 
@@ -135,7 +136,7 @@ def test_columns_are_what_was_sent(node: EmbeddedBroker) -> None:
     async def main() -> None:
         async with consumer_of(node, "columns") as consumer:
             rows = []
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(within(20)):
                 while len(rows) < 1_000:
                     for table in await consumer.poll_arrow(max_records=300):
                         table.validate(full=True)

@@ -20,6 +20,7 @@ from penstock.client.consumer.group.assignors.subscription import (
     encode_subscription,
 )
 from penstock.model.ids import TopicPartition
+from tests.properties import examples
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -75,7 +76,7 @@ def theirs(assignor: Any, counts: dict[str, int], members: dict[str, Subscriptio
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(group=groups())
 def test_range_comes_to_what_kafka_python_comes_to(group: Any) -> None:
     counts, members = group
@@ -83,7 +84,7 @@ def test_range_comes_to_what_kafka_python_comes_to(group: Any) -> None:
     assert ours == theirs(RangePartitionAssignor, counts, members)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(group=groups(same=True))  # kafka-python stumbles where subscriptions differ
 def test_roundrobin_comes_to_what_kafka_python_comes_to(group: Any) -> None:
     counts, members = group
@@ -127,7 +128,7 @@ def with_history(name: str, member: Subscription, share: list[TopicPartition], g
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(group=groups())
 def test_sticky_assignments_are_whole_and_even_and_do_not_move_without_a_reason(name: str, group: Any) -> None:
     counts, members = group
@@ -138,7 +139,7 @@ def test_sticky_assignments_are_whole_and_even_and_do_not_move_without_a_reason(
     assert assign(name, counts, again) == first
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(group=groups(same=True, static=False))
 def test_sticky_shares_are_as_large_as_those_of_kafka_python(group: Any) -> None:
     counts, members = group
@@ -147,7 +148,7 @@ def test_sticky_shares_are_as_large_as_those_of_kafka_python(group: Any) -> None
     assert sorted(map(len, ours.values())) == sorted(map(len, shares.values()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(group=groups(same=True), gone=st.integers(0, 5), joins=st.booleans())
 def test_with_equal_subscriptions_only_what_must_move_moves(group: Any, gone: int, joins: bool) -> None:
     counts, members = group
@@ -165,7 +166,7 @@ def test_with_equal_subscriptions_only_what_must_move_moves(group: Any, gone: in
     assert sum(len(set(first[member_id]) & set(second[member_id])) for member_id in left) == most_kept
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(group=groups(), newcomer=st.sets(st.sampled_from(TOPICS), min_size=1))
 def test_cooperative_rounds_never_give_a_partition_that_somebody_holds_and_end_even(group: Any, newcomer: Any) -> None:
     counts, members = group

@@ -20,8 +20,9 @@ from penstock.client.settings import ConsumerSettings
 from penstock.model.ids import TopicPartition
 from penstock.testing import broker
 from penstock.testing.embedded import EmbeddedBroker
+from tests.patience import within
 
-WAIT_S = 20.0
+WAIT_S = within(20.0)
 LOOK_AGAIN_S = 0.05
 _names = itertools.count()
 

@@ -21,6 +21,7 @@ from penstock.client.errors import (
 )
 from penstock.client.producer.delivery import Span
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 from tests.unit.client.producer.scene import read_all
 
 
@@ -191,7 +192,7 @@ async def test_closing_wakes_those_who_wait_for_room(node: EmbeddedBroker) -> No
     waiting = asyncio.ensure_future(sender.wait_for_room())
     await asyncio.sleep(0)
     await sender.close(0)
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, within(10))
 
 
 async def test_awaiting_senders_get_their_turn_when_the_buffer_is_full(node: EmbeddedBroker) -> None:

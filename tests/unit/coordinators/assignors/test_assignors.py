@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from penstock.coordinators.groups.assignors import ASSIGNORS, Subscriber, Target
 from penstock.model.ids import Uuid
+from tests.properties import examples
 
 TOPICS = [Uuid(bytes([number]) * 16) for number in range(1, 6)]
 NOTHING: Target = {}
-few = settings(max_examples=40)
+few = settings(max_examples=examples(40))
 
 
 def member(name: str, *topics: Uuid, owned: Target = NOTHING, instance: str | None = None) -> Subscriber:
@@ -132,7 +133,7 @@ def test_uniform_repeats_itself_when_nothing_changes(members: list[Subscriber], 
     assert again == first
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(mixed_groups(), counts)
 def test_mixed_subscriptions_are_spread_as_evenly_as_they_allow(
     members: list[Subscriber], partitions: dict[Uuid, int]

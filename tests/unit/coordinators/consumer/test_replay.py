@@ -15,6 +15,7 @@ from penstock.protocol.disk.consumer_group_records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupRegularExpressionKey,
 )
+from tests.properties import examples
 from tests.unit.coordinators.consumer.classic_client import ClassicClient
 from tests.unit.coordinators.consumer.scene import GROUP, Scene, topic_id
 
@@ -84,7 +85,7 @@ class Story:
         self.scene.tick(ms)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps)
 def test_a_replay_gives_the_same_group(taken: list[tuple[str, object, object]]) -> None:
     story = Story()

@@ -32,12 +32,12 @@ from penstock.storage.log import Log
 from penstock.storage.store import LogStore
 from penstock.testing.memory_files import MemoryFiles
 from penstock.transport.dial import LinkError, Severed
+from tests.patience import until
 from tests.unit.server.served import PROPERTIES
 from tests.unit.storage.batches import batch
 from tests.walks.control_plane import LoopOffload, ManualClock
 
 TOPIC_ID = Uuid(b"\x07" * 16)
-DEADLINE_S = 20
 
 
 class Broker:
@@ -309,15 +309,6 @@ def _framed(answer: Any, version: int) -> bytearray:
     for part in encode_response_parts(1, answer, schema_of(type(answer)).key, version):
         whole += part if isinstance(part, (bytes, bytearray, memoryview)) else part.read()
     return whole[4:]
-
-
-async def until(true: Callable[[], bool], what: Callable[[], str] = lambda: "it never came true") -> None:
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not true():
-                await asyncio.sleep(0.001)
-    except TimeoutError:
-        raise AssertionError(what()) from None
 
 
 def walk(steps: Callable[[], Coroutine[Any, Any, None]]) -> None:

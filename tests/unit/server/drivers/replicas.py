@@ -20,6 +20,7 @@ from penstock.server.drivers.relocation_driver import RelocationDriver
 from penstock.storage.log import Log
 from penstock.storage.store import LogStore
 from penstock.testing.memory_files import MemoryFiles
+from tests.patience import within
 from tests.unit.server.served import PROPERTIES
 from tests.unit.storage.batches import batch
 from tests.walks.control_plane import LoopOffload, ManualClock
@@ -117,7 +118,7 @@ class Replicas:
 
     async def settle(self) -> None:
         """Waits until nothing moves any more."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(within(20)):
             while self.relocations._task is not None or self.relocations._retiring:
                 await asyncio.sleep(0)
         await self.flushes.drain()

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.model.errors import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, ErrorCode
 from penstock.model.ids import Offset
 from penstock.server.drivers.acks import AcksLine, Awaited
+from tests.patience import within
 
 
 class Partition:
@@ -64,7 +65,7 @@ def test_time_is_up_for_each_at_its_own_deadline() -> None:
         patient = taken(wait(line, slow))
         hasty = taken(wait(line, done, slow, timeout_ms=1))
         done.commit(1)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(within(30)):
             assert await hasty == [NONE, REQUEST_TIMED_OUT]
         assert not patient.done()
         slow.commit(1)
@@ -103,7 +104,7 @@ def test_a_reply_that_is_known_already_is_given_only_if_all_went_well() -> None:
         answers = [taken(one) for one in known]
         well.commit(1)
         few.commit(1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             said: list[Any] = [await each for each in answers]
         assert said == [b"well", [REQUEST_TIMED_OUT], [NOT_ENOUGH_REPLICAS_AFTER_APPEND]]
 

@@ -4,6 +4,7 @@ import asyncio
 
 from penstock.model.ids import DIRECTORY_UNASSIGNED, NodeId, PartitionKey, Uuid
 from penstock.server.drivers.controller_assignments import DirectoryAssignments
+from tests.patience import within
 from tests.walks.control_plane import ControlPlane, walk
 
 TWO = ("/data", "/more")
@@ -11,7 +12,7 @@ TWO = ("/data", "/more")
 
 async def reported(assignments: DirectoryAssignments) -> None:
     """Waits until nothing is left to report."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(within(5)):
         while assignments._reporting is not None:
             await asyncio.shield(assignments._reporting)
 

@@ -22,6 +22,7 @@ from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, 
 from penstock.protocol.messages.broker_registration import BrokerRegistrationResponse
 from penstock.server.drivers.controller_lifecycle import BrokerLifecycle, NotRegistered
 from penstock.server.drivers.metadata_driver import MetadataDriver
+from tests.patience import within
 
 ME, OTHER = NodeId(1), NodeId(2)
 INCARNATION, DIRECTORY = Uuid(b"i" * 16), Uuid(b"d" * 16)
@@ -69,7 +70,7 @@ def life(controller: Controller, *, brokers: tuple[NodeId, ...] = (), **said: An
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(within(10)):
             await main()
 
     asyncio.run(bounded())

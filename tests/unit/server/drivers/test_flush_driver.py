@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.model.errors import StorageFailed
 from penstock.server.drivers.flush_driver import ROUNDS_WITHOUT_GATHERING, FlushDriver
+from tests.patience import until
 
 
 class Clock:
@@ -68,12 +69,6 @@ def driver_of(disk: Disk, failed: list[StorageFailed]) -> FlushDriver:
     clock: Any = Clock()
     offload: Any = disk
     return FlushDriver(clock, offload, failed.append)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0)
 
 
 def test_a_crowd_that_comes_back_shares_every_round() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from penstock.protocol.messages.fetch import FetchRequest
 from tests.faults.counts import SOAKING
-from tests.unit.server.drivers.following import World, until, walk
+from tests.patience import until
+from tests.unit.server.drivers.following import World, walk
 from tests.unit.storage.batches import batch
 
 LONG_WAIT = {"replica.fetch.wait.max.ms": "20000"}

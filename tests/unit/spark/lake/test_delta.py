@@ -30,6 +30,7 @@ from penstock.spark.lake.partitioning import PartitionField
 from penstock.spark.lake.ranges import RangeKey, TableRange
 from penstock.spark.lake.store import BatchCommit, Conflicted, TableFile, WrittenFile
 from penstock.spark.lake.writing import WritePlan, write_rows
+from tests.patience import within
 from tests.unit.spark.lake.queries import numbers
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -329,7 +330,7 @@ def test_two_drivers_of_one_query_racing_in_two_processes_commit_every_batch_onc
     for driver in drivers:
         driver.start()
     for driver in drivers:
-        driver.join(90)
+        driver.join(within(90))
     assert [driver.exitcode for driver in drivers] == [0, 0]
     assert numbers(path) == list(range(24))
     store = opened(path)

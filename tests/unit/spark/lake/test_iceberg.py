@@ -17,6 +17,7 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import BatchCommit, CannotEvolve, Conflicted
+from tests.patience import within
 from tests.unit.spark.lake.tables import SCHEMA, TOPIC_ID, append, made, numbers, opened, rows, spans, written
 
 KEY = RangeKey(TOPIC_ID, 0)
@@ -93,7 +94,7 @@ def test_of_two_drivers_that_race_from_the_making_of_the_catalog_exactly_one_lan
     for driver in drivers:
         driver.start()
     for driver in drivers:
-        driver.join(60)
+        driver.join(within(60))
         assert driver.exitcode == 0
     assert landed.value == 1
     assert numbers(opened(path)) == list(range(10))

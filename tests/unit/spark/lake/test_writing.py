@@ -24,6 +24,7 @@ from penstock.spark.lake.parquet_files import DiskFull
 from penstock.spark.lake.partitioning import PartitionField, by_partition, check_fields, directory_of
 from penstock.spark.lake.store import WrittenFile
 from penstock.spark.lake.writing import RowUnfit, WritePlan, Written, write_rows
+from tests.patience import within
 
 ODD = ["a b:%/é#?", None, "x=y", "..", "a\\b\"c'\n\t*", "日本", "{}[]^|", "%41"]
 
@@ -236,7 +237,7 @@ def test_a_full_disk_is_named_and_only_the_half_file_goes(tmp_path: Path) -> Non
         [sys.executable, "-c", textwrap.dedent(_FULL), str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=within(60),
         check=True,
     )
     said, alone = ran.stdout.splitlines()

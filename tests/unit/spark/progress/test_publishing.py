@@ -14,8 +14,9 @@ from penstock.spark.naming import INTERNAL_TOPIC
 from penstock.spark.offsets import StreamOffset
 from penstock.spark.progress.publishing import COMMIT_AGAIN_S, QUERIES_MAX, Publishing, Run
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import wait_for, within
 
-PATIENCE_S = 20.0
+PATIENCE_S = within(20.0)
 A0 = TopicPartition("a", 0)
 
 
@@ -61,10 +62,7 @@ def hear(publishing: Publishing, bootstrap: str, name: str, batch: int, end: int
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
+    wait_for("what was waited for", true, timeout_s=PATIENCE_S)
 
 
 def committed(running: EmbeddedBroker, name: str) -> int | None:

@@ -29,6 +29,7 @@ from penstock.spark.source.decoded_rows import merged
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.tasks import PublishedStart, TaskSpans
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 
 
 @pytest.fixture(scope="module")
@@ -256,5 +257,7 @@ def test_a_worker_that_reads_loads_no_library_that_it_does_not_need() -> None:
         "made.repeated('topic', 3), made.repeated(1, 3)\n"
         "print(sorted({'pandas', 'deltalake', 'pyiceberg', 'duckdb', 'fastavro'} & set(sys.modules)))"
     )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=within(60)
+    )
     assert told.stdout.strip() == "[]"

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from penstock.model.ids import TopicPartition
 from penstock.spark.source.limits import Pace, cut, share
+from tests.properties import examples
 
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 20))
 BACKLOGS = st.dictionaries(PARTITIONS, st.integers(0, 10**12), max_size=30)
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(BACKLOGS, st.integers(1, 10**12))
 def test_shares_use_the_limit_up_and_starve_nobody(backlogs: dict[TopicPartition, int], limit: int) -> None:
     shares = share(backlogs, limit)
@@ -30,7 +31,7 @@ def test_shares_use_the_limit_up_and_starve_nobody(backlogs: dict[TopicPartition
         assert set(shares.values()) == {1}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(BACKLOGS, st.integers(1, 10**6), st.randoms(use_true_random=False))
 def test_shares_do_not_depend_on_order(backlogs: dict[TopicPartition, int], limit: int, order: random.Random) -> None:
     shuffled = list(backlogs.items())
@@ -38,7 +39,7 @@ def test_shares_do_not_depend_on_order(backlogs: dict[TopicPartition, int], limi
     assert share(dict(shuffled), limit) == share(backlogs, limit)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(BACKLOGS, st.integers(1, 10**6))
 def test_more_backlog_never_means_less(backlogs: dict[TopicPartition, int], limit: int) -> None:
     shares = share(backlogs, limit)
@@ -58,7 +59,7 @@ def test_ends_are_cut_to_the_limit() -> None:
     assert cut(begins, ends, None) == ends
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(BACKLOGS, st.integers(1, 1000))
 def test_cutting_again_and_again_reaches_the_end(backlogs: dict[TopicPartition, int], limit: int) -> None:
     ends = {tp: size % 300 for tp, size in backlogs.items()}

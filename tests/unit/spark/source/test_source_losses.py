@@ -13,6 +13,7 @@ from penstock.model.ids import TopicPartition
 from penstock.spark.errors import DataLost
 from penstock.spark.offsets import EARLIEST, LATEST, StreamOffset
 from penstock.spark.source.losses import Seen, Standing, stand, tell, wanting_starts
+from tests.properties import examples
 
 T0, T1, T2, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 2), TopicPartition("u", 0)
 SEEN = Seen(ids={"t": "A"}, ends={T0: 100, T1: 50})
@@ -92,7 +93,7 @@ OFFSETS = st.integers(-2, 200)
 PARTITIONS = st.builds(TopicPartition, st.sampled_from("tu"), st.integers(0, 4))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.dictionaries(PARTITIONS, OFFSETS),
     st.dictionaries(PARTITIONS, st.integers(0, 200)),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.client.spans import Span
 from penstock.model.ids import TopicPartition
 from penstock.spark.source.packing import BYTES_WORTH_A_TASK, ROW_BYTES, PackingLimits, pack
+from tests.properties import examples
 
 LIMITS = st.builds(PackingLimits, st.integers(1, 12), st.none() | st.integers(1, 40), st.none() | st.integers(50, 2000))
 
@@ -40,7 +41,7 @@ def offsets(of: list[Span]) -> list[tuple[str, int, int, int]]:
     return [(*tp, start, end) for tp, start, end in joined]  # type: ignore[misc,has-type]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(spans(), LIMITS, RATES)
 def test_every_offset_is_in_exactly_one_task(
     given_spans: list[Span], limits: PackingLimits, rates: dict[TopicPartition, float]
@@ -53,7 +54,7 @@ def test_every_offset_is_in_exactly_one_task(
     assert all(task and all(span.end > span.start for span in task) for task in packed)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(spans(), LIMITS, RATES)
 def test_the_number_of_tasks_keeps_what_was_asked_for(
     given_spans: list[Span], limits: PackingLimits, rates: dict[TopicPartition, float]
@@ -69,7 +70,7 @@ def test_the_number_of_tasks_keeps_what_was_asked_for(
         assert [span for task in packed for span in task if span not in given_spans] == [], "nothing is split unasked"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(spans(), LIMITS, RATES, st.randoms(use_true_random=False))
 def test_a_plan_made_again_is_the_same(
     given_spans: list[Span], limits: PackingLimits, rates: dict[TopicPartition, float], order: random.Random

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.spark.values.csv import CsvDecoder
 from penstock.spark.values.options import ValueOptions
+from tests.properties import examples
 from tests.unit.spark.values.decoding_words import decoded, rows
 
 
@@ -102,7 +103,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(LINES, min_size=1, max_size=9), st.sampled_from(["", "\\"]))
 def test_a_value_means_the_same_alone_and_among_others(values: list[bytes | None], escape: str) -> None:
     schema = pa.schema([("a", pa.string()), ("b", pa.string())])

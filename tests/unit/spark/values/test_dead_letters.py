@@ -17,6 +17,7 @@ from penstock.spark.errors import BadOption, SparkRoomError, Undecodable
 from penstock.spark.values.dead_letters import DeadLetter, DeadLetters, Reader, producer_settings, reader_now
 from penstock.spark.values.letter_table import SCHEMA, LetterTable
 from penstock.testing import broker
+from tests.patience import within
 from tests.unit.spark.values.letter_writer import READER, WHEN, letter, write_all
 
 
@@ -118,7 +119,7 @@ def test_twins_that_write_at_once_leave_each_letter_once(tmp_path: Path) -> None
         twin.start()
     write_all(str(path), ready, 1, 10)
     for twin in twins:
-        twin.join(100)
+        twin.join(within(100))
     assert [twin.exitcode for twin in twins] == [0, 0]
     assert offsets(path) == [(0, offset) for offset in range(26)] + [(1, offset) for offset in range(10)]
 

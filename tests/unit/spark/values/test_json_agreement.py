@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.spark.values.json import JsonDecoder, batch_of_rows
 from penstock.spark.values.json_truth import JsonTruth, Wrong
 from penstock.spark.values.options import ValueOptions
+from tests.properties import examples
 
 OPTIONS = ValueOptions("json", schema="given")
 
@@ -196,7 +197,7 @@ def told(column: pa.Array) -> list[Any]:
     return column.to_pylist()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_the_fast_path_agrees_with_the_judge(case: tuple[pa.Schema, list[bytes | None]]) -> None:
     schema, values = case
