@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,6 +32,19 @@ class Target(NamedTuple):
 def request_of(api: Api, version: int, target: Target) -> Any:
     """A request that names both the topic and its id; each version carries what it knows."""
     return MAKERS[api.name](api.request(), target._replace(version=version))
+
+
+def codes(reply: Any) -> set[int]:
+    """Every error code in a reply, however deep."""
+    found: set[int] = set()
+    for field in dataclasses.fields(reply):
+        value = getattr(reply, field.name)
+        if field.name == "error_code":
+            found.add(value)
+        for inner in value if isinstance(value, list) else [value]:
+            if dataclasses.is_dataclass(inner):
+                found |= codes(inner)
+    return found
 
 
 def _metadata(made: Any, target: Target) -> Any:

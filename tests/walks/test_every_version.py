@@ -16,6 +16,7 @@ from penstock.protocol.registry import APIS, Api
 from penstock.server.dispatch import SERVED
 from penstock.testing import EmbeddedBroker, broker
 from penstock.transport.net import AsyncioNet
+from tests.walks.every_api import codes
 
 TOPIC = "walked"
 TOPIC_TYPE = 2
@@ -213,20 +214,6 @@ def advertised(api: Api) -> range:
 
 
 CASES = [(api, version) for api in APIS.values() if api.name in SERVED for version in advertised(api)]
-
-
-def codes(reply: Any) -> set[int]:
-    """Every error code anywhere in a reply."""
-    found: set[int] = set()
-    for name in type(reply).__dataclass_fields__:
-        value = getattr(reply, name)
-        if name == "error_code":
-            found.add(value)
-        elif isinstance(value, list):
-            for item in value:
-                if hasattr(type(item), "__dataclass_fields__"):
-                    found |= codes(item)
-    return found
 
 
 EXPECTED = {

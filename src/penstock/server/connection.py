@@ -18,7 +18,7 @@ from penstock.model.errors import UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION, Ref
 from penstock.protocol.codec import decode, parts_size
 from penstock.protocol.frame import encode_response_parts, frame_response, read_request_header
 from penstock.protocol.registry import API_VERSIONS, APIS
-from penstock.protocol.wire import Malformed, Unencodable
+from penstock.protocol.wire import Malformed
 from penstock.server.context import (
     ANONYMOUS,
     NO_REPLY,
@@ -510,7 +510,7 @@ class Connection(FrameStream):
         return throttle_ms
 
     def _excuse(self, slot: _Slot, failure: BaseException) -> bool:
-        """A request went wrong: the client gets an error if its reply can hold one, else the connection ends."""
+        """A request went wrong: the client gets an error if its version's reply has one, else the connection ends."""
         route = slot.route
         if isinstance(failure, Disconnect):
             self.reception.sparing.warning(
@@ -524,12 +524,7 @@ class Connection(FrameStream):
             self.close()
             return True
         error = failure.error if isinstance(failure, Refused) else UNKNOWN_SERVER_ERROR
-        try:
-            parts = self._encoded(slot, route.response_class(error_code=error.code))
-        except Unencodable:  # the field came with a later version
-            self.close()
-            return True
-        return self._finish(slot, parts)
+        return self._finish(slot, self._encoded(slot, route.response_class(error_code=error.code)))
 
     def _drop_waiting(self) -> None:
         while self._waiting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from struct import Struct
@@ -140,9 +139,10 @@ class Route:
         self.requests = 0
         self.request_class: type[Any] = api.request()
         self.response_class: type[Any] = api.response()
-        names = {field.name for field in dataclasses.fields(self.response_class)}
-        self.has_error_code = "error_code" in names
-        self.has_throttle_time = "throttle_time_ms" in names
+        # What a version does not carry is left out in silence where it is ignorable: an error would become a success.
+        carried = {field.name for field in schema_of(self.response_class).fields if field.versions.has(version)}
+        self.has_error_code = "error_code" in carried
+        self.has_throttle_time = "throttle_time_ms" in carried
         # Size, correlation id and tags of the header; 0 when the body may hold file spans and is built in pieces.
         head_bytes = 9 if api.response_header_version(version) else 8
         self._head_bytes = 0 if holds_records(schema_of(self.response_class)) else head_bytes

@@ -22,7 +22,7 @@ from penstock.model.ids import NodeId
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.protocol.wire import Spans
 from penstock.replication.fetch_session import FINAL, FULL, FetchSession, FetchSessions, Interest
-from penstock.server.drivers.fetch_reading import Ask, Data, Reading, replica_of
+from penstock.server.drivers.fetch_reading import LEADERS_SINCE, Ask, Data, Reading, replica_of
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 EARLY_S = 0.001
 _GONE_MAX = 1_000
 _BY_ID_SINCE = 13
-_ENDPOINTS_SINCE = 16
 
 # Nobody can say when these end, so they are told with the next reply and do not hurry it. A client that was answered
 # at once would ask again at once.
@@ -281,7 +280,7 @@ class FetchDriver:
             if data.records:
                 self.bytes_out += data.records.size  # type: ignore[union-attr]  # `_read` gives spans or nothing
         reply = FetchResponse(session_id=session.id, responses=list(by_topic.values()))
-        if ask.version >= _ENDPOINTS_SINCE and ask.listener:
+        if ask.version >= LEADERS_SINCE and ask.listener:
             self._name_leaders(reply, found, ask.listener)
         return reply
 

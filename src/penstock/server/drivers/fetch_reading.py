@@ -40,6 +40,7 @@ Data = FetchResponse.PartitionData
 _READ_COMMITTED: Final = 1
 _ZSTD_SINCE: Final = 10
 _FOLLOWERS_SERVE_SINCE: Final = 11
+LEADERS_SINCE: Final = 16
 _ELSEWHERE: Final = frozenset({NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH})
 
 
@@ -98,7 +99,7 @@ class Reading:
                 return self._read_as_follower(ask, interest, hosted, budget, first, fresh)
             return self._read_as_consumer(ask, interest, hosted, budget, first, news_only)
         except Refused as refusal:
-            return self._refused(interest, refusal.error)
+            return self._refused(ask, interest, refusal.error)
         except StorageFailed as failure:
             self._partitions.storage_failed(failure)
             return _failed(interest, KAFKA_STORAGE_ERROR)
@@ -198,9 +199,9 @@ class Reading:
         )
         return choose_replica(rack, offset, leader, others)
 
-    def _refused(self, interest: Interest, error: ErrorCode) -> Data:
+    def _refused(self, ask: Ask, interest: Interest, error: ErrorCode) -> Data:
         data = _failed(interest, error, self._partitions.ends_of(interest, error))
-        if error in _ELSEWHERE:
+        if error in _ELSEWHERE and ask.version >= LEADERS_SINCE:
             leader, epoch = self._partitions.leader_of(interest.topic, interest.topic_id, interest.partition)
             data.current_leader = FetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
         return data
