@@ -227,6 +227,25 @@ def _consumer_group_heartbeat(made: Any, target: Target) -> Any:
     )
 
 
+RULE = {"operation": 3, "permission_type": 3}
+"""Everybody may read: what access rules are asked for, kept and removed with."""
+
+
+def _describe_acls(made: Any, target: Target) -> Any:
+    return made(resource_type_filter=TOPIC_RESOURCE, resource_name_filter=target.topic, **RULE)
+
+
+def _create_acls(made: Any, target: Target) -> Any:
+    rule = made.AclCreation(
+        resource_type=TOPIC_RESOURCE, resource_name=target.topic, principal="User:*", host="*", **RULE
+    )
+    return made(creations=[rule])
+
+
+def _delete_acls(made: Any, target: Target) -> Any:
+    return made(filters=[made.DeleteAclsFilter(resource_type_filter=TOPIC_RESOURCE, **RULE)])
+
+
 def _nothing(made: Any, target: Target) -> Any:
     return made()
 
@@ -273,4 +292,7 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "UnregisterBroker": _unregister_broker,
     "AddRaftVoter": _add_raft_voter,
     "RemoveRaftVoter": _remove_raft_voter,
+    "DescribeAcls": _describe_acls,
+    "CreateAcls": _create_acls,
+    "DeleteAcls": _delete_acls,
 }

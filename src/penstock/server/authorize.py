@@ -58,11 +58,11 @@ UNASKED = frozenset({"api_versions", "sasl_handshake", "sasl_authenticate"})
 
 
 def asks(source: str) -> bool:
-    """Whether a handler's source puts a question: it calls `ctx.allow`, `ctx.authorized_operations` or `decided`.
+    """Whether a handler's source puts a question: it calls `ctx.allow`, `ctx.authorized_operations`, `decided`
+    or `why_unaltered`.
 
     Coarse on purpose. A handler that asks the wrong thing is caught by its own test with `Recording`; this catches
     the one that nobody thought of.
     """
-    return any(
-        question in source for question in ("ctx.allow(", "ctx.authorized_operations(", "decided(ctx, request, ")
-    )
+    questions = ("ctx.allow(", "ctx.authorized_operations(", "decided(ctx, request, ", "why_unaltered(ctx)")
+    return any(question in source for question in questions)

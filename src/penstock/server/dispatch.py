@@ -57,6 +57,9 @@ SERVED: Final = (
     "UnregisterBroker",
     "AddRaftVoter",
     "RemoveRaftVoter",
+    "DescribeAcls",
+    "CreateAcls",
+    "DeleteAcls",
 )
 """What brokers' listeners serve."""
 
@@ -89,6 +92,9 @@ CONTROLLER_SERVED: Final = (
     "IncrementalAlterConfigs",
     "UpdateFeatures",
     "DescribeCluster",
+    "DescribeAcls",
+    "CreateAcls",
+    "DeleteAcls",
     "Envelope",
 )
 """What controllers' listeners serve: the quorum, brokers' reports, and changes to metadata."""

@@ -1,8 +1,10 @@
 """FindCoordinator (10), versions 0-6. Which broker looks after a group, a transactional id or a share partition.
 
 Behaviour: groups are looked after by the leader of their partition of the offsets topic, which is created for the first
-who asks; the reply waits for that. No coordinator of transactions or share partitions runs yet: those keys get
-COORDINATOR_NOT_AVAILABLE, which clients retry.
+who asks; the reply waits for that. No coordinator of transactions runs yet. Their keys get
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED: of the errors that Kafka may answer with it is the one that stops every client at
+once, where librdkafka asks again for ever after most others. Nor is there one of share partitions, for which only
+brokers look: COORDINATOR_NOT_AVAILABLE.
 Notes: v0-3 one key, v4+ several; v1 key types (0 group, 1 transactional id); v6 share partitions (type 2). librdkafka
 compresses with lz4 only when it sees that this API is served.
 """
@@ -110,9 +112,11 @@ def _refusal(ctx: Context, key_type: int, key: str) -> _Found | None:
 
 
 def _coordinator(ctx: Context, key_type: int, key: str) -> _Found:
-    if key_type != _GROUP:
-        why = "This cluster runs no coordinator for that key yet; try again later."
-        return _Found(COORDINATOR_NOT_AVAILABLE, why)
+    if key_type == _TRANSACTION:
+        why = "This cluster has no transactions yet: use a producer without transactional.id."
+        return _Found(TRANSACTIONAL_ID_AUTHORIZATION_FAILED, why)
+    if key_type == _SHARE:
+        return _Found(COORDINATOR_NOT_AVAILABLE, "This cluster has no share groups yet.")
     topic = ctx.node.metadata.image.topic(OFFSETS_TOPIC)
     partition = None if topic is None else topic.get(ctx.node.groups.home_of(key))
     if partition is not None:

@@ -1,8 +1,9 @@
 """InitProducerId (22), versions 0-5. Hands an idempotent producer an id that nobody had before.
 
 Behaviour: a producer that lost its way (v3: names its id and epoch) simply gets a new id at epoch 0. Transactional
-ids need a transaction coordinator, which this broker does not have yet: COORDINATOR_NOT_AVAILABLE. While no controller
-can be asked for the next block of ids it is COORDINATOR_LOAD_IN_PROGRESS, after which producers try again.
+ids need a transaction coordinator, which this broker does not have yet: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as from
+FindCoordinator. While no controller can be asked for the next block of ids it is COORDINATOR_LOAD_IN_PROGRESS, after
+which producers try again.
 Notes: v6 (two-phase commit) exists but is not advertised.
 """
 
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_LOAD_IN_PROGRESS,
-    COORDINATOR_NOT_AVAILABLE,
     INVALID_REQUEST,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     Refused,
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 async def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
     transactional_id = request.transactional_id
     if transactional_id is not None:
-        if not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-            return _refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code)
-        return _refused(INVALID_REQUEST.code if not transactional_id else COORDINATOR_NOT_AVAILABLE.code)
+        allowed = ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        return _refused(
+            (INVALID_REQUEST if allowed and not transactional_id else TRANSACTIONAL_ID_AUTHORIZATION_FAILED).code
+        )
     if not ctx.allow(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER):
         return _refused(CLUSTER_AUTHORIZATION_FAILED.code)
     if (request.producer_id < 0) != (request.producer_epoch < 0):

@@ -31,13 +31,15 @@ async def error_of(plane: ControlPlane, version: int, key: str, kind: int) -> in
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_transactions_are_told_to_try_again(version: int) -> None:
+def test_transactions_are_refused_for_good_and_with_words(version: int) -> None:
     async def steps(plane: ControlPlane) -> None:
         reply = await plane.ask(find_coordinator, of(version, "t", "u", kind=TRANSACTION), version)
         told = [reply] if version < 4 else reply.coordinators
         assert len(told) == (1 if version < 4 else 2)
         for each in told:
-            assert (each.error_code, each.node_id, each.host, each.port) == (COORDINATOR_NOT_AVAILABLE.code, -1, "", -1)
+            refused = TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code
+            assert (each.error_code, each.node_id, each.host, each.port) == (refused, -1, "", -1)
+            assert "no transactions yet" in each.error_message
         if version >= 4:
             assert [each.key for each in told] == ["t", "u"]
 
@@ -46,7 +48,7 @@ def test_transactions_are_told_to_try_again(version: int) -> None:
 
 def test_kinds_of_keys_come_with_their_versions() -> None:
     async def steps(plane: ControlPlane) -> None:
-        assert await error_of(plane, 1, "t", TRANSACTION) == COORDINATOR_NOT_AVAILABLE.code
+        assert await error_of(plane, 1, "t", TRANSACTION) == TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code
         assert await error_of(plane, 6, SHARE_KEY, SHARE) == COORDINATOR_NOT_AVAILABLE.code
         assert await error_of(plane, 6, "g", SHARE) == INVALID_REQUEST.code
         assert await error_of(plane, 5, SHARE_KEY, SHARE) == INVALID_REQUEST.code
