@@ -62,7 +62,9 @@ class HttpConnection(Guest):
         self._held_bytes = 0
         self._began_s = 0.0
         self._due_s = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._fires_s = 0.0
+        """When the timer fires. The loop's own handle does not always know: uvloop's has no `when` if it is due."""
         self._loop = asyncio.get_running_loop()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -311,10 +313,14 @@ class HttpConnection(Guest):
     def _due(self, in_s: float) -> None:
         """Moves the one deadline. The timer looks at it when it fires, so moving it later costs nothing."""
         self._due_s = self._loop.time() + in_s
-        if self._timer is None or self._timer.when() > self._due_s:
+        if self._timer is None or self._fires_s > self._due_s:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_at(self._due_s, self._look)
+            self._set_timer(self._due_s)
+
+    def _set_timer(self, at_s: float) -> None:
+        self._fires_s = at_s
+        self._timer = self._loop.call_at(at_s, self._look)
 
     def _look(self) -> None:
         self._timer = None
@@ -322,7 +328,7 @@ class HttpConnection(Guest):
         if self._stage is Stage.BODY:
             due_s = self._began_s + self._limits.body_grace_s + self._body_bytes / self._limits.body_bytes_per_s_min
         if self._loop.time() < due_s:
-            self._timer = self._loop.call_at(due_s, self._look)
+            self._set_timer(due_s)
         elif self._stage in (Stage.HEAD, Stage.BODY):
             self._host.counts.timeouts += 1
             self._refuse(408, "the request came too slowly")

@@ -85,6 +85,15 @@ async def test_requests_follow_each_other_on_a_connection() -> None:
 
 
 @on_loop
+async def test_a_deadline_that_is_due_at_once_can_be_moved_like_any_other() -> None:
+    """uvloop makes no timer of it: what it returns does not know when it is due."""
+    async with served(replace(LIMITS, idle_timeout_s=0)) as (server, port):
+        answer = await ask(port, post(b"12345") + post(b"123", b"connection: close"))
+        assert answer.count(b"HTTP/1.1 200 OK") == 2
+        assert server.counts.requests == 2
+
+
+@on_loop
 async def test_byte_by_byte_it_is_the_same_request() -> None:
     async with served() as (_, port):
         request = post(b"12345", b"connection: close")
