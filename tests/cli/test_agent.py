@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.processes import birth_of
 from tests.cli.command import DEADLINE_S, PENSTOCK, Running, Said, penstock
 from tests.compat.processes import wait_for
 from tests.patience import within
@@ -166,7 +167,9 @@ def test_a_service_is_ready_reloads_refuses_a_second_one_and_stops_in_order(
             lines_agent(
                 tmp_path, bootstrap, "agent-service", '[inputs.also]\ntype = "tcp"\nlisten = ":0"\ntopic = "u"\n'
             )
-            pid = json.loads((tmp_path / ".penstock-agent/web-1/agent.json").read_text())["pid"]
+            left = json.loads((tmp_path / ".penstock-agent/web-1/agent.json").read_text())
+            pid = left["pid"]
+            assert left["born"] == birth_of(pid)
             os.kill(pid, signal.SIGHUP)
             running.wait_to_say(r"reloaded .*: started also; 1 unchanged")
             assert {heard(systemd), heard(systemd)} == {"RELOADING=1", "READY=1"}

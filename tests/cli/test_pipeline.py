@@ -14,8 +14,9 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow.dataset import dataset
 
+from penstock.processes import birth_of
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.home import Home, State, birth_of
+from penstock.spark.pipeline.home import Home, State
 from tests.cli.command import Said, penstock
 from tests.compat.processes import wait_for
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
+
+from penstock.processes import is_running
 
 FILE_NAME: Final = "agent.json"
 
@@ -23,6 +24,8 @@ class Presence:
     version: str = ""
     file: str = ""
     """The file it runs; empty when there was none."""
+    born: str = ""
+    """When the process began, see `processes.birth_of`: its number may be another's later."""
 
 
 def announce(state_dir: Path, presence: Presence) -> None:
@@ -55,15 +58,4 @@ def read(state_dir: Path) -> Presence | None:
 def find(state_dir: Path) -> Presence | None:
     """The agent that runs there. One that was killed leaves its file behind; its process is gone."""
     found = read(state_dir)
-    return found if found is not None and _is_alive(found.pid) else None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        # It is somebody else's, but it is there.
-        return True
-    return True
+    return found if found is not None and is_running(found.pid, found.born) else None

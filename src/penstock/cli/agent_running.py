@@ -20,6 +20,7 @@ from penstock.agent.view.rates import Rates
 from penstock.agent.view.views import Silence, View, short
 from penstock.cli.systemd_notify import Notify
 from penstock.model.errors import PenstockError
+from penstock.processes import birth_of
 
 if TYPE_CHECKING:
     from penstock.agent.agent import Agent, Reloaded
@@ -117,6 +118,7 @@ class Attendance:
             admin=self._port.address if self._port else "",
             version=penstock.__version__,
             file=str(self._settings.path),
+            born=birth_of(os.getpid()),
         )
         try:
             announce(self._settings.state_dir, presence)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.model.errors import PenstockError
-from penstock.spark.pipeline.home import birth_of
+from penstock.processes import birth_of
 
 LOOK_EVERY_S: Final = 0.05
 GONE_WITHIN_S: Final = 10.0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.agent.presence import FILE_NAME, Presence, announce, find, read, withdraw
+from penstock.processes import birth_of
 
 
 def test_who_runs_there_is_found_until_it_withdraws(tmp_path: Path) -> None:
@@ -28,6 +29,17 @@ def test_a_process_that_is_gone_runs_nowhere(tmp_path: Path) -> None:
     announce(tmp_path, Presence(gone.pid, "web-1"))
     assert read(tmp_path) == Presence(gone.pid, "web-1")
     assert find(tmp_path) is None
+
+
+def test_another_process_with_its_number_is_not_the_agent(tmp_path: Path) -> None:
+    """Numbers are used again, soonest after the machine was started anew."""
+    me = Presence(os.getpid(), "web-1", born=birth_of(os.getpid()))
+    announce(tmp_path, me)
+    assert find(tmp_path) == me
+    boot, _, began = me.born.partition("/")
+    for born in (f"{boot}/{int(began) - 1}", f"another boot/{began}", birth_of(os.getppid())):
+        announce(tmp_path, Presence(os.getpid(), "web-1", born=born))
+        assert find(tmp_path) is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", '{"pid": "x", "name": "n"}', '{"pid": -1, "name": "n"}', '{"pid": 1}'])

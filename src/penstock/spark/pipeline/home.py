@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
+from penstock.processes import birth_of
 from penstock.spark.errors import SparkRoomError
 
 STARTING, RUNNING, RESTARTING, STOPPING = "starting", "running", "restarting", "stopping"
@@ -227,18 +228,6 @@ def homes() -> list[Home]:
     if not directory.is_dir():
         return []
     return [Home(entry.name) for entry in sorted(directory.iterdir()) if (entry / "state.json").is_file()]
-
-
-def birth_of(pid: int) -> str:
-    """When a process began, as a text that no other process of that id shares; empty when there is none."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    # The second field is the command in parentheses and may hold anything; the state and 18 numbers follow it.
-    after = stat.rpartition(")")[2].split()
-    return "" if after[0] in "ZX" else f"{boot}/{after[19]}"
 
 
 def _known(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, Final
 
+from penstock.processes import birth_of
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.flow import Flow
-from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, State, birth_of
+from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, State
 from penstock.spark.pipeline.retrying import DRIVERS, Patience, Tries
 from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
 

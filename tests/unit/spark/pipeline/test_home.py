@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.processes import birth_of
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.home import AlreadyRunning, Home, Job, Outcome, Progress, SinkProgress, State, birth_of
+from penstock.spark.pipeline.home import AlreadyRunning, Home, Job, Outcome, Progress, SinkProgress, State
 
 HERE = State(
     name="orders",

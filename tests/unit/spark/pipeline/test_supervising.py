@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.processes import birth_of
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, State
 from penstock.spark.pipeline.retrying import Patience
@@ -150,7 +151,7 @@ def test_nothing_of_a_driver_outlives_it(supervise: Supervise, tmp_path: Path) -
     supervisor.supervise()
     pid = int(left.read_text())
     try:
-        wait_for("the child to go", lambda: home.birth_of(pid) == "", timeout_s=10)
+        wait_for("the child to go", lambda: birth_of(pid) == "", timeout_s=10)
     finally:
-        if home.birth_of(pid):
+        if birth_of(pid):
             os.kill(pid, signal.SIGKILL)
