@@ -12,6 +12,7 @@ import pytest
 from penstock.cli.main import main
 from tests.cli.command import Said, penstock
 from tests.cli.lakes import make_lake
+from tests.unit.spark.lake.foreign import log_entry, protocol
 
 Lake = Callable[..., Said]
 
@@ -152,6 +153,16 @@ def test_an_audit_that_finds_something_ends_with_10(lake: Lake, tmp_path: Path) 
     (found,) = lake(where, "audit", "orders", "--format", "json").data
     assert (found["clean"], found["table"], found["findings"][0]["check"]) == (False, "orders", "ledger")
     assert lake(where, "audit", "visits").code == 0
+
+
+def test_a_table_that_cannot_be_audited_is_named_and_the_others_are_proven(lake: Lake, tmp_path: Path) -> None:
+    where = make_lake(tmp_path)
+    log_entry(where / "orders", protocol("deletionVectors"))
+    said = lake(where, "audit")
+    assert said.code == 10
+    assert "orders cannot be audited: " in said.err
+    assert "the Delta feature deletionVectors" in said.err
+    assert said.out.count(": clean") == 1
 
 
 @pytest.mark.parametrize(

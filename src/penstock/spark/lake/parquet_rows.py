@@ -7,33 +7,17 @@ Delta keeps in its log alone, the values of partition columns, comes in with the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.places import absolute, opened
-
-if TYPE_CHECKING:
-    from penstock.spark.lake.store import TableStore
 
 BATCH_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = (1_024, 131_072)
 """Fewest and most rows of a batch, whatever they weigh."""
 _ROW_GROUP_BYTES: Final = 64 << 20
-
-
-def check_plain(store: TableStore) -> None:
-    """Other engines may keep deleted rows or column names outside the files; reading the files alone would be wrong."""
-    properties = store.properties()
-    mapped = properties.get("delta.columnMapping.mode", "none") != "none"
-    if mapped or properties.get("delta.enableDeletionVectors", "false").lower() == "true":
-        what = "renamed columns (delta.columnMapping.mode)" if mapped else "deletion vectors"
-        raise SparkRoomError(
-            f"{store.location} is kept by another engine with {what}, which this reader does not know: read it there, "
-            f"or rewrite it there without them"
-        )
 
 
 def rows_of(

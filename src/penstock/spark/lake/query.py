@@ -54,10 +54,9 @@ def dataset_of(store: TableStore) -> ds.FileSystemDataset:
     the table's, not those of directories."""
     import pyarrow.dataset as ds
 
-    from penstock.spark.lake.parquet_rows import check_plain, partition_value
+    from penstock.spark.lake.parquet_rows import partition_value
     from penstock.spark.lake.places import opened
 
-    check_plain(store)
     schema = store.schema()
     files, _ = opened(store.location)
     parquet = ds.ParquetFileFormat()

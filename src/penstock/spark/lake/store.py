@@ -20,9 +20,9 @@ COMMIT_KEY: Final = "penstock.commit"
 """Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""
 
 FEED_PROPERTY: Final = "penstock.feed"
+"""The table property that says, as JSON, which topics feed the table and how they are decoded."""
 ROWS_PROPERTY: Final = "penstock.rows"
 """Says `record` where every record is one row."""
-"""The table property that says, as JSON, which topics feed the table and how they are decoded."""
 
 APPEND: Final = "append"
 OVERWRITE: Final = "overwrite"
@@ -35,6 +35,10 @@ LOST: Final = "lost"
 
 class Conflicted(SparkRoomError):
     """Somebody else committed first: reload, look again, decide again."""
+
+
+class NotUnderstood(SparkRoomError):
+    """The table's format asks something of readers that this one does not know; names it and what to try."""
 
 
 class CannotEvolve(SparkRoomError):
@@ -245,7 +249,9 @@ class TableStore(Protocol):
     def commits(self, after: int = -1) -> Iterator[Commit]:
         """The history that the table still has, oldest first, of versions above `after`."""
 
-    def files(self, version: int | None = None) -> list[TableFile]: ...
+    def files(self, version: int | None = None) -> list[TableFile]:
+        """The data files of a version, the newest if none is given. Everybody who reads or removes rows asks here, so
+        here is the check: `NotUnderstood` when the files alone, by the names of their columns, do not tell the rows."""
 
     def properties(self) -> dict[str, str]: ...
 

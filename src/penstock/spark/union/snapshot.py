@@ -37,7 +37,7 @@ def rows_of(spark: SparkSession, options: LakeOptions, store: TableStore, schema
     if not files:
         return spark.createDataFrame([], schema)
     in_files = store.layout().keeps_partition_columns
-    if not (_columns_go_by_name(store) and parquet_will_do(files, store.location, schema, in_files=in_files)):
+    if not parquet_will_do(files, store.location, schema, in_files=in_files):
         return spark.read.format(LAKE_FORMAT).options(**_told(options, store.version())).load()
     reader = spark.read.schema(schema)
     if not in_files and any(file.partition for file in files):
@@ -72,19 +72,6 @@ def parquet_will_do(files: Sequence[TableFile], location: str, schema: StructTyp
         if _directories(file.path, location) != list(file.partition.items()):
             return False
     return True
-
-
-def _columns_go_by_name(store: TableStore) -> bool:
-    """Whether a column has the same name in every file: Iceberg and Delta may both rename without rewriting files."""
-    if store.format == "delta":
-        return store.properties().get("delta.columnMapping.mode", "none") == "none"
-    # The library's own handle, as above.
-    named = {
-        (schema.find_field(name).field_id, name)
-        for schema in store.table.metadata.schemas  # type: ignore[attr-defined]
-        for name in schema.column_names
-    }
-    return len(named) == len({field_id for field_id, _ in named}) == len({name for _, name in named})
 
 
 def _directories(path: str, location: str) -> list[tuple[str, str | None]]:

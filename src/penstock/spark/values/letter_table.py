@@ -78,11 +78,14 @@ class LetterTable:
         )
 
     def _opened(self) -> DeltaTable:
+        from penstock.spark.lake.delta.features import check_understood
+
         deltalake = _deltalake()
         try:
             table: DeltaTable = deltalake.DeltaTable(self._location)
         except deltalake.exceptions.TableNotFoundError:
             table = self._created()
+        check_understood(table, self._location)
         names = [found.name for found in table.schema().fields]
         if names != SCHEMA.names:
             raise BadOption(

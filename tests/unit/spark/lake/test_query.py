@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from penstock.spark.asking import ask_spark
-from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.query import SqlRefused, ask_duckdb, dataset_of, named_in
 from penstock.spark.lake.store import TableStore
@@ -85,12 +84,6 @@ def test_a_table_without_rows_has_columns(tmp_path: Path, table_format: str) -> 
     answer = ask_duckdb(Warehouse(str(tmp_path)), "select n, word from clicks")
     assert answer.rows.schema.names == ["n", "word"]
     assert answer.rows.num_rows == 0
-
-
-def test_a_table_whose_files_do_not_tell_its_rows_is_refused(tmp_path: Path) -> None:
-    made(tmp_path / "clicks", "delta").set_properties({"delta.enableDeletionVectors": "true"})
-    with pytest.raises(SparkRoomError, match="deletion vectors, which this reader does not know"):
-        ask(tmp_path, "select * from clicks")
 
 
 def test_only_so_many_rows_are_fetched(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Delta tables through deltalake. Only `penstock.spark.lake.opening.open_store` imports this.
 
     store.py        what the lake asks of a table, answered        log.py   offsets and history, read from the Delta log
+    features.py     which tables are understood
     compaction.py   few files instead of many small ones           thinning.py   a log that stays short
 
 What was found by running deltalake 1.6.6, and shaped this: two compactions at once, or an overwrite beside one, both

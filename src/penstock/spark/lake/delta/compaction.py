@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction, RemoveAction
 
-from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.delta.actions import add_action, remove_action
 from penstock.spark.lake.parquet_files import FileShape
 from penstock.spark.lake.places import opened
@@ -55,10 +54,6 @@ def plan_compaction(files: Sequence[TableFile], target_bytes: int) -> list[list[
 def compact(store: DeltaStore, target_bytes: int, compression: str) -> Compaction:
     """`Conflicted` when others exchange the same files."""
     store.refresh()
-    if "deletionVectors" in (store.table.protocol().reader_features or ()):
-        raise SparkRoomError(
-            f"{store.location} has deletion vectors, which another engine wrote: compact it there (OPTIMIZE)"
-        )
     done = Compaction()
     for part in _in_parts(plan_compaction(store.files(), target_bytes)):
         done = _sum(done, _exchange(store, part, target_bytes, compression))

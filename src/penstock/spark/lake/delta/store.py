@@ -17,6 +17,7 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.lake.delta.actions import add_action, delta_schema, remove_action
+from penstock.spark.lake.delta.features import check_understood
 from penstock.spark.lake.delta.log import DeltaLog
 from penstock.spark.lake.evolution import needs, plain
 from penstock.spark.lake.parquet_files import full
@@ -32,6 +33,7 @@ from penstock.spark.lake.store import (
     Conflicted,
     Expiry,
     Layout,
+    NotUnderstood,
     TableFile,
 )
 
@@ -127,6 +129,13 @@ class DeltaStore:
         except TableNotFoundError as failure:
             _handles.by_location.pop(self._location, None)
             raise Missing(f"there is no Delta table at {self._location}") from failure
+        except DeltaError as failure:
+            if "Unsupported" not in str(failure) and "catalog-managed" not in str(failure):
+                raise
+            raise NotUnderstood(
+                f"{self._location} is of a kind that deltalake cannot open ({failure}): read it with an engine that "
+                "knows it, such as Spark with Delta's own jar"
+            ) from failure
 
     @property
     def _handle(self) -> _Handle:
@@ -212,6 +221,7 @@ class DeltaStore:
         same marks, 0 accepts no other commit."""
         if self._seen != self.version():
             raise Conflicted(f"{self._location} was looked at again since version {self._seen}")
+        check_understood(self.table, self._location)
         try:
             self.table.create_write_transaction(
                 actions,
@@ -236,6 +246,7 @@ class DeltaStore:
 
     def files(self, version: int | None = None) -> list[TableFile]:
         table = self.table if version is None else DeltaTable(self._location, version=version)
+        check_understood(table, self._location)
         found = pa.table(table.get_add_actions(flatten=True))
         names = list(table.metadata().partition_columns)
         texts = {name: partition_texts(found.column(f"partition.{name}")).to_pylist() for name in names}
@@ -301,6 +312,8 @@ class DeltaStore:
         return len(removed)
 
     def _vacuum(self, older_than: datetime, *, full: bool, dry_run: bool) -> list[str]:
+        # Whoever does not know a feature takes its files for files that nobody names.
+        check_understood(self.table, self._location)
         age = datetime.now(UTC) - older_than
         hours = max(0, int(age.total_seconds() // 3600))
         # It names files that are gone already, as long as the log says that they were removed.

@@ -4,6 +4,7 @@
     store.py       `IcebergStore`: what the lake asks of a format  data_files.py  Parquet files as entries of manifests
     snapshots.py   a table's history as commits                    replacing.py   files for other files, in one snapshot
     compaction.py  small files into large ones                     expiry.py      old snapshots, and files nobody names
+    features.py    which tables are understood
     transactions.py  pyiceberg's, without a copy of all metadata for every look at it
 
 Invariants: offsets are table properties that change in the transaction that adds the rows, and every batch makes a

@@ -59,7 +59,7 @@ def compact(store: IcebergStore, target_bytes: int, compression: str) -> Compact
     """Rewrites and swaps, undisturbed by whoever appends meanwhile. `Conflicted` if files were replaced meanwhile."""
     store.refresh()
     table = store.table
-    entries = live_files(table.io, table.current_snapshot(), store.place.name)
+    entries = live_files(table, table.current_snapshot())
     removed: list[DataFile] = []
     paths: list[str] = []
     for bin_ in _bins(entries, table.metadata.default_spec_id, target_bytes):
@@ -86,7 +86,7 @@ def compact(store: IcebergStore, target_bytes: int, compression: str) -> Compact
 
 def _swapped(store: IcebergStore, paths: list[str]) -> bool:
     store.refresh()
-    live = live_files(store.table.io, store.table.current_snapshot(), store.place.name)
+    live = live_files(store.table, store.table.current_snapshot())
     return set(paths) <= {entry.data_file.file_path for entry in live}
 
 

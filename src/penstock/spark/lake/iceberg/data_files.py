@@ -7,10 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import SparkRoomError
+from penstock.spark.lake.iceberg.features import check_understood
+from penstock.spark.lake.store import NotUnderstood
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+    from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
@@ -18,7 +21,7 @@ _AT_ONCE: Final = 8
 """Footers and manifests read at the same time: waiting, mostly, where files are far away."""
 
 
-class ForeignDeletes(SparkRoomError):
+class ForeignDeletes(NotUnderstood):
     """The table has rows that another engine deleted beside the data files; reading the files alone would show them."""
 
 
@@ -53,12 +56,14 @@ def live_entries(io: FileIO, snapshot: Snapshot | None) -> list[tuple[ManifestFi
         return list(zip(manifests, entries, strict=True))
 
 
-def live_files(io: FileIO, snapshot: Snapshot | None, name: str) -> list[ManifestEntry]:
-    """The data files of a snapshot, oldest first. `ForeignDeletes` when files alone do not tell its rows."""
+def live_files(table: Table, snapshot: Snapshot | None) -> list[ManifestEntry]:
+    """The data files of a snapshot, oldest first. `NotUnderstood` when files alone do not tell its rows."""
     from pyiceberg.manifest import ManifestContent
 
+    name = ".".join(table.name())
+    check_understood(table.metadata, name)
     found: list[ManifestEntry] = []
-    for manifest, entries in live_entries(io, snapshot):
+    for manifest, entries in live_entries(table.io, snapshot):
         if manifest.content == ManifestContent.DELETES and entries:
             raise ForeignDeletes(
                 f"{name} has row deletes that another engine wrote; rewrite its data files there (Spark: "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyarrow import fs
 
 from penstock.spark.lake.iceberg import snapshots
+from penstock.spark.lake.iceberg.features import check_understood
 from penstock.spark.lake.places import absolute, is_local, opened
 from penstock.spark.lake.store import Expiry
 
@@ -111,6 +112,7 @@ def orphans(store: IcebergStore, older_than: datetime) -> list[str]:
     """Files under the table that no snapshot and no metadata names, older than that."""
     store.refresh()
     table = store.table
+    check_understood(table.metadata, store.place.name)
     manifests = _manifests(table.io, table.metadata.snapshots)
     named = _data(table.io, manifests.values()) | manifests.keys()
     named |= {each.manifest_list for each in table.metadata.snapshots}

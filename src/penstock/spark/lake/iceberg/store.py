@@ -238,8 +238,10 @@ class IcebergStore:
 
     def _replace_all(self, transaction: Transaction, added: list[DataFile], properties: dict[str, str]) -> None:
         from penstock.spark.lake.iceberg.data_files import live_entries
+        from penstock.spark.lake.iceberg.features import check_understood
         from penstock.spark.lake.iceberg.replacing import ReplaceFiles
 
+        check_understood(self.table.metadata, self.place.name)
         current = self.table.current_snapshot()
         removed = [entry.data_file for _, entries in live_entries(self.table.io, current) for entry in entries]
         with ReplaceFiles(transaction, removed=removed, added=added, same_rows=False, properties=properties):
@@ -263,7 +265,7 @@ class IcebergStore:
                 rows=entry.data_file.record_count,
                 partition=partition_texts(table.metadata, entry.data_file),
             )
-            for entry in live_files(table.io, snapshots.snapshot_of(table, version), self.place.name)
+            for entry in live_files(table, snapshots.snapshot_of(table, version))
         ]
 
     def properties(self) -> dict[str, str]:
