@@ -1,7 +1,12 @@
-"""Avro values as columns, by fastavro. Every value is written with `value.avro.schema`.
+"""Avro values as columns, by fastavro. A value becomes a row only if it was written with `value.avro.schema`.
 
-With `value.avro.wire=confluent` five bytes come first, a zero and the number of a schema in a registry; they are
-checked and skipped.
+Serializers that use a registry put five bytes first: a zero and the number of the schema that the value was written
+with. Another schema's bytes often decode, into something else, so the number decides and never the attempt:
+
+    value.avro.schema.id=N[,N]    the numbers that `value.avro.schema` has; others are bad
+    value.avro.wire=confluent     values have numbers; until somebody says which are right all are bad, and say theirs
+    value.avro.wire=none          values have none
+    neither                       plain, unless what follows such a beginning is a whole value by itself
 """
 
 from __future__ import annotations
@@ -19,6 +24,8 @@ from penstock.spark.values.required import lacking, lacks_something
 from penstock.spark.values.type_names import name_of
 
 _HEADER_BYTES: Final = 5
+_NUMBER_LIKELY: Final = (1 << 24) - 1
+"""Registries count from 1: where nobody says that numbers come first, a larger one is taken for a plain value."""
 _NESTED: Final = ("type", "fields", "items", "values")
 _WRAPPED: Final = ("decimal", "timestamp-millis", "local-timestamp-millis")
 """Logical types whose plain value is not what a column holds."""
@@ -35,7 +42,8 @@ class AvroDecoder:
             self._written = fastavro.parse_schema(_without_wrappers(json.loads(options.avro_schema)))
         except Exception as wrong:
             raise BadOption(f"value.avro.schema is not a schema of Avro: {wrong}") from None
-        self._skip = _HEADER_BYTES if options.avro_wire == "confluent" else 0
+        self._wire = options.avro_wire
+        self._ids = frozenset(options.avro_schema_ids)
 
     def decode(self, values: pa.Array) -> Decoded:
         bad: list[tuple[int, str]] = []
@@ -51,10 +59,57 @@ class AvroDecoder:
         return settle(len(values), columns, bad)
 
     def _record(self, value: bytes) -> dict[str, Any]:
-        if self._skip and (len(value) < self._skip or value[0] != 0):
+        match self._wire:
+            case "none":
+                return self._decoded(value, 0)
+            case "confluent":
+                self._check_number(value)
+                return self._decoded(value, _HEADER_BYTES)
+            case "unsaid":
+                return self._decoded(value, 0) if value[:1] != b"\0" else self._undecided(value)
+
+    def _check_number(self, value: bytes) -> None:
+        number = _number(value)
+        if number is None:
             raise _Broken(f"not Avro with a schema's number before it: begins with {value[:5].hex() or 'nothing'}")
+        if number in self._ids:
+            return
+        if not self._ids:
+            raise _Broken(
+                f"written with schema {number} of the registry, and nobody says which number value.avro.schema has: "
+                f"value.avro.schema.id={number} if it is this one"
+            )
+        ours = ",".join(map(str, sorted(self._ids)))
+        raise _Broken(
+            f"written with schema {number} of the registry, and value.avro.schema is that of "
+            f"value.avro.schema.id={ours}"
+        )
+
+    def _undecided(self, value: bytes) -> dict[str, Any]:
+        """A value that begins with a zero, which plain ones may as well."""
+        number = _number(value)
+        if number is None or number > _NUMBER_LIKELY:
+            return self._decoded(value, 0)
+        if self._is_whole(value, _HEADER_BYTES):
+            raise _Broken(
+                f"written with schema {number} of the registry, as it seems: say value.avro.schema.id={number} if "
+                "value.avro.schema is this one, or value.avro.wire=none if no number comes before values"
+            )
+        try:
+            return self._decoded(value, 0)
+        except _Broken as why:
+            raise _Broken(f"{why} (it may be of schema {number} of a registry: see value.avro.schema.id)") from None
+
+    def _is_whole(self, value: bytes, start: int) -> bool:
+        try:
+            self._decoded(value, start)
+        except _Broken:
+            return False
+        return True
+
+    def _decoded(self, value: bytes, start: int) -> dict[str, Any]:
         source = io.BytesIO(value)
-        source.seek(self._skip)
+        source.seek(start)
         try:
             found = self._read(source, self._written, None)
         except Exception as wrong:  # fastavro lets through whatever broken bytes lead to
@@ -99,6 +154,13 @@ def _without_wrappers(schema: Any) -> Any:
     if found.get("logicalType") not in _WRAPPED:
         found.pop("logicalType", None)
     return found
+
+
+def _number(value: bytes) -> int | None:
+    """The number that a registry's serializer put first; None when there is no such beginning."""
+    if len(value) < _HEADER_BYTES or value[0] != 0:
+        return None
+    return int.from_bytes(value[1:_HEADER_BYTES], "big")
 
 
 class _Broken(Exception):

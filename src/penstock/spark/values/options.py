@@ -13,6 +13,8 @@ from penstock.spark.errors import BadOption
 
 Format = Literal["json", "csv", "text", "regex", "avro", "raw"]
 TimestampUnit = Literal["seconds", "millis", "micros"]
+Wire = Literal["unsaid", "none", "confluent"]
+"""Whether the number of a schema comes before an Avro value."""
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
 INFER: Final = "infer"
@@ -20,6 +22,7 @@ SAMPLE_DEFAULT: Final = 1000
 SAMPLE_MOST: Final = 1_000_000
 TIMESTAMP_UNITS: Final = {"seconds": 1_000_000, "millis": 1_000, "micros": 1}
 """How many microseconds a number in a timestamp column counts for."""
+_SCHEMA_ID_MOST: Final = (1 << 31) - 1
 
 _FOR_ALL: Final = ("value.format", "value.schema")
 _ONLY_FOR: Final = {
@@ -32,6 +35,7 @@ _ONLY_FOR: Final = {
     "value.csv.header": ("csv",),
     "value.regex.pattern": ("regex",),
     "value.avro.schema": ("avro",),
+    "value.avro.schema.id": ("avro",),
     "value.avro.wire": ("avro",),
 }
 OPTION_NAMES: Final = (*_FOR_ALL, *_ONLY_FOR)
@@ -54,7 +58,9 @@ class ValueOptions:
     regex_pattern: str = ""
     avro_schema: str = ""
     """JSON text: a file was read when the options were."""
-    avro_wire: Literal["none", "confluent"] = "none"
+    avro_wire: Wire = "unsaid"
+    avro_schema_ids: tuple[int, ...] = ()
+    """Numbers that a registry knows `avro_schema` by."""
 
     @property
     def inferred(self) -> bool:
@@ -93,6 +99,7 @@ class ValueOptions:
             regex_pattern=_pattern(given, chosen),
             avro_schema=_avro_schema(given, chosen),
             avro_wire=_avro_wire(given),
+            avro_schema_ids=_avro_schema_ids(given),
         )._checked(given)
 
     def _checked(self, given: Mapping[str, str]) -> ValueOptions:
@@ -221,12 +228,28 @@ def _avro_schema(given: Mapping[str, str], chosen: str) -> str:
     return text
 
 
-def _avro_wire(given: Mapping[str, str]) -> Literal["none", "confluent"]:
-    text = given.get("value.avro.wire", "none").strip().lower()
-    if text == "none":
-        return "none"
-    if text == "confluent":
-        return "confluent"
+def _avro_wire(given: Mapping[str, str]) -> Wire:
+    said = "value.avro.schema.id" in given
+    text = given.get("value.avro.wire", "confluent" if said else "unsaid").strip().lower()
+    if text == "none" and said:
+        raise BadOption(
+            "value.avro.schema.id is for values with the number of a schema before them, and value.avro.wire=none says "
+            "that values have none: remove one of them"
+        )
+    if text in ("none", "confluent") or (text == "unsaid" and "value.avro.wire" not in given):
+        return cast(Wire, text)
     raise BadOption(
         f"value.avro.wire={text} is unknown: none, or confluent (five bytes before each value that name its schema)"
     )
+
+
+def _avro_schema_ids(given: Mapping[str, str]) -> tuple[int, ...]:
+    if "value.avro.schema.id" not in given:
+        return ()
+    parts = [part.strip() for part in given["value.avro.schema.id"].split(",")]
+    if not all(part.isdecimal() and part.isascii() and int(part) <= _SCHEMA_ID_MOST for part in parts):
+        raise BadOption(
+            f"value.avro.schema.id={given['value.avro.schema.id']}: the numbers with commas between that the registry "
+            "knows value.avro.schema by, such as 7 or 7,12"
+        )
+    return tuple(sorted({int(part) for part in parts}))

@@ -95,12 +95,67 @@ def test_broken_bytes_are_bad() -> None:
     assert [row["id"] for row in rows(found)] == [1]
 
 
-def test_a_number_of_a_registry_is_skipped() -> None:
+def framed(number: int, value: bytes) -> bytes:
+    """As Confluent's serializers send it."""
+    return b"\0" + number.to_bytes(4, "big") + value
+
+
+def test_values_of_the_schemas_that_were_named_become_rows() -> None:
     whole = written(RECORD)
-    found = read(b"\0\0\0\0\7" + whole, whole, b"\0", **{"value.avro.wire": "confluent"})
-    assert [row["id"] for row in rows(found)] == [1]
-    assert [row for row, _ in found.bad] == [1, 2]
+    found = read(framed(7, whole), framed(70_000, whole), whole, b"\0", **{"value.avro.schema.id": "7, 70000"})
+    assert [row["id"] for row in rows(found)] == [1, 1]
+    assert [row for row, _ in found.bad] == [2, 3]
     assert found.bad[1][1] == "not Avro with a schema's number before it: begins with 00"
+
+
+def test_a_value_of_another_schema_is_no_row_however_well_it_would_decode() -> None:
+    found = read(framed(8, written(RECORD)), framed(9, b""), **{"value.avro.schema.id": "7"})
+    assert found.bad == [
+        (0, "written with schema 8 of the registry, and value.avro.schema is that of value.avro.schema.id=7"),
+        (1, "written with schema 9 of the registry, and value.avro.schema is that of value.avro.schema.id=7"),
+    ]
+
+
+@pytest.mark.parametrize("wire", [{}, {"value.avro.wire": "confluent"}])
+def test_without_a_number_framed_values_are_put_aside_with_the_one_that_was_seen(wire: dict[str, str]) -> None:
+    (bad,) = read(framed(7, written(RECORD)), **wire).bad
+    assert bad[0] == 0
+    assert "written with schema 7 of the registry" in bad[1]
+    assert "value.avro.schema.id=7" in bad[1]
+
+
+TEXT = ["null", "string"]
+WORDS = json.dumps(
+    {
+        "type": "record",
+        "name": "Words",
+        "fields": [
+            {"name": "a", "type": TEXT},
+            {"name": "b", "type": TEXT},
+            {"name": "words", "type": {"type": "array", "items": "bytes"}},
+        ],
+    }
+)
+
+
+def test_a_value_that_decodes_with_and_without_a_frame_is_no_row_until_somebody_says_which() -> None:
+    # Plainly: no a, no b, one word of the bytes 7, 0, 0. After a frame of schema 132615: no a, no b, no words.
+    both = b"\0\0\2\6\7\0\0\0"
+    options = {"value.format": "avro", "value.avro.schema": WORDS}
+    assert decoded(options, both).bad == [
+        (
+            0,
+            "written with schema 132615 of the registry, as it seems: say value.avro.schema.id=132615 if "
+            "value.avro.schema is this one, or value.avro.wire=none if no number comes before values",
+        )
+    ]
+    assert rows(decoded({**options, "value.avro.wire": "none"}, both)) == [{"a": None, "b": None, "words": [b"\7\0\0"]}]
+    assert rows(decoded({**options, "value.avro.schema.id": "132615"}, both)) == [{"a": None, "b": None, "words": []}]
+
+
+def test_plain_values_that_begin_with_zeros_are_rows() -> None:
+    plain = [b"\0\0\0", b"\0\0\2\6abc\0", b"\0\2\2x\2\2y\0", b"\0\2\6abc\0"]
+    assert decoded({"value.format": "avro", "value.avro.schema": WORDS}, *plain).bad == []
 
 
 def test_columns_may_be_chosen_and_must_fit() -> None:

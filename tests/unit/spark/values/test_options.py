@@ -74,6 +74,17 @@ def test_each_format_takes_its_own_options() -> None:
         ({"value.format": "avro", "value.avro.schema": "/nowhere/a.avsc"}, "neither JSON nor a file"),
         ({"value.format": "avro", "value.avro.schema": "{"}, "not JSON"),
         ({"value.format": "avro", "value.avro.schema": '"long"', "value.avro.wire": "glue"}, "none, or confluent"),
+        ({"value.format": "avro", "value.avro.schema": '"long"', "value.avro.schema.id": "7,"}, "numbers with commas"),
+        ({"value.format": "avro", "value.avro.schema": '"long"', "value.avro.schema.id": "-1"}, "numbers with commas"),
+        (
+            {
+                "value.format": "avro",
+                "value.avro.schema": '"long"',
+                "value.avro.schema.id": "7",
+                "value.avro.wire": "none",
+            },
+            "value.avro.wire=none says that values have none",
+        ),
     ],
 )
 def test_a_mistake_is_named(options: dict[str, str], said: str) -> None:
