@@ -1,7 +1,8 @@
 """The asking side of a fetch session: what the leader must be told that it does not know yet. Pure.
 
 The leader remembers what was asked (KIP-227), so a fetch names only partitions whose position changed and those that
-it shall forget: 5,000 idle partitions cost nothing. Any doubt about what the leader remembers begins a new session.
+it shall forget: 5,000 idle partitions cost nothing. Any doubt about what the leader remembers begins a new session. An
+answer that is of no use says that the leader remembers something else than what is: it is told how it is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final, NamedTuple
 
 from penstock.model.errors import FETCH_SESSION_ID_NOT_FOUND
 from penstock.model.ids import PartitionKey
-from penstock.replication.following import Following, Position
+from penstock.replication.following import ANEW, Following, Position
 
 FULL: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
@@ -103,9 +104,12 @@ class FetchingSession:
         if following.held and self._partitions.get(following.key) is following:
             following.held = ""
             self._changed[following] = None
-            # What the leader told meanwhile was dropped: to be named again, even where it was, is to be told again.
-            self._forgotten.pop(following.key, None)
-            following.sent = None
+            if following.key in self._forgotten:
+                # The leader has it still. What it told meanwhile was dropped: to be named again, even where it was, is
+                # to be told again.
+                del self._forgotten[following.key]
+                following.sent = ANEW
+                self._told += 1
 
     def _leave_out(self, following: Following) -> None:
         if following.sent is not None and not following.held:
@@ -174,6 +178,16 @@ class FetchingSession:
         elif session_id == 0:
             self.id, self.epoch = 0, FULL
         return True
+
+    def dropped(self, question: Question, key: PartitionKey) -> None:
+        """What was answered of a partition is of no use. The next fetch says how it is, or the leader says it again."""
+        if question.generation != self._generation:
+            return
+        following = self._partitions.get(key)
+        if following is None or following.held:
+            self._forgotten[key] = None
+        elif following.sent_in <= question.number:
+            self._changed[following] = None
 
     def failed(self, question: Question, *, lost: bool = False) -> None:
         """Nobody knows whether the leader heard it: the next fetch closes the session and opens another."""

@@ -1,7 +1,8 @@
 """One replica as its follower sees it: what to ask its leader next, and what an answer means for the log. Pure.
 
 Facts about the log come in as arguments; what is decided here the fetcher does. An answer counts only for the position
-that was asked: whoever got a new leader, or moved on, since the question drops it.
+that was asked: whoever got a new leader, or moved on, since the question drops it. Where the log begins is told, for
+DeleteRecords waits for it, and is no part of what an answer answers: retention moves it at any time.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ class Position(NamedTuple):
     last_fetched_epoch: int
     log_start: int
 
+    def reads_as(self, other: Position) -> bool:
+        """Whether the answer to one is the answer to the other."""
+        return self[:3] == other[:3]
+
+
+ANEW: Final = Position(-1, -1, -1, -1)
+"""What the leader's session holds is to be said again, wherever that was."""
+
 
 class Following:
     """A partition and its leader's epoch. `hosted` is the driver's handle; this room only carries it.
@@ -37,11 +46,12 @@ class Following:
     `sent` is what the leader's session holds of it, None when it holds nothing; `sent_in` is the request that said so.
     `held` says why it is left out of fetches for now, empty when it is not. `hold` counts holds, so that a wake-up
     that was meant for an earlier one is known. `awaited_sync` is the end whose sync somebody will tell it about.
+    `arriving` is set while a long answer comes into the log: it has no place to speak of until that is over.
     """
 
     __slots__ = (
-        "awaited_sync", "epoch", "held", "hold", "hosted", "key", "leader_high_watermark", "name", "retries", "sent",
-        "sent_in",
+        "arriving", "awaited_sync", "epoch", "held", "hold", "hosted", "key", "leader_high_watermark", "name",
+        "retries", "sent", "sent_in",
     )  # fmt: skip
 
     def __init__(self, key: PartitionKey, name: TopicPartition, epoch: Epoch, hosted: Any) -> None:
@@ -49,13 +59,15 @@ class Following:
         self.sent: Position | None = None
         self.sent_in = _NEVER_SENT
         self.held = ""
+        self.arriving = False
         self.hold = self.retries = 0
         self.leader_high_watermark = Offset(-1)
         self.awaited_sync = NO_SYNC
 
     def answers(self, request_number: int, position: Position) -> bool:
         """Whether the reply to a request speaks of where this replica is now."""
-        return not self.held and self.sent == position and self.sent_in <= request_number
+        sent = self.sent
+        return not self.held and sent is not None and self.sent_in <= request_number and sent.reads_as(position)
 
     def lag(self, end: int) -> int:
         """How many committed records are missing here, as far as the leader has told."""

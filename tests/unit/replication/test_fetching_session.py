@@ -21,7 +21,7 @@ class Replica:
     """A partition whose position the test moves."""
 
     def __init__(self) -> None:
-        self.offset = 0
+        self.offset = self.log_start = 0
 
 
 def made(number: int, epoch: int = 1) -> Following:
@@ -30,7 +30,7 @@ def made(number: int, epoch: int = 1) -> Following:
 
 
 def position_of(following: Following) -> Position:
-    return Position(following.hosted.offset, following.epoch, 0, 0)
+    return Position(following.hosted.offset, following.epoch, 0, following.hosted.log_start)
 
 
 def ask(session: FetchingSession, most: int = 1_000) -> Question:
@@ -104,6 +104,58 @@ def test_a_partition_that_comes_back_before_it_was_forgotten_replaces_itself() -
     session.add(made(0, epoch=2))
     question = ask(session)
     assert (named(question), question.forgotten) == ([0], [])
+
+
+def test_where_the_log_begins_is_told_when_it_changes() -> None:
+    session, (first,) = opened(1)
+    first.hosted.log_start = 4
+    session.touch(first)
+    assert [position.log_start for _, position in ask(session).wanted] == [4]
+    session.touch(first)
+    assert ask(session).wanted == []
+
+
+def test_what_goes_right_after_a_hold_is_forgotten_too() -> None:
+    """The leader had never heard of the hold, and would tell of the partition for ever."""
+    session, (first, _) = opened(2)
+    session.hold(first, "it is being synced")
+    session.resume(first)
+    session.remove(first.key)
+    assert ask(session).forgotten == [first.key]
+
+
+def test_what_is_held_twice_before_it_is_told_is_forgotten_too() -> None:
+    session, (first, _) = opened(2)
+    session.hold(first, "it is being synced")
+    session.resume(first)
+    session.hold(first, "it is throttled")
+    assert ask(session).forgotten == [first.key]
+
+
+def test_an_answer_that_is_dropped_makes_the_leader_hear_how_it_is() -> None:
+    session, (moved, held, gone) = opened(3)
+    session.hold(held, "it is being synced")
+    session.remove(gone.key)
+    last = ask(session)
+    assert last.forgotten == [held.key, gone.key]
+    moved.hosted.offset = 9
+    for following in (moved, held, gone):
+        session.dropped(last, following.key)
+    question = ask(session)
+    assert (named(question), question.forgotten) == ([0], [held.key, gone.key])
+    session.dropped(last, moved.key)
+    assert named(ask(session)) == [], "it was told since; that it is told again would help nobody"
+
+
+def test_an_answer_to_an_older_session_tells_nothing() -> None:
+    session, (first, _) = opened(2)
+    old = ask(session)
+    session.failed(old)
+    assert session.answered(ask(session), 0, 8)
+    session.remove(first.key)
+    ask(session)
+    session.dropped(old, first.key)
+    assert ask(session).forgotten == []
 
 
 def test_without_an_answer_everything_is_said_again_and_the_old_session_closed() -> None:
@@ -192,6 +244,7 @@ class Leader:
                         partition=following.key.partition,
                         current_leader_epoch=position.leader_epoch,
                         fetch_offset=position.offset,
+                        log_start_offset=position.log_start,
                     )
                     for following, position in question.wanted
                 ],
@@ -229,7 +282,8 @@ def test_whatever_is_lost_the_leader_fetches_from_where_we_are(seed: int) -> Non
                 session.remove(following.key)
                 del known[number]
             case 2 if following is not None:
-                following.hosted.offset += 1
+                following.hosted.offset += random.randrange(2)
+                following.hosted.log_start = random.randint(following.hosted.log_start, following.hosted.offset)
                 session.touch(following)
             case 3 if following is not None:
                 session.resume(following) if following.held else session.hold(following, "a while")
@@ -243,6 +297,9 @@ def test_whatever_is_lost_the_leader_fetches_from_where_we_are(seed: int) -> Non
                     session.answered(question, error, session_id)
                 else:
                     session.failed(question)
+        assert session._told == sum(1 for each in known.values() if not each.held and each.sent is not None), (
+            "what is counted is what is there"
+        )
     for following in known.values():
         session.resume(following)
     for _ in range(20):
@@ -257,4 +314,7 @@ def test_whatever_is_lost_the_leader_fetches_from_where_we_are(seed: int) -> Non
     waiting = {key.partition for key in ask(session).forgotten}
     assert set(interests) - waiting == set(known)
     for number, following in known.items():
-        assert (interests[number].offset, interests[number].leader_epoch) == position_of(following)[:2]
+        told = interests[number]
+        assert (told.offset, told.leader_epoch, told.log_start) == position_of(following)[:2] + position_of(following)[
+            3:
+        ]

@@ -44,9 +44,15 @@ def test_an_answer_counts_for_the_position_that_was_asked() -> None:
     assert following().answers(6, AT), "a later fetch of the session asks for the same"
 
 
+def test_an_answer_counts_wherever_the_log_begins_meanwhile() -> None:
+    """Retention moves the start on its own, and what comes behind the end is the same."""
+    assert following().answers(5, AT._replace(log_start=7))
+
+
 def test_an_answer_is_stale_once_the_replica_moved_got_another_epoch_asked_again_or_is_held() -> None:
     assert not following().answers(5, AT._replace(offset=11))
     assert not following().answers(5, AT._replace(leader_epoch=4))
+    assert not following().answers(5, AT._replace(last_fetched_epoch=1)), "it was cut and may part from the leader"
     assert not following().answers(4, AT), "it was asked in request 5 and this answers request 4"
     held = following()
     held.held = "it is throttled"

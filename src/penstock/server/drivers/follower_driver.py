@@ -108,6 +108,12 @@ class FollowerDriver:
             self._ending[ending] = None
             ending.add_done_callback(lambda ended: self._ending.pop(ended, None))
 
+    def start_moved(self, hosted: Hosted) -> None:
+        """The log begins elsewhere, by whoever's doing. Nothing when the partition is not followed."""
+        known = self._followed.get(hosted.key)
+        if known is not None:
+            self._fetchers[known[1]].start_moved(hosted.key)
+
     async def close(self) -> None:
         """Follows nobody any more. What was fetched is in the logs; what is on its way is dropped."""
         self._closed = True

@@ -48,6 +48,8 @@ PARTITIONS_IN_A_CALLBACK: Final = 64
 """An answer with more is taken in by a task, in slices."""
 OVERTAKING_S: Final = 0.005
 """How long after a fetch the next may go out over the other link; sooner it could arrive first."""
+USELESS_IN_A_ROW_MAX: Final = 5
+"""After so many answers of which nothing was of use the next fetch waits a while. A few come when two overtake."""
 EARLY_S: Final = 0.001
 """A timer may ring so much before its time; asking the clock again and again until then would hold the loop."""
 THROTTLED_S: Final = 0.1
@@ -138,8 +140,9 @@ class FollowerFetcher:
         self._idle: deque[asyncio.Future[None]] = deque()
         self._in_flight: dict[str, Address] = {}
         self._opening = False  # a fetch that begins a session is under way; nothing can be said before it is answered
+        self._taking_in = 0  # long answers that tasks take in
         self._sent_at = self._not_before = 0.0
-        self._failures = 0
+        self._failures = self._useless_in_a_row = 0
         self._closed = False
         self.bytes_in = self.fetches = 0
 
@@ -171,6 +174,12 @@ class FollowerFetcher:
         self._session.remove(key)
         if not len(self._session):
             self._end()
+
+    def start_moved(self, key: PartitionKey) -> None:
+        """Our log begins elsewhere. The leader hears of it with the next fetch, which comes soon enough."""
+        following = self._session.get(key)
+        if following is not None:
+            self._session.touch(following)
 
     async def close(self) -> None:
         self._end()
@@ -224,10 +233,10 @@ class FollowerFetcher:
         session, now = self._session, self._loop.time()
         if self._opening or not session.asks_anything:
             return None
+        if (self._taking_in or (self._in_flight and session.established)) and not session.has_news:
+            return None
         earliest = self._not_before
         if self._in_flight:
-            if session.established and not session.has_news:
-                return None
             earliest = max(earliest, self._sent_at + OVERTAKING_S)
         if now < earliest - EARLY_S:
             self._wake_at(earliest)
@@ -259,7 +268,11 @@ class FollowerFetcher:
                 return
         if self._session.has_news:
             self._wake()
-        lost = await self._take_in(question, answer)
+        self._taking_in += 1
+        try:
+            lost = await self._take_in(question, answer)
+        finally:
+            self._taking_in -= 1
         if lost:
             await self._find_ranges(lost, address, lane.purpose)
 
@@ -341,10 +354,12 @@ class FollowerFetcher:
         answer: FetchAnswer,
     ) -> None:
         lost: list[Told] = []
+        useful = False
         for told in answer.told:
             following = self._answered(question, told)
             if following is None:
                 continue
+            useful = True
             if told.error_code and course_of(told.error_code) is Course.FIND_RANGE:
                 lost.append(told)
                 continue
@@ -354,6 +369,7 @@ class FollowerFetcher:
                     piece = self._take_more(piece)
             except Exception as failure:
                 self._not_taken(following, failure)
+        self._weigh(answer, useful)
         if over.done():
             return  # a disk failed, and with it went all that was followed
         if lost:
@@ -401,11 +417,13 @@ class FollowerFetcher:
     async def _take_in(self, question: Question, answer: FetchAnswer) -> list[Following]:
         """Everything of an answer, in slices. Returns the partitions whose end lies outside of the leader's log."""
         lost: list[Following] = []
+        useful = False
         pace = _Pace(self._loop)
         for told in answer.told:
             following = self._answered(question, told)
             if following is None:
                 continue
+            useful = True
             if told.error_code and course_of(told.error_code) is Course.FIND_RANGE:
                 self._session.hold(following, "its range is being asked for")
                 lost.append(following)
@@ -414,7 +432,9 @@ class FollowerFetcher:
                 piece = self._take(following, told)
                 while piece is not None:
                     if pace.over:
+                        following.arriving = True
                         await pace.breathe()
+                        following.arriving = False
                         if piece.stale:
                             self._taken(following)
                             break
@@ -423,14 +443,31 @@ class FollowerFetcher:
                 self._not_taken(following, failure)
             if pace.over:
                 await pace.breathe()
+        self._weigh(answer, useful)
         return lost
 
     def _answered(self, question: Question, told: Told) -> Following | None:
         """The partition that an answer speaks of, if it speaks of where that is now."""
-        following = self._session.get(PartitionKey(Uuid(told.topic_id), told.partition))
-        if following is None or following.hosted.log is None:
-            return None
-        return following if following.answers(question.number, _position_of(following)) else None
+        key = PartitionKey(Uuid(told.topic_id), told.partition)
+        following = self._session.get(key)
+        if following is not None:
+            if following.hosted.log is None or following.arriving:
+                return None
+            if following.answers(question.number, _position_of(following)):
+                return following
+        self._session.dropped(question, key)
+        return None
+
+    def _weigh(self, answer: FetchAnswer, useful: bool) -> None:
+        """An answer that is of no use may come again at once, and again: then the fetches become rare."""
+        if useful or not answer.told:
+            self._useless_in_a_row = 0
+            return
+        self._useless_in_a_row += 1
+        surplus = self._useless_in_a_row - USELESS_IN_A_ROW_MAX
+        if surplus > 0:
+            pause = pause_ms(surplus, self._settings.number("replica.fetch.backoff.ms"))
+            self._not_before = self._loop.time() + pause / 1_000
 
     def _take(self, following: Following, told: Told) -> Piece | None:
         """Takes in what is told of one partition; what it returns has more to take."""

@@ -37,6 +37,9 @@ class House(Protocol):
     def unsynced(self, hosted: Hosted) -> None:
         """Enough was written that it should be synced."""
 
+    def start_moved(self, hosted: Hosted) -> None:
+        """The log begins elsewhere than before."""
+
 
 class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
@@ -151,6 +154,11 @@ class Hosted:
             watchers, self.watchers = self.watchers, {}
             for interest in watchers:
                 self._house.moved(interest)
+
+    def start_moved(self) -> None:
+        """Something was deleted at the log's beginning: readers here are told, and the leader if that is another."""
+        self.moved()
+        self._house.start_moved(self)
 
     def when_committed(self, end: Offset, waiter: Waiter) -> None:
         """Calls `waiter` once, when everything before `end` is committed or this node stops leading."""

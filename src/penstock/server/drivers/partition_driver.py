@@ -64,6 +64,9 @@ class Followers(Protocol):
     def leave(self, hosted: Hosted) -> None:
         """This node leads the partition, has it no more, or nobody leads it."""
 
+    def start_moved(self, hosted: Hosted) -> None:
+        """The log begins elsewhere; whoever leads the partition wants to know."""
+
 
 class _Nobody:
     """Stands in where no other broker is ever followed."""
@@ -72,6 +75,9 @@ class _Nobody:
         pass
 
     def leave(self, hosted: Hosted) -> None:
+        pass
+
+    def start_moved(self, hosted: Hosted) -> None:
         pass
 
 
@@ -434,6 +440,9 @@ class PartitionDriver:
 
     def unsynced(self, hosted: Hosted) -> None:
         self._on_unsynced(hosted)
+
+    def start_moved(self, hosted: Hosted) -> None:
+        self.followers.start_moved(hosted)
 
     # -- the brokers around
 

@@ -35,7 +35,7 @@ def trim(hosted: Hosted, offset: int, neighbours: Neighbours, timeout_ms: int) -
         raise Refused(OFFSET_OUT_OF_RANGE, f"{to} is not between 0 and the high watermark {target.committed}")
     if to > target.log_start:
         target.advance_start(to)
-        hosted.moved()
+        hosted.start_moved()
     low = hosted.state.low_watermark(target.log_start, neighbours.is_alive)
     return low if low >= to else _Wait(hosted, to, neighbours, timeout_ms).future
 

@@ -131,7 +131,7 @@ class UpkeepDriver:
             self.segments_deleted += len(removed)
             if target.log_start != start:
                 hosted.grew(now)
-                hosted.moved()
+                hosted.start_moved()
 
         await self._each(visit)
 

@@ -25,6 +25,7 @@ from penstock.server.drivers.flush_driver import FlushDriver
 from penstock.server.drivers.follower_driver import FollowerDriver
 from penstock.server.drivers.hosted import Hosted
 from penstock.server.drivers.partition_driver import PartitionDriver
+from penstock.server.drivers.upkeep_driver import UpkeepDriver
 from penstock.server.handlers import list_offsets
 from penstock.server.live_settings import LiveSettings
 from penstock.server.peers import Address
@@ -83,6 +84,9 @@ class Broker:
             throttle_rate=lambda: self.world.throttle_rate,
         )
         self.partitions.followers = self.followers
+        self.upkeep = UpkeepDriver(
+            self.settings, self.partitions, self.store, self.flushes, clock, self.files, LoopOffload()
+        )
         self.image = ClusterImage()
 
     def _new_uuid(self) -> Uuid:

@@ -148,6 +148,84 @@ def test_a_replica_that_is_behind_the_leaders_start_starts_over() -> None:
     walk(steps)
 
 
+@pytest.mark.parametrize("kept", [{"retention.bytes": "2000"}, {"retention.ms": "1000"}])
+def test_a_follower_whose_own_retention_deletes_something_goes_on(kept: dict[str, str]) -> None:
+    """Its log begins later than the leader's, which hears of it and never waits for it."""
+
+    async def steps() -> None:
+        world = World(segment_bytes=1_500, topic={**kept, "retention.ms": kept.get("retention.ms", "-1")})
+        await world.lead(1)
+        leader, follower = world.brokers[1], world.brokers[2]
+        for _ in range(4):
+            leader.produce(20)
+            await world.level()
+            world.clock.advance(2_000)
+            await follower.upkeep.retain()
+            start = follower.log().log_start
+            assert start > leader.log().log_start == 0
+            await until(lambda start=start: told_by(follower, leader).log_start == start)
+        leader.produce(20)
+        asked = len(world.asked)
+        await world.level()
+        assert len(world.asked) - asked < 10
+        assert contents(follower) == contents(leader, follower.log().log_start)
+        await world.stop()
+
+    walk(steps)
+
+
+def test_a_follower_that_emptied_its_log_goes_on_at_its_end() -> None:
+    async def steps() -> None:
+        world = World(topic={"retention.ms": "1000"})
+        await world.lead(1)
+        leader, follower = world.brokers[1], world.brokers[2]
+        leader.produce(20)
+        await world.level()
+        world.clock.advance(2_000)
+        await follower.upkeep.retain()
+        assert (follower.log().log_start, follower.log().size_bytes) == (20, 0)
+        leader.produce(3)
+        await world.level()
+        assert follower.log().log_start == 20
+        assert contents(follower) == contents(leader, 20)
+        await world.stop()
+
+    walk(steps)
+
+
+def told_by(follower: Any, leader: Any) -> Any:
+    """What the leader knows of a follower by its fetches."""
+    return leader.hosted().state.followers[follower.node]
+
+
+def test_answers_that_speak_of_nothing_that_is_followed_are_not_asked_for_without_end() -> None:
+    """Whatever the leader believes: it is told otherwise, and not six hundred times a second."""
+
+    async def steps() -> None:
+        world = World(partitions=2, properties={"replica.fetch.backoff.ms": "200"})
+        await world.lead(1)
+        await world.level()
+
+        def misdirect(reply: Any) -> Any:
+            for topic in getattr(reply, "responses", ()):
+                for data in topic.partitions:
+                    data.partition_index += 100
+            return reply
+
+        world.spoil = misdirect
+        world.brokers[1].produce(1)
+        asked, began = len(world.asked), asyncio.get_running_loop().time()
+        await until(lambda: len(world.asked) > asked + 12)
+        assert asyncio.get_running_loop().time() - began > 0.8, "a dozen fetches take a second"
+        told = [topic for _, request in world.asked for topic in request.forgotten_topics_data]
+        assert {number for topic in told for number in topic.partitions} == {100}
+        world.spoil = lambda reply: reply
+        await world.level()
+        await world.stop()
+
+    walk(steps)
+
+
 def test_a_replica_without_epochs_that_is_ahead_is_cut_to_the_leaders_end() -> None:
     async def steps() -> None:
         world = World()
@@ -409,12 +487,13 @@ def test_a_large_answer_leaves_the_loop_free_in_between() -> None:
 
 @pytest.mark.parametrize("seed", range(400 if SOAKING else 15))
 def test_whatever_leaders_did_replicas_end_up_the_same(seed: int) -> None:
-    """Unclean elections, cut links, restarts with and without loss, trimming; then the links heal."""
+    """Unclean elections, cut links, restarts with and without loss, trimming, retention; then the links heal."""
 
     async def steps() -> None:
         random = Random(seed)
         syncs = {"flush.messages": "1"} if random.random() < 0.3 else {}
-        world = World(3, segment_bytes=random.choice((0, 1_500, 6_000)), topic=syncs)
+        kept = random.choice(({}, {"retention.bytes": "3000"}, {"retention.ms": "1000"}))
+        world = World(3, segment_bytes=random.choice((0, 1_500, 6_000)), topic={**syncs, **kept})
         await world.lead(1)
         for _ in range(random.randrange(5, 40)):
             await disturb(world, random)
@@ -431,6 +510,10 @@ def test_whatever_leaders_did_replicas_end_up_the_same(seed: int) -> None:
         assert len({entries[-1] for entries in epochs}) == 1
         states = [producers_of(broker) for broker in world.brokers.values()]
         assert states[0] == states[1] == states[2] or start > 0
+        asked, began = len(world.asked), asyncio.get_running_loop().time()
+        await until(lambda: len(world.asked) > asked + 12)
+        # Two followers that have nothing to ask for wait 20 ms each time.
+        assert asyncio.get_running_loop().time() - began > 0.08, "nobody asks in vain"
         await world.stop()
 
     walk(steps)
@@ -460,6 +543,9 @@ async def disturb(world: World, random: Random) -> None:
         case 6 if leader is not None and random.random() < 0.3:
             log = leader.log()
             leader.trim(random.randint(log.log_start, log.committed))
+        case 7:
+            world.clock.advance(random.choice((10, 2_000)))
+            await world.brokers[random.choice(world.nodes)].upkeep.retain()
     for _ in range(random.choice((0, 3, 30))):
         await asyncio.sleep(0)
 
