@@ -255,3 +255,11 @@ def test_settings_of_the_client_are_passed_on(bootstrap: str) -> None:
     filled(bootstrap, "tuned-client", "x")
     said = penstock("consume", "tuned-client", "-n", "1", "-X", "fetch.min.bytes=5", "-f", "%v", "-b", bootstrap)
     assert (said.code, said.out) == (0, "x")
+
+
+def test_lines_without_a_key_go_evenly_to_all_partitions(bootstrap: str) -> None:
+    filled(bootstrap, "even", *(f"line {number}" for number in range(100_000)), partitions=3)
+    described = penstock("topic", "describe", "even", "--format", "json", "-b", bootstrap).data[0]
+    counts = sorted(partition["end"] - partition["start"] for partition in described["partitions"])
+    assert sum(counts) == 100_000
+    assert counts[-1] < 1.3 * counts[0]

@@ -42,6 +42,11 @@ class TopicView:
         """Whether at least one partition has a leader."""
         return any(partition.leader >= 0 for partition in self.partitions)
 
+    @property
+    def leaders(self) -> list[int | None]:
+        """Who leads each partition; None where nobody does."""
+        return [partition.leader if partition.leader >= 0 else None for partition in self.partitions]
+
 
 class Topology:
     """Brokers and topics. `generation` rises with every change."""

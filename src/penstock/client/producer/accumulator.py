@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.client.clock import SYSTEM_CLOCK
 from penstock.client.errors import BufferFull, ClientError, RecordTooLarge
@@ -111,7 +111,7 @@ class Accumulator(Desk):
             if batch.builder.append(timestamp, key, value, headers):
                 return self._delivery(batch, index, timestamp, callback)
             sticky = lane is held.sticky and key is None and partition is None
-            self._close(held, lane)
+            self.close_open(held, lane)
             if sticky and held.sticky is not lane:
                 return self.append(topic, value, key, partition, timestamp, headers, callback)
         return self._first(lane, value, key, timestamp, headers, callback)
@@ -172,8 +172,8 @@ class Accumulator(Desk):
         return batch
 
     def bulk_builder(self, lane: Lane, estimate: int) -> tuple[RecordsBuilder, int] | None:
-        """A builder for about `estimate` bytes, and its charge; None when there is no room. The open batch closes."""
-        self._close(self.topics[lane.topic], lane)
+        """A builder for about `estimate` bytes of a lane without an open batch, and its charge; None without room."""
+        assert lane.open is None
         limit = self._limit if estimate <= self._limit else min(estimate, self._bulk_limit)
         charge = min(limit, self.settings.buffer_memory)
         if charge > self.free_bytes:
@@ -181,7 +181,8 @@ class Accumulator(Desk):
             return None
         return RecordsBuilder(limit), charge
 
-    def _close(self, held: TopicLanes, lane: Lane) -> None:
+    def close_open(self, held: TopicLanes, lane: Lane) -> None:
+        """No more records into the open batch of a lane; the next without a key may go to another."""
         if lane.open is not None:
             held.left(lane.open, self.settings.batch_size)
             lane.close_open()
@@ -216,12 +217,12 @@ class Accumulator(Desk):
         held = self.topics.get(topic)
         return held is not None and (partition is None or 0 <= partition < len(held.lanes))
 
-    def know(self, topic: str, partitions: int) -> TopicLanes:
-        """A topic exists and has so many partitions."""
+    def know(self, topic: str, leaders: Sequence[int | None]) -> TopicLanes:
+        """A topic exists, and these lead its partitions."""
         held = self.topics.get(topic)
         if held is None:
             held = TopicLanes(topic, self.settings.partitioner, self._chance)
-        held.grow(partitions)
+        held.learn(leaders)
         self.topics[topic] = held
         return held
 

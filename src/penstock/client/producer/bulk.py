@@ -121,7 +121,7 @@ class Bulk:
             while self._groups:
                 lane, rows, stop = self._groups[0]
                 while self._at < stop:
-                    if not self._step(accumulator, delivery, lane or held.sticky, rows, stop):
+                    if not self._step(accumulator, delivery, held, lane, rows, stop):
                         return False
                 self._groups.pop(0)
                 self._at = 0
@@ -149,9 +149,16 @@ class Bulk:
         return [(lane, rows, len(rows)) for lane, rows in zip(lanes, grouped, strict=True) if len(rows)]
 
     def _step(
-        self, accumulator: Accumulator, delivery: BulkDelivery, lane: Lane | None, rows: array[int] | None, stop: int
+        self,
+        accumulator: Accumulator,
+        delivery: BulkDelivery,
+        held: TopicLanes,
+        chosen: Lane | None,
+        rows: array[int] | None,
+        stop: int,
     ) -> bool:
         """Fills the open batch of a lane, or begins another; False when there is no room."""
+        lane = chosen or held.sticky
         assert lane is not None
         if lane.open is not None:
             builder = lane.open.builder
@@ -166,6 +173,9 @@ class Bulk:
                     self._advance(taken)
             if taken:
                 return True
+            accumulator.close_open(held, lane)
+            if lane is not (chosen or held.sticky):
+                return True  # the full batch was the last of its partition's turn
         estimate = self._rows.bytes * (stop - self._at) // max(self._rows.count, 1)
         begun = accumulator.bulk_builder(lane, estimate + estimate // 8)
         if begun is None:

@@ -371,15 +371,11 @@ class Sender:
                 found = self.view.cached(name)
                 if found is None:
                     continue
-                held.grow(len(found.partitions))
-                for lane, partition in zip(held.lanes, found.partitions, strict=False):
-                    before, lane.leader = lane.leader, partition.leader if partition.leader >= 0 else None
-                    if lane.resting and lane.leader not in (None, before):
+                for lane in held.learn(found.leaders):
+                    if lane.resting:
                         # It rests because of a leader that it no longer has.
                         lane.resting, lane.failures = False, 0
                         self.accumulator.ready[lane] = None
-                if held.sticky is not None and held.sticky.leader is None:
-                    held.restick()
             self._adopt_orphans()
         self.nudge()
 
@@ -426,7 +422,7 @@ class Sender:
                 left_ms = max(deadline_ms - self.clock.monotonic_ms(), 0)
                 found = await self.view.topic(topic, create=settings.create_topics, timeout_ms=left_ms)
                 with accumulator.lock:
-                    accumulator.know(topic, len(found.partitions))
+                    accumulator.know(topic, found.leaders)
                 beyond = self._beyond(topic, len(found.partitions))
                 if beyond is None:
                     return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.client.errors import BadSetting
@@ -17,7 +17,7 @@ from penstock.kernels import Columns, OpenTopic, partition_keys, partition_of, p
 class TopicLanes(OpenTopic):
     """`lanes` has one for each partition that is known. `sticky` takes records without a key, for a while."""
 
-    __slots__ = ("_random", "_robin", "_sticky_bytes", "name", "spreads")
+    __slots__ = ("_random", "_robin", "_sticky_bytes", "_turns", "name", "spreads")
 
     lanes: list[Lane]
     sticky: Lane | None
@@ -31,6 +31,7 @@ class TopicLanes(OpenTopic):
         self._random = chance
         self._robin = chance.randrange(1 << 16)
         self._sticky_bytes = 0
+        self._turns: list[Lane] = []
         self.spreads = partitioner
         """How lanes are chosen; a function of the user or a word."""
         self.choose = None
@@ -41,18 +42,33 @@ class TopicLanes(OpenTopic):
         elif callable(partitioner):
             self.choose = self._custom
 
-    def grow(self, partitions: int) -> None:
-        """Partitions are only ever added."""
-        for index in range(len(self.lanes), partitions):
+    def learn(self, leaders: Sequence[int | None]) -> list[Lane]:
+        """Who leads each partition; answers the lanes that another broker leads now. Partitions are only ever added."""
+        for index in range(len(self.lanes), len(leaders)):
             self.lanes.append(Lane(self.name, index))
-        if self.sticky is None and self.lanes:
+        moved = []
+        for lane, leader in zip(self.lanes, leaders, strict=False):
+            if leader not in (None, lane.leader):
+                moved.append(lane)
+            lane.leader = leader
+        if self.lanes and (self.sticky is None or self.sticky.leader is None):
             self.restick()
+        return moved
 
     def restick(self) -> None:
-        """Another partition for records without a key: one with a leader, by chance, and not the same again."""
-        led = [lane for lane in self.lanes if lane.leader is not None] or self.lanes
-        others = [lane for lane in led if lane is not self.sticky] or led
-        self.sticky = others[self._random.randrange(len(others))]
+        """Another partition for records without a key.
+
+        Each that has a leader gets its turn, in an order of chance, before any gets its second. Kafka's clients throw
+        the dice anew for every turn, which is as even in the end and not after the first few.
+        """
+        while self._turns and self._turns[-1].leader is None:
+            self._turns.pop()
+        if not self._turns:
+            led = [lane for lane in self.lanes if lane.leader is not None] or self.lanes
+            self._turns = self._random.sample(led, len(led))
+            if self._turns[-1] is self.sticky:
+                self._turns.reverse()
+        self.sticky = self._turns.pop()
         self._sticky_bytes = 0
 
     def left(self, batch: Batch, enough: int) -> None:

@@ -35,7 +35,7 @@ class Scene:
         self.clock = Clock()
         self.nudges = 0
         self.inside = Accumulator(ProducerSettings.of(settings), self.clock, self._nudge, random.Random(1))
-        self.inside.know("t", partitions)
+        self.inside.know("t", [1] * partitions)
 
     def _nudge(self) -> None:
         self.nudges += 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import warnings
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from penstock.client.errors import BadSetting
 from penstock.client.producer.batch import Batch
@@ -21,7 +24,7 @@ with warnings.catch_warnings():
 
 def topic(partitions: int, partitioner: Any = "default") -> TopicLanes:
     made = TopicLanes("t", partitioner, random.Random(1))
-    made.grow(partitions)
+    made.learn([1] * partitions)
     return made
 
 
@@ -54,12 +57,45 @@ def test_records_without_a_key_stay_until_a_batch_is_full_and_then_move() -> Non
     assert held.sticky is not stuck
 
 
-def test_sticky_prefers_partitions_with_a_leader() -> None:
+def turns(held: TopicLanes, count: int) -> list[int]:
+    """The partitions that records without a key go to, one after the other."""
+    found = []
+    for _ in range(count):
+        held.restick()
+        assert held.sticky is not None
+        found.append(held.sticky.partition)
+    return found
+
+
+@given(st.lists(st.sampled_from([None, 1, 2]), min_size=1, max_size=12), st.integers(0, 1 << 32))
+def test_partitions_with_a_leader_get_turns_alike_and_others_none(leaders: list[int | None], seed: int) -> None:
+    held = TopicLanes("t", "default", random.Random(seed))
+    held.learn(leaders)
+    led = [partition for partition, leader in enumerate(leaders) if leader is not None]
+    assume(led)
+    assert held.sticky is not None
+    found = [held.sticky.partition, *turns(held, 10 * len(led) - 1)]
+    assert sorted(found) == sorted(led * 10)
+    if len(led) > 1:
+        assert all(one != after for one, after in itertools.pairwise(found))
+
+
+@given(st.lists(st.lists(st.sampled_from([None, 1]), min_size=4, max_size=8), min_size=1, max_size=6))
+def test_a_turn_goes_to_a_partition_that_has_a_leader_now(news: list[list[int | None]]) -> None:
     held = topic(4)
-    held.lanes[2].leader = 1
-    held.sticky = held.lanes[0]
-    held.restick()
-    assert held.sticky is held.lanes[2]
+    for leaders in news:
+        held.learn(leaders)
+        led = {lane.partition for lane in held.lanes if lane.leader is not None} or set(range(len(held.lanes)))
+        assert held.sticky is not None
+        assert held.sticky.partition in led
+        assert set(turns(held, 3)) <= led
+    if held.lanes[0].leader is not None:
+        assert set(turns(held, 2 * len(held.lanes))) == led
+
+
+def test_lanes_that_another_broker_leads_are_named() -> None:
+    held = topic(3)
+    assert held.learn([1, None, 2, 1]) == [held.lanes[2], held.lanes[3]]
 
 
 def test_round_robin_visits_every_partition_in_turn() -> None:

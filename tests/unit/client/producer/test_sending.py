@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -343,3 +344,32 @@ async def test_flush_waits_no_longer_than_it_may() -> None:
 def test_a_bad_address_is_a_bad_setting() -> None:
     with pytest.raises(BadSetting, match="bootstrap_servers"):
         Producer("host:port")
+
+
+def shares(reports: list[Report]) -> list[int]:
+    """How many records went to each partition, the smallest share first."""
+    counts = Counter(report.partition for report in reports)
+    return sorted(counts[partition] for partition in range(3))
+
+
+async def test_records_without_a_key_go_evenly_to_all_partitions_of_a_topic_just_met(node: EmbeddedBroker) -> None:
+    async with producer(node) as sender:
+        reports = [await sender.send("spread", b"first")]
+        deliveries = []
+        for number in range(30_000):
+            deliveries.append(sender.send("spread", b"%010d" % number))
+            if number % 100 == 0:
+                await sender.wait_for_room()
+        reports += [await one for one in deliveries]
+    least, _, most = shares(reports)
+    assert most < 1.5 * least
+
+
+async def test_rows_without_a_key_go_evenly_to_all_partitions_too(node: EmbeddedBroker) -> None:
+    async with producer(node, bulk_batch_size=16_384) as sender:
+        report = await sender.send_batch("spread-rows", [b"%010d" % number for number in range(30_000)])
+    counts = Counter[int]()
+    for span in report.spans:
+        counts[span.partition] += span.count
+    assert sum(counts.values()) == 30_000
+    assert max(counts.values()) < 1.5 * min(counts[partition] for partition in range(3))
