@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,7 @@ from tests.patience import within
 
 DEADLINE_S = within(600.0)
 NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false"}
+NEWER_MINORS = range(12, 20)
 QUIET = {"log_level": 0, "log.connection.close": False}
 
 
@@ -38,12 +40,26 @@ def only_file(folder: Path, pattern: str) -> Path:
     return found
 
 
+def pythons() -> dict[str, Path]:
+    """The interpreters of this machine that Penstock supports, by version: our own, those on the path, pyenv's."""
+    found = {"{}.{}".format(*sys.version_info): Path(sys.executable)}
+    for minor in NEWER_MINORS:
+        version = f"3.{minor}"
+        on_path = shutil.which(f"python{version}")
+        kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+        for python in [*([Path(on_path)] if on_path else []), *kept]:
+            # A shim of pyenv is there for versions that are not chosen, and fails.
+            if subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0:
+                found.setdefault(version, python)
+    return found
+
+
 class Environment:
     """A virtual environment away from the source."""
 
-    def __init__(self, home: Path, *, with_pip: bool) -> None:
+    def __init__(self, home: Path, *, with_pip: bool, python: str | Path = sys.executable) -> None:
         self.home = home
-        run(sys.executable, "-m", "venv", *([] if with_pip else ["--without-pip"]), home, cwd=home.parent)
+        run(python, "-m", "venv", *([] if with_pip else ["--without-pip"]), home, cwd=home.parent)
         self.python = home / "bin" / "python"
 
     def borrow_dependencies(self) -> None:
@@ -65,7 +81,7 @@ class Environment:
         try:
             _round_trip(_until_ready(node))
             node.terminate()
-            assert node.wait(30) == 0
+            assert node.wait(within(30)) == 0
         finally:
             node.kill()
             node.wait()

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.installing import NO_COMPILER, Environment, only_file, run
+from tests.packaging.installing import NO_COMPILER, Environment, only_file, pythons, run
+
+PYTHONS = pythons()
 
 
 def test_a_wheel_built_without_a_compiler_runs_elsewhere_on_pure_kernels(source: Path, tmp_path: Path) -> None:
@@ -42,13 +44,14 @@ def test_a_source_distribution_holds_everything_that_is_in_the_repository(source
 
 @pytest.mark.compat
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("version", PYTHONS)
 def test_a_wheel_from_the_source_distribution_brings_its_dependencies_and_compiled_kernels(
-    source: Path, tmp_path: Path
+    source: Path, tmp_path: Path, version: str
 ) -> None:
-    building = Environment(tmp_path / "building", with_pip=True)
+    building = Environment(tmp_path / "building", with_pip=True, python=PYTHONS[version])
     run(building.python, "-m", "pip", "--quiet", "install", "build", cwd=tmp_path)
     run(building.python, "-m", "build", "--outdir", tmp_path / "dist", source, cwd=tmp_path)
-    elsewhere = Environment(tmp_path / "elsewhere", with_pip=True)
+    elsewhere = Environment(tmp_path / "elsewhere", with_pip=True, python=PYTHONS[version])
     wheel = only_file(tmp_path / "dist", "*.whl")
     run(elsewhere.python, "-m", "pip", "--quiet", "install", wheel, cwd=tmp_path)
     assert elsewhere.kernels() == "compiled"
