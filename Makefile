@@ -24,7 +24,7 @@ SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_demo := tests/demo
 SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)
 
-.PHONY: help setup demo test lint compat bench soak docs clean
+.PHONY: help setup demo test lint compat bench soak docs wheel clean
 
 help:
 	@echo "make demo     a log, an agent, three nodes, Spark and a table, two kill -9 in between, every line checked"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench    figures beside Apache Kafka's (SUITE=$(SUITE); COMPARE=1 names what became slower, KEEP=1 keeps it)"
 	@echo "make soak     the full counts (PART=$(PART) MINUTES=$(MINUTES))"
 	@echo "make docs     prints the reference pages anew from the code"
+	@echo "make wheel    dist/penstock-….whl with compiled kernels, to install elsewhere with pip"
 	@echo "make clean    removes .venv, caches and built files"
 
 setup: $(STAMP)
@@ -90,6 +91,12 @@ docs: $(STAMP)
 	@$(BIN)/python -m penstock.cli.reference >docs/reference/cli.md
 	@$(BIN)/python -m penstock.client.reference >docs/reference/client.md
 	@$(BIN)/python -m penstock.model.config.reference >docs/reference/configuration.md
+
+wheel: $(STAMP)
+	@echo "== building a wheel"
+	@rm -rf dist
+	@$(PIP) wheel --no-deps --wheel-dir dist .
+	@for made in dist/*.whl; do echo "$$made ($$(du -h $$made | cut -f1)): pip install '$$made' or, with Spark, pip install '$$made[spark]'"; done
 
 clean:
 	@echo "== removing $(VENV), caches and built files"

@@ -56,6 +56,17 @@ def test_lag_is_counted_per_partition_and_in_total(read: str) -> None:
     assert text[2].split() == ["read", "0", "3", "0", "10", "7", "-"]
 
 
+def test_without_a_name_the_totals_of_all_groups_are_shown(read: str) -> None:
+    group_with(read, "one", 3, 10)
+    group_with(read, "other", 0, 0)
+    lines = [line.split() for line in penstock("group", "lag", "-b", read).out.splitlines()]
+    assert lines[0] == ["GROUP", "LAG", "PARTITIONS"]
+    assert ["one", "7", "2"] in lines
+    assert ["other", "20", "2"] in lines
+    found = {each["group"]: each["lag"] for each in penstock("group", "lag", "--format", "json", "-b", read).data}
+    assert (found["one"], found["other"]) == (7, 20)
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_describe_shows_members_and_what_they_read(read: str, protocol: str, tmp_path: Path) -> None:
     name = f"members-{protocol}"

@@ -19,11 +19,15 @@ LOG_TICKS_MAX = 12
 """So many labels stand well apart on the shorter axis, which has 300 pixels."""
 
 
-def ratio_chart(series: list[Series], title: str) -> str:
-    """Bars on a logarithmic scale, so that twice as good and half as good are equally far from the line."""
+def ratio_chart(series: Sequence[Series], title: str, names: Mapping[str, str] | None = None) -> str:
+    """Bars on a logarithmic scale, so that twice as good and half as good are equally far from the line.
+
+    A figure is called by its group and name, or as `names` says for `group: name`.
+    """
     rows = [(each, ratio) for each in series if (ratio := each.ratio()) is not None]
     low, high = (pick([bound, *(ratio for _, ratio in rows)]) for pick, bound in ((min, 1.0), (max, 2.0)))
-    labels = [f"{each.group}: {each.name}" for each, _ in rows]
+    figures = [f"{each.group}: {each.name}" for each, _ in rows]
+    labels = [(names or {}).get(figure, figure) for figure in figures]
     # Nobody measures the reader's font; this is wide for any of the usual ones.
     label_width = round(max(map(len, labels), default=0) * LETTER_WIDTH) + 8
     height = MARGIN * 2 + ROW * (len(rows) + 1)

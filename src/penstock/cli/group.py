@@ -98,24 +98,30 @@ def _assignment(assignment: dict[str, list[int]]) -> str:
     return "  ".join(parts) or "nothing"
 
 
-@group.command(epilog=examples("penstock group lag billing", "penstock group lag billing --watch"))
-@click.argument("groups", nargs=-1, required=True, metavar="GROUP...")
+@group.command(
+    epilog=examples("penstock group lag", "penstock group lag billing", "penstock group lag billing --watch")
+)
+@click.argument("groups", nargs=-1, metavar="[GROUP]...")
 @watch_option
 @interval_option
 @format_option
 @connection_options
 def lag(groups: tuple[str, ...], watch: bool, interval_s: float, style: str, connection: Connection) -> None:
-    """Show how far groups are behind the ends of what they read, with totals."""
+    """Show how far groups are behind the ends of what they read: of all groups the totals, of named ones everything."""
     from penstock.cli.connection import administer
     from penstock.cli.watching import watch as keep_watching
 
     async def work(admin: Admin) -> None:
         async def look() -> tuple[Any, str]:
-            found = [(name, await admin.group_lag(name)) for name in groups]
+            names = groups or [each.id for each in await admin.groups()]
+            found = [(name, await admin.group_lag(name)) for name in names]
             data = [
                 {"group": name, "lag": _total(lags), "partitions": [asdict(each) for each in lags]}
                 for name, lags in found
             ]
+            if not groups:
+                totals = [(name, _total(lags), len(lags)) for name, lags in found]
+                return data, table(("GROUP", "LAG", "PARTITIONS"), totals) if totals else "no groups"
             texts = [f"{name}  (lag {_total(lags)})\n{_lag_table(lags)}" for name, lags in found]
             return data, "\n\n".join(texts)
 
