@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin, Consumer
+from penstock.model.ids import TopicPartition
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.backfilling import Backfill, backfill
 from penstock.spark.pipeline.deep_check import deep_check
@@ -34,6 +35,7 @@ topic = "{topic}"
 format = "json"
 schema = "id BIGINT, country STRING, amount DOUBLE"
 start = "earliest"
+dead_letters = "topic:{topic}-dead"
 [[steps]]
 name = "doubled"
 python = "{steps}:double"
@@ -73,7 +75,7 @@ def write(bootstrap: str, topic: str, scratch: Path) -> Callable[..., Flow]:
     steps = f"steps_{topic.replace('-', '_')}"
     (scratch / f"{steps}.py").write_text(STEPS)
     with Admin(bootstrap_servers=bootstrap) as admin:
-        for name in (topic, f"{topic}-totals"):
+        for name in (topic, f"{topic}-totals", f"{topic}-dead"):
             admin.create_topic(name, 2)
 
     def make(more: str = "") -> Flow:
@@ -104,6 +106,13 @@ def records_of(bootstrap: str, topic: str, count: int) -> list[tuple[str, dict[s
     return found
 
 
+def count_of(bootstrap: str, topic: str) -> int:
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        partitions = [TopicPartition(topic, number) for number in range(2)]
+        ends = admin.offsets(dict.fromkeys(partitions, "latest")).checked()
+        return sum(each.offset for each in ends.values())
+
+
 def run(flow: Flow, spark: SparkSession, patience: Patience = ONE_TRY) -> Runner:
     runner = Runner(flow, spark, patience=patience)
     runner.run(threading.Event())
@@ -115,11 +124,12 @@ def test_two_sinks_go_on_from_their_checkpoints_and_a_table_without_one_from_its
 ) -> None:
     flow = write().once()
     table = flow.table_path(flow.sinks[0])
-    produce(topic, orders(0, 1, 2))
+    produce(topic, [*orders(0, 1, 2), b"no JSON"])
     first = run(flow, spark)
     assert first.state == home.FINISHED, first.progress()
     assert [(sink.state, sink.rows) for sink in first.progress().sinks] == [("finished", 3), ("finished", 3)]
     assert ids_in(table) == [0, 1, 2]
+    assert count_of(bootstrap, f"{topic}-dead") == 1, "both sinks met the bad record, and it is there once"
 
     produce(topic, orders(3, 4))
     assert run(flow, spark).state == home.FINISHED
@@ -156,7 +166,7 @@ def test_spark_finds_what_names_alone_do_not_tell(spark: SparkSession, write: Ca
     more += '[sinks.x]\nfrom = "odd"\nconsole = true\n'
     more += '[sinks.y]\nfrom = "totals"\ntopic = "{topic}-totals"\n'
     odd, append = deep_check(write(more), spark)
-    assert (odd.line, odd.column) == (32, 12)
+    assert (odd.line, odd.column) == (33, 12)
     assert odd.words.startswith("step odd: the SQL names a column that its input has not")
     assert append.words.startswith("sink y: the rows are aggregates that may still change: say mode")
 

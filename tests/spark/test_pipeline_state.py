@@ -116,6 +116,11 @@ def test_windows_joins_and_dedupe_reach_every_kind_of_sink(
     assert pl.read_parquet(str(lake / "bought" / "*.parquet")).rows() == [("cart", 12.5)]
     assert sorted(map(int, (scratch / "seen.txt").read_text().split())) == [1, 2, 3, 9]
 
+    produce(f"{topic}-clicks", [line(id=4, page="home", at=at(0.3))])
+    again = Runner(read_flow(path).only(("minutes",)).once(), spark, patience=Patience(tries=1))
+    again.run(threading.Event())
+    assert (again.state, again.progress().sinks[0].late_rows) == (home.FINISHED, 1), again.progress()
+
 
 def line(**fields: object) -> bytes:
     return json.dumps(fields).encode()

@@ -37,6 +37,12 @@ def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.M
         check_java()
 
 
+@pytest.mark.parametrize("master", ["local[2]", "spark://m:7077"])
+def test_state_is_committed_as_changes_and_not_whole(master: str) -> None:
+    name = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+    assert settings_for(master)[name] == "true"
+
+
 @pytest.mark.parametrize(("version", "number"), [("17.0.15", "17"), ("21", "21")])
 def test_a_java_that_is_new_enough_is_fine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, number: str

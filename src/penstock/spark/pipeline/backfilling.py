@@ -48,9 +48,9 @@ def aimed(flow: Flow, work: Backfill) -> Flow:
     return replace(flow, sinks=(replace(sink, target=work.into),))
 
 
-def range_options(flow: Flow, source: Source, work: Backfill) -> dict[str, str]:
-    """Options of a batch read of the range. Pure."""
-    options = source_options(flow, source, start=work.start)
+def range_options(flow: Flow, source: Source, sink: Sink, work: Backfill) -> dict[str, str]:
+    """Options of a batch read of the range, for one sink. Pure."""
+    options = source_options(flow, source, sink=sink, start=work.start)
     kept = {name: value for name, value in options.items() if name.lower() not in _STREAMS_ONLY}
     if work.end == LATEST:
         return {**kept, "endingOffsets": LATEST}
@@ -64,10 +64,10 @@ def backfill(spark: SparkSession, flow: Flow, work: Backfill) -> list[str]:
         _check(flow, sink)
     ship(spark, flow)
 
-    def read(source: Source) -> DataFrame:
-        return spark.read.format(TOPIC_FORMAT).options(**range_options(flow, source, work)).load()
+    def reader(sink: Sink) -> Callable[[Source], DataFrame]:
+        return lambda source: spark.read.format(TOPIC_FORMAT).options(**range_options(flow, source, sink, work)).load()
 
-    return [_fill(spark, flow, sink, read) for sink in flow.sinks]
+    return [_fill(spark, flow, sink, reader(sink)) for sink in flow.sinks]
 
 
 def _check(flow: Flow, sink: Sink) -> None:

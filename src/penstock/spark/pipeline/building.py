@@ -56,10 +56,10 @@ def rows_for(
 
 
 def stream_of(
-    spark: SparkSession, flow: Flow, source: Source, *, query: str | None = None, start: str | None = None
+    spark: SparkSession, flow: Flow, source: Source, *, sink: Sink | None = None, start: str | None = None
 ) -> DataFrame:
-    """A source as a stream; `start` replaces what it says itself."""
-    options = source_options(flow, source, query=query, start=start)
+    """A source as a stream, for the query of `sink`; `start` replaces what it says itself."""
+    options = source_options(flow, source, sink=sink, start=start)
     rows = spark.readStream.format(TOPIC_FORMAT).options(**options).load()
     return rows if source.watermark is None else rows.withWatermark(source.watermark.column, source.watermark.delay)
 
@@ -99,7 +99,7 @@ def function_of(reference: str, directory: Path) -> Callable[..., Any]:
 def start_query(spark: SparkSession, flow: Flow, sink: Sink, *, start: str | None = None) -> StreamingQuery:
     """Builds and starts the query of one sink, from its checkpoint if it has one."""
     query = flow.query_name(sink)
-    rows = rows_for(spark, flow, sink, lambda source: stream_of(spark, flow, source, query=query, start=start))
+    rows = rows_for(spark, flow, sink, lambda source: stream_of(spark, flow, source, sink=sink, start=start))
     writer = rows.writeStream if sink.kind is not SinkKind.TOPIC else as_records(rows, sink).writeStream
     writer = writer.queryName(query).outputMode(sink.mode).option("checkpointLocation", flow.checkpoint(sink))
     return _aimed(_triggered(writer, sink.trigger), flow, sink).start()

@@ -132,6 +132,14 @@ class Flow:
             tuple(step for step in self.steps if step.name in wanted),
         )
 
+    def carrier(self, source: Source) -> Sink | None:
+        """The sink whose query delivers the dead letters of a source: every query that reads it meets them all.
+
+        A table comes first, because it knows its offsets: after a lost checkpoint it meets no letter again.
+        """
+        readers = [sink for sink in self.sinks if source in self.lineage(sink)[0]]
+        return next((sink for sink in readers if sink.kind is SinkKind.TABLE), readers[0] if readers else None)
+
     def rows_of(self, sink: Sink) -> str:
         """`record` when every record becomes one row (the audit then counts), else `any`."""
         return sink.rows or ("record" if self.source(sink.reads) is not None else "any")

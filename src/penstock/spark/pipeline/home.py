@@ -81,6 +81,8 @@ class SinkProgress:
     batch_ms: int = 0
     watermark: str = ""
     state_rows: int = 0
+    late_rows: int = 0
+    """Dropped since the driver began, because they came after the watermark."""
     at_ms: int = 0
     """When its last batch was."""
     failures: int = 0

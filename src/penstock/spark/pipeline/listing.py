@@ -132,6 +132,7 @@ def _sink(query: ProgressRecord, status: PipelineStatus) -> SinkProgress:
         batch_ms=query.batch_ms,
         watermark=query.watermark,
         state_rows=query.state_rows,
+        late_rows=query.late_rows,
         at_ms=query.at_ms,
         error=query.error,
     )

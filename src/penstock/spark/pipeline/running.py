@@ -45,6 +45,7 @@ class SinkRun:
         self.retry_at_s = 0.0
         self.error = ""
         self.rows = 0
+        self.late_rows = 0
         self.batches = 0
         self.last: ProgressRecord | None = None
         self._seen: tuple[str, int] = ("", -1)
@@ -71,6 +72,7 @@ class SinkRun:
             missed = query.recentProgress if batch > before + 1 and before >= 0 else [newest]
             since = [json.loads(each.json) for each in missed if each.batchId > before]
             self.rows += sum(int(each.get("numInputRows") or 0) for each in since)
+            self.late_rows += sum(record_of(self.flow.name, each).late_rows for each in since)
             self.batches += batch - before if before >= 0 else 1
         self._seen = (run, batch)
         return fresh
@@ -84,6 +86,7 @@ class SinkRun:
             state=self.state,
             query=self.flow.query_name(self.sink),
             rows=self.rows,
+            late_rows=self.late_rows,
             failures=self.tries.failed,
             error=self.error,
         )

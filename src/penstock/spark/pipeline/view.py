@@ -15,7 +15,7 @@ from penstock.spark.pipeline.home import Progress, SinkProgress, State
 if TYPE_CHECKING:
     from rich.console import Group
 
-HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "ROWS", "WATERMARK", "STATE ROWS", "LAST")
+HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "ROWS", "WATERMARK", "LATE", "STATE ROWS", "LAST")
 LINES_EVERY_S: Final = 5.0
 LIVE_EVERY_S: Final = 0.25
 _NEVER: Final = "1970-01-01"
@@ -167,6 +167,7 @@ def row(sink: SinkProgress, now_ms: int) -> tuple[Any, ...]:
         f"{sink.batch_ms / 1000:.2f} s" if begun else None,
         f"{sink.rows:,}",
         _watermark(sink.watermark),
+        f"{sink.late_rows:,}" if sink.late_rows else None,
         f"{sink.state_rows:,}" if sink.state_rows else None,
         _ago(now_ms - sink.at_ms) if sink.at_ms else None,
     )
@@ -184,9 +185,9 @@ def sentence(sink: SinkProgress) -> str:
     if sink.batch_id < 0:
         return f"{sink.sink}{target}: {sink.state}"
     mark = _watermark(sink.watermark)
-    extra = (f", watermark {mark}" if mark else "") + (
-        f", {sink.state_rows:,} rows of state" if sink.state_rows else ""
-    )
+    extra = f", watermark {mark}" if mark else ""
+    extra += f", {sink.state_rows:,} rows of state" if sink.state_rows else ""
+    extra += f", {sink.late_rows:,} rows came too late" if sink.late_rows else ""
     return (
         f"{sink.sink}{target}: {sink.state}, batch {sink.batch_id} took {sink.batch_ms / 1000:.2f} s, "
         f"{sink.rows_per_s:,.0f} rows/s, {sink.rows:,} rows so far, lag {sink.lag:,}{extra}"

@@ -13,8 +13,9 @@ DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 _READS_ANEW: Final = ("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp")
 
 
-def source_options(flow: Flow, source: Source, *, query: str | None = None, start: str | None = None) -> dict[str, str]:
-    """Options of format("penstock") for a source. `start` is used in place of what the file says.
+def source_options(flow: Flow, source: Source, *, sink: Sink | None = None, start: str | None = None) -> dict[str, str]:
+    """Options of format("penstock") for a source, as the query of `sink` reads it. `start` is used in place of what the
+    file says.
 
     What the user gave under `options` wins over everything else but `start`.
     """
@@ -25,12 +26,22 @@ def source_options(flow: Flow, source: Source, *, query: str | None = None, star
         made["value.schema"] = source.schema
     if source.dead_letters is not None:
         made["deadLetters"] = _dead_letters(flow, source.dead_letters)
-    if query is not None:
-        made["queryName"] = query
+    if sink is not None:
+        made["queryName"] = flow.query_name(sink)
     given = dict(source.options)
     if start is not None:
         given = {name: value for name, value in given.items() if name.lower() not in _READS_ANEW}
-    return _over(made, given)
+    options = _over(made, given)
+    return options if sink is None or flow.carrier(source) == sink else _without_letters(options)
+
+
+def _without_letters(options: dict[str, str]) -> dict[str, str]:
+    """A letter belongs to its source and is sent once; queries that do not carry it count it. (Tables know their
+    letters, so all may bring them there; whoever is to fail on one fails for itself.)"""
+    return {
+        name: "drop" if name.lower() == "deadletters" and value.strip().lower().startswith("topic:") else value
+        for name, value in options.items()
+    }
 
 
 def start_options(start: str) -> dict[str, str]:

@@ -74,9 +74,10 @@ class ProgressListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         progress = event.progress
         text = progress.json
+        late_rows = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
 
         def change(run: Run) -> None:
-            run.news = text
+            run.told(text, late_rows)
 
         self._post(str(progress.runId), str(progress.id), progress.name, change)
 

@@ -47,6 +47,8 @@ class Run:
     idle: bool = False
     ended: bool = False
     error: str = ""
+    late_rows: int = 0
+    """Of all its batches: news of one may be replaced by the next one's before anybody has looked."""
     offsets: dict[tuple[str, str], dict[TopicPartition, int]] = field(default_factory=dict)
     """By who was asked and the name to publish under; sources of one query may differ in both."""
     read: frozenset[str] = frozenset()
@@ -68,6 +70,11 @@ class Run:
         told = self.news is None and not self.uncommitted and not self.unpublished
         return self.ended and told and self.record is not None and not self.record.active
 
+    def told(self, news: str, late_rows: int) -> None:
+        """Spark's words about a batch, and how many rows came too late for it."""
+        self.news = news
+        self.late_rows += late_rows
+
     def hear(self) -> None:
         """Takes the news in."""
         if self.news is None:
@@ -83,7 +90,7 @@ class Run:
                 self.offsets.setdefault((here.bootstrap, here.query or self.name), {}).update(here.ends)
         self.uncommitted = bool(self.offsets)
         if self.bootstraps:
-            self.record = record_of(self.owner, progress)
+            self.record = replace(record_of(self.owner, progress), late_rows=self.late_rows)
             self.unpublished = True
 
     def end(self) -> None:

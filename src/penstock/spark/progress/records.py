@@ -60,6 +60,8 @@ class ProgressRecord:
     watermark: str = ""
     state_rows: int = 0
     state_bytes: int = 0
+    late_rows: int = 0
+    """Dropped because they came after the watermark: in this batch, and since the query began where it is published."""
     sink: str = ""
     output_rows: int = -1
     partitions: tuple[PartitionProgress, ...] = ()
@@ -161,6 +163,7 @@ def record_of(owner: str, progress: Mapping[str, Any]) -> ProgressRecord:
         watermark=str((progress.get("eventTime") or {}).get("watermark", "")),
         state_rows=sum(int(state.get("numRowsTotal") or 0) for state in states),
         state_bytes=sum(int(state.get("memoryUsedBytes") or 0) for state in states),
+        late_rows=sum(int(state.get("numRowsDroppedByWatermark") or 0) for state in states),
         sink=str(sink.get("description", "")),
         output_rows=int(sink.get("numOutputRows", -1)),
         partitions=tuple(

@@ -19,10 +19,12 @@ def test_executors_elsewhere_find_a_source_tree_by_its_path_and_an_installation_
 
 def test_a_backfill_reads_a_range_and_nothing_that_only_streams_know() -> None:
     flow = flow_of()
-    options = range_options(flow, flow.sources[0], Backfill("earliest", "2026-11-01T00:00:00Z"))
+    source, sink = flow.sources[0], flow.sinks[0]
+    options = range_options(flow, source, sink, Backfill("earliest", "2026-11-01T00:00:00Z"))
     assert (options["startingOffsets"], options["endingTimestamp"]) == ("earliest", "1793491200000")
     assert not {"maxOffsetsPerTrigger", "queryName"} & set(options)
-    assert range_options(flow, flow.sources[0], Backfill("earliest"))["endingOffsets"] == "latest"
+    assert range_options(flow, source, sink, Backfill("earliest"))["endingOffsets"] == "latest"
+    assert range_options(flow, source, flow.sinks[1], Backfill("earliest"))["deadLetters"] == "drop"
 
 
 def test_a_backfill_goes_into_one_other_place() -> None:

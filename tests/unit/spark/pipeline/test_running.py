@@ -19,11 +19,11 @@ QUICK = Patience(first_s=1.0, most_s=10.0, tries=3, forgive_s=1000)
 
 
 class Told:
-    def __init__(self, batch: int, rows: int, run: str) -> None:
+    def __init__(self, batch: int, rows: int, run: str, late: int = 0) -> None:
         self.batchId = batch
-        self.json = json.dumps(
-            {"id": "q", "runId": run, "batchId": batch, "numInputRows": rows, "timestamp": "2026-11-01T00:00:00.000Z"}
-        )
+        told = {"id": "q", "runId": run, "batchId": batch, "numInputRows": rows}
+        states = [{"numRowsTotal": 1, "numRowsDroppedByWatermark": late}]
+        self.json = json.dumps({**told, "timestamp": "2026-11-01T00:00:00.000Z", "stateOperators": states})
 
 
 class Query:
@@ -56,8 +56,8 @@ class Query:
     def fail(self, failure: Exception) -> None:
         self.failure, self.isActive = failure, False
 
-    def batch(self, number: int, rows: int = 10) -> None:
-        self.told.append(Told(number, rows, self.run))
+    def batch(self, number: int, rows: int = 10, late: int = 0) -> None:
+        self.told.append(Told(number, rows, self.run, late))
 
 
 class World:
@@ -149,6 +149,24 @@ def test_rows_of_batches_between_two_looks_are_counted(world: World) -> None:
     world.look()
     world.look()
     assert (world.runner.sinks[0].rows, world.runner.sinks[0].batches) == (35, 4)
+
+
+def test_rows_that_came_too_late_are_counted_over_all_batches_and_restarts(world: World) -> None:
+    world.runner.start()
+    query = world.query("lake")
+    query.batch(0, late=2)
+    world.look()
+    query.batch(1, late=3)
+    query.batch(2)
+    world.look()
+    world.look()
+    assert world.runner.progress().sinks[0].late_rows == 5
+    query.fail(RuntimeError("disk full"))
+    world.look()
+    world.look(20)
+    world.query("lake").batch(3, late=1)
+    world.look()
+    assert world.runner.progress().sinks[0].late_rows == 6
 
 
 def test_available_now_ends_as_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ SINK = SinkProgress(
     batch_ms=1500,
     watermark="2026-11-01T10:00:00.000Z",
     state_rows=42,
+    late_rows=1_003,
     at_ms=1000,
 )
 
@@ -39,6 +40,7 @@ def test_a_row_has_a_cell_for_each_heading() -> None:
         "TOOK": "1.50 s",
         "ROWS": "12,345",
         "WATERMARK": "2026-11-01 10:00:00",
+        "LATE": "1,003",
         "STATE ROWS": "42",
         "LAST": "3 s ago",
     }
@@ -51,6 +53,11 @@ def test_a_sentence_says_why_a_sink_does_not_run() -> None:
     assert sentence(SINK).startswith(
         "lake → table orders: running, batch 7 took 1.50 s, 1,234 rows/s, 12,345 rows so far"
     )
+
+
+def test_rows_that_came_too_late_are_told() -> None:
+    assert "1,003 rows came too late" in sentence(SINK)
+    assert "too late" not in sentence(replace(SINK, late_rows=0))
 
 
 def test_lines_tell_changes_once() -> None:

@@ -10,7 +10,7 @@ from tests.unit.spark.pipeline.files import changed, flow_of
 
 def test_a_source() -> None:
     flow = flow_of()
-    assert source_options(flow, flow.sources[0], query="orders-lake") == {
+    assert source_options(flow, flow.sources[0], sink=flow.sink("lake")) == {
         "kafka.bootstrap.servers": "broker:9092",
         "subscribe": "orders",
         "startingOffsets": "earliest",
@@ -69,6 +69,35 @@ def test_a_table_says_where_its_rows_come_from() -> None:
     )
     assert feed["options"]["value.format"] == "json"
     assert feed["steps"] == [{"name": "paid", "sql": "SELECT * FROM orders WHERE amount > 0"}]
+
+
+def test_the_letters_of_a_source_are_sent_by_one_of_its_queries() -> None:
+    flow = flow_of()
+    told = {sink.name: source_options(flow, flow.sources[0], sink=sink)["deadLetters"] for sink in flow.sinks}
+    assert told == {"lake": "topic:orders.dead", "raw": "drop", "totals": "drop"}
+    alone = flow.only(("raw", "totals"))
+    told = {sink.name: source_options(alone, alone.sources[0], sink=sink)["deadLetters"] for sink in alone.sinks}
+    assert told == {"raw": "topic:orders.dead", "totals": "drop"}, "of those that run, whichever those are"
+
+
+def test_a_table_carries_letters_before_others_do_wherever_it_stands() -> None:
+    text = changed(
+        ('[sinks.lake]\nfrom = "paid"', '[sinks.first]\nfrom = "paid"\nconsole = true\n[sinks.lake]\nfrom = "paid"')
+    )
+    flow = flow_of(text)
+    assert flow.sinks[0].name == "first"
+    carrier = flow.carrier(flow.sources[0])
+    assert carrier is not None
+    assert carrier.name == "lake"
+
+
+def test_other_ways_with_letters_are_every_querys_own() -> None:
+    for way in ("table:dead", "fail", "drop"):
+        flow = flow_of(changed(("topic:orders.dead", way)))
+        told = {source_options(flow, flow.sources[0], sink=sink)["deadLetters"] for sink in flow.sinks}
+        assert len(told) == 1, way
+    given = flow_of(changed(("maxOffsetsPerTrigger = 100000", 'DEADLETTERS = "topic:x"')))
+    assert source_options(given, given.sources[0], sink=given.sink("raw"))["DEADLETTERS"] == "drop"
 
 
 def test_dead_letters_in_a_table_lie_in_the_warehouse() -> None:

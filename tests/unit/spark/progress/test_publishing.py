@@ -56,7 +56,7 @@ def words(bootstrap: str, name: str, batch: int, end: int) -> str:
 
 def hear(publishing: Publishing, bootstrap: str, name: str, batch: int, end: int) -> None:
     def change(run: Run) -> None:
-        run.news = words(bootstrap, name, batch, end)
+        run.told(words(bootstrap, name, batch, end), late_rows=0)
 
     publishing.post("run-" + name, change, lambda: Run("shop", "", name, "id-" + name, "run-" + name))
 
@@ -90,6 +90,15 @@ def test_every_batch_is_committed_and_the_last_word_is_told(running: EmbeddedBro
     records = told(running, "fast")
     assert records[-1]["batch_id"] == 19
     assert len(records) < 20
+
+
+def test_late_rows_of_batches_whose_news_were_replaced_are_counted_too() -> None:
+    run = Run("shop", "", "late", "id-late", "run-late")
+    for batch, late_rows in enumerate((3, 0, 4)):
+        run.told(words("b:1", "late", batch, 10), late_rows)
+    run.hear()
+    assert run.record is not None
+    assert (run.record.batch_id, run.record.late_rows) == (2, 7)
 
 
 def test_the_end_of_a_query_is_told_at_once(running: EmbeddedBroker, publishing: Publishing) -> None:

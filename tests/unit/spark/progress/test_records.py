@@ -24,8 +24,8 @@ def progress(**changed: object) -> dict[str, object]:
         "durationMs": {"addBatch": 80, "triggerExecution": 120},
         "eventTime": {"watermark": "2026-01-01T00:00:00.000Z"},
         "stateOperators": [
-            {"numRowsTotal": 2, "memoryUsedBytes": 30},
-            {"numRowsTotal": 3, "memoryUsedBytes": 70},
+            {"numRowsTotal": 2, "memoryUsedBytes": 30, "numRowsDroppedByWatermark": 4},
+            {"numRowsTotal": 3, "memoryUsedBytes": 70, "numRowsDroppedByWatermark": 1},
         ],
         "sources": [
             {"description": "files", "endOffset": {"logOffset": 4}},
@@ -56,6 +56,7 @@ def test_a_batch_is_told_with_its_lag_by_partition() -> None:
         watermark="2026-01-01T00:00:00.000Z",
         state_rows=5,
         state_bytes=100,
+        late_rows=5,
         sink="a table",
         partitions=(PartitionProgress("a", 0, 5, 9), PartitionProgress("a", 1, 7, 7)),
     )
