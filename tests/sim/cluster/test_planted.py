@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from penstock.replication.fetching_session import FetchingSession
+from penstock.replication.following import Position
 from penstock.replication.partition import Partition
 from penstock.server.drivers import fetch_reading
 from penstock.server.drivers.follower_driver import FollowerDriver
@@ -44,13 +46,21 @@ def truncation_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fetch_reading, "_divergence", lambda _log, _interest: None)
 
 
+def retention_that_nobody_hears_of(patch: pytest.MonkeyPatch) -> None:
+    """A follower deletes, tells nobody, and takes answers for stale because its log begins elsewhere."""
+    patch.setattr(FollowerDriver, "start_moved", lambda _self, _hosted: None)
+    patch.setattr(Position, "reads_as", Position.__eq__)
+    patch.setattr(FetchingSession, "dropped", lambda _self, _question, _key: None)
+
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     ("plant", "found_last"),
     [
-        (high_watermark_ahead_of_the_in_sync_set, 2),
+        (high_watermark_ahead_of_the_in_sync_set, 5),
         (vote_not_persisted, 2),
-        (truncation_to_the_high_watermark, 19),
+        (truncation_to_the_high_watermark, 5),
+        (retention_that_nobody_hears_of, 1),
     ],
 )
 def test_a_planted_bug_is_found(plant: Plant, found_last: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +42,12 @@ class Chores:
         self.deleted: set[str] = set()
         """Topics that were, or may have been, deleted."""
 
-    async def begin(self, clock: SimClock, topics: Sequence[str]) -> None:
-        """Makes the topics that everybody works on, however often that has to be tried."""
+    async def begin(self, clock: SimClock, topics: Mapping[str, Mapping[str, str]]) -> None:
+        """Makes the topics that everybody works on, with their configs, however often that has to be tried."""
         self._view = ClusterView(self._plan.bootstrap, timeout_ms=TIMEOUT_MS, client_id="admin", clock=clock)
-        for name in topics:
+        for name, configs in topics.items():
             while True:
-                outcome = await self._create(name, self._plan.partitions)
+                outcome = await self._create(name, self._plan.partitions, configs)
                 if outcome in ("NONE", error_of(TOPIC_EXISTS).name):
                     break
                 await asyncio.sleep(RETRY_S)
@@ -74,9 +74,13 @@ class Chores:
         self._world.story.count("chores")
         return answer
 
-    async def _create(self, name: str, partitions: int) -> str:
-        topic = CreateTopicsRequest.CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=self._plan.replication
+    async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> str:
+        made = CreateTopicsRequest
+        topic = made.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=self._plan.replication,
+            configs=[made.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS)
         return await self._ask(f"create {name}", request, lambda reply: reply.topics[0].error_code)
@@ -85,7 +89,7 @@ class Chores:
         self._count += 1
         name = f"made-{self._count}"
         self._made.append(name)
-        await self._create(name, random.randint(1, 3))
+        await self._create(name, random.randint(1, 3), {})
 
     async def _delete_something(self, random: Random) -> None:
         if not self._made:

@@ -12,13 +12,22 @@ from penstock.testing.sim.history import History
 from penstock.testing.sim.invariants import Invariants
 from penstock.testing.sim.machine import FIRST_MOMENT_MS, Machine
 from penstock.testing.sim.plan import drawn
-from penstock.testing.sim.replicas import metadata_log, partitions_of, pieces, quorum_of, readable, records
+from penstock.testing.sim.replicas import (
+    fetchers_of,
+    metadata_log,
+    partitions_of,
+    pieces,
+    quorum_of,
+    readable,
+    records,
+)
 from penstock.testing.sim.trouble import Trouble, controller_image
-from penstock.testing.sim.workload import LOOSE, ORDERS, Workload
+from penstock.testing.sim.workload import BRIEF, LOOSE, ORDERS, Workload
 from penstock.testing.sim.world import World
 
 if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
+    from penstock.server.drivers.follower_fetcher import FollowerFetcher
     from penstock.server.drivers.hosted import Hosted
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.replicas import Piece
@@ -27,6 +36,10 @@ if TYPE_CHECKING:
 UP_S = 30.0
 QUIET_S = 90.0
 """How long a cluster that is well again may take to have everything in order."""
+
+REST_S = 3.0
+FETCHES_A_SECOND_MAX = 10
+"""How often a follower that has everything may ask one leader for more; a leader lets it wait for half a second."""
 
 STOP_S = 30.0
 LOOK_EVERY_S = 0.1
@@ -85,7 +98,9 @@ class Simulation:
         if not self._until(self._quiet, QUIET_S):
             self._complain(f"not in order {QUIET_S:.0f} s after everything was made good", self._disorders())
             return
-        self._judge()
+        self._rest()
+        if not self.story.violations:
+            self._judge()
 
     def _until(self, condition: object, for_s: float) -> bool:
         """Runs until the condition holds; False when time is over or something was violated."""
@@ -128,6 +143,25 @@ class Simulation:
             )  # fmt: skip
 
     # -- the end
+
+    def _rest(self) -> None:
+        """A while in which only retention goes on; whoever asks without end in it has dropped what it was told."""
+        before = self._fetches()
+        self._until(lambda: False, REST_S)
+        for fetcher, (host, count) in self._fetches().items():
+            a_second = (count - before.get(fetcher, (host, count))[1]) / REST_S
+            if a_second > FETCHES_A_SECOND_MAX:
+                self._complain(
+                    f"{host} has everything and asks broker {fetcher.leader} {a_second:.0f} times a second", []
+                )
+
+    def _fetches(self) -> dict[FollowerFetcher, tuple[str, int]]:
+        return {
+            fetcher: (machine.host, fetcher.fetches)
+            for machine in self.world.machines
+            if machine.node is not None
+            for fetcher in fetchers_of(machine.node)
+        }
 
     def _quiet(self) -> bool:
         """Whether all is in order; looked at ten times a second."""
@@ -200,8 +234,8 @@ class Simulation:
         """Compares what is there with what was promised."""
         image = controller_image(self.world)
         assert image is not None, "it is quiet"
-        logs = {}
-        for name in (ORDERS, LOOSE):
+        logs, starts = {}, {}
+        for name in (ORDERS, LOOSE, BRIEF):
             topic = image.topic(name)
             if topic is None:
                 self.story.violated(f"topic {name} is gone")
@@ -212,7 +246,8 @@ class Simulation:
                 assert hosted.log is not None, "it is quiet"
                 rows = records(hosted.log, hosted.state.high_watermark)
                 logs[name, number] = [(row.offset, row.value or b"") for row in rows]
-        for words in [*self.history.check(logs, frozenset()), *self._metadata_differences()]:
+                starts[name, number] = hosted.log.log_start
+        for words in [*self.history.check(logs, starts), *self._metadata_differences()]:
             self.story.violated(words)
         for sender in self.history.senders.values():
             self.story.count("sent", sender.sent)
@@ -221,6 +256,7 @@ class Simulation:
                 if sender.promised:
                     self.story.violated(f"{sender.name}:{number} was given up: {why}")
         self.story.count("read", len(self.history.shown))
+        self.story.count("deleted by retention", sum(starts.values()))
         self.story.count("checks", self.invariants.checks)
         self.story.count("connections lost", self.world.network.dropped)
 

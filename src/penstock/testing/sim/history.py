@@ -75,8 +75,13 @@ class History:
         if owner != reader:
             self.violations.append(f"{topic}-{partition} is read by {owner} and {reader} in generation {generation}")
 
-    def check(self, logs: Mapping[tuple[str, int], Sequence[tuple[int, bytes]]], deleted: frozenset[str]) -> list[str]:
-        """What is wrong with the logs at the end, in words. `logs` has (offset, value) of every record."""
+    def check(
+        self, logs: Mapping[tuple[str, int], Sequence[tuple[int, bytes]]], starts: Mapping[tuple[str, int], int]
+    ) -> list[str]:
+        """What is wrong with the logs at the end, in words. `logs` has (offset, value) of every record.
+
+        `starts` says where each of them begins: retention took what was before.
+        """
         found = list(self.violations)
         by_place = {
             Place(topic, partition, offset): value
@@ -85,11 +90,11 @@ class History:
         }
         for sender in self.senders.values():
             if sender.promised:
-                found += _lost(sender, by_place, deleted)
+                found += _lost(sender, by_place, starts)
         for (topic, partition), rows in sorted(logs.items()):
             found += self._check_log(f"{topic}-{partition}", [value for _, value in rows])
         changed = [
-            place for place, value in self.shown.items() if place.topic not in deleted and by_place.get(place) != value
+            place for place, value in self.shown.items() if _kept(place, starts) and by_place.get(place) != value
         ]
         found += [
             f"a reader was shown {self.shown[place]!r} at {_at(place)}, which is {by_place.get(place)!r} now"
@@ -114,11 +119,15 @@ class History:
         return found[:EXAMPLES]
 
 
-def _lost(sender: Sender, by_place: Mapping[Place, bytes], deleted: frozenset[str]) -> list[str]:
+def _kept(place: Place, starts: Mapping[tuple[str, int], int]) -> bool:
+    return place.offset >= starts[place.topic, place.partition]
+
+
+def _lost(sender: Sender, by_place: Mapping[Place, bytes], starts: Mapping[tuple[str, int], int]) -> list[str]:
     lost = [
         (number, place)
         for number, place in sender.acknowledged.items()
-        if place.topic not in deleted and by_place.get(place) != f"{sender.name}:{number}".encode()
+        if _kept(place, starts) and by_place.get(place) != f"{sender.name}:{number}".encode()
     ]
     words = [
         f"{sender.name}:{number} was acknowledged at {_at(place)}, where {by_place.get(place)!r} is"

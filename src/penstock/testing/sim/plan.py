@@ -13,6 +13,12 @@ TROUBLES = (
 )  # fmt: skip
 BETWEEN_NODES = ("isolate", "one_way", "split", "slow_link")
 CHORES = ("create", "delete", "grow", "reassign", "elect", "configure")
+KEPT = (
+    {"retention.ms": "2000", "segment.ms": "1000"},
+    {"retention.bytes": "1000", "segment.ms": "500"},
+    {"retention.ms": "1000", "retention.bytes": "1000", "segment.ms": "500"},
+)
+"""What a topic may keep: some seconds, some bytes, or whichever is less. Clocks may be minutes apart."""
 
 
 @dataclass(slots=True)
@@ -48,6 +54,8 @@ class Plan:
     """Produce requests of one producer that are under way at once."""
 
     record_every_s: float = 0.05
+    kept: dict[str, str] = field(default_factory=lambda: dict(KEPT[0]))
+    """The configs of the topic from which every replica deletes on its own."""
 
     @property
     def replication(self) -> int:
@@ -113,6 +121,7 @@ def drawn(random: Random, nodes: int, trouble_s: float) -> Plan:
     plan.record_every_s = random.choice((0.03, 0.1, 0.4))
     plan.in_flight = random.choice((1, 5, 5))
     plan.properties = _properties(random, plan)
+    plan.kept = dict(random.choice(KEPT))
     return plan
 
 
@@ -146,6 +155,7 @@ def _properties(random: Random, plan: Plan) -> dict[str, str]:
         "group.consumer.heartbeat.interval.ms": "1000",
         "group.consumer.assignment.interval.ms": "0",
         "auto.create.topics.enable": "false",
+        "log.retention.check.interval.ms": "700",
         "log.segment.bytes": str(random.choice((1_048_576, 1 << 30))),
         "leader.imbalance.check.interval.seconds": str(random.choice((5, 300))),
     }

@@ -12,6 +12,7 @@ from penstock.protocol.batch import read_records
 if TYPE_CHECKING:
     from penstock.kernels import Record
     from penstock.quorum.node import QuorumNode
+    from penstock.server.drivers.follower_fetcher import FollowerFetcher
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.metadata_driver import MetadataDriver
     from penstock.server.drivers.partition_driver import PartitionDriver
@@ -35,6 +36,11 @@ def metadata_of(node: Node) -> MetadataDriver | None:
 def partitions_of(node: Node) -> PartitionDriver | None:
     """The partitions of a broker, once it has built them; a controller alone has none."""
     return None if node._broker is None else node._broker.partitions
+
+
+def fetchers_of(node: Node) -> list[FollowerFetcher]:
+    """Whoever fetches for the partitions that a broker follows."""
+    return [] if node._broker is None else list(node._broker.followers._fetchers.values())
 
 
 def voter_of(quorum: QuorumDriver) -> QuorumNode | None:
