@@ -7,8 +7,9 @@
     spans/           exact ranges of offsets, for those who plan their reads themselves
 
 Floor 5, asyncio; imports transport and below, never server. Time comes from a `Clock` (`clock.py`), waits between
-tries from `retry.py`; only `arrow.py` imports pyarrow, when the first table is asked for. `reference.py` prints the
-settings and errors as a page. What is logged goes to the logger `penstock.client` and those below it.
+tries from `retry.py`, the words for what fails many times in a row from `outage.py`; only `arrow.py` imports pyarrow,
+when the first table is asked for. `reference.py` prints the settings and errors as a page. What is logged goes to the
+logger `penstock.client` and those below it.
 
 Invariants: what users see raised is a `ClientError`, or a `TypeError` or `ValueError` for arguments that cannot be
 right; what another try may mend is tried again, and every wait for a broker has an end that a setting or an argument

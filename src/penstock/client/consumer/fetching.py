@@ -26,6 +26,7 @@ from penstock.client.consumer.metrics import ConsumerMetrics
 from penstock.client.consumer.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from penstock.client.consumer.partition import AssignedPartition
 from penstock.client.errors import ClientError
+from penstock.client.outage import Outage, warn
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
 from penstock.model.errors import FETCH_SESSION_ID_NOT_FOUND, PenstockError
@@ -47,7 +48,10 @@ _GOODBYE_MS: Final = 1_000
 class _Broker:
     """Our side of one broker: its connection, its session, and whether a fetch is under way."""
 
-    __slots__ = ("asking", "by_id", "connecting", "failures", "link", "node_id", "reached", "retry_at_ms", "session")
+    __slots__ = (
+        "asking", "by_id", "connecting", "failures", "link", "node_id", "outage", "reached",
+        "retry_at_ms", "session",
+    )  # fmt: skip
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
@@ -58,6 +62,7 @@ class _Broker:
         self.asking = False  # a fetch is out
         self.connecting: asyncio.Task[None] | None = None
         self.failures = 0
+        self.outage = Outage.of_broker(node_id)
         self.retry_at_ms = 0.0
 
 
@@ -88,6 +93,7 @@ class Fetcher:
         self._isolation = READ_COMMITTED if settings.isolation_level == "read_committed" else READ_UNCOMMITTED
         self._replies = ReplyReader(view, settings, out_of_range, clock)
         self._brokers: dict[int, _Broker] = {}
+        self._no_metadata = Outage.of_cluster()
         self._generation = -1
         self._waking = False
         self._timer: asyncio.TimerHandle | None = None
@@ -204,8 +210,8 @@ class Fetcher:
     ) -> None:
         try:
             self._ask(broker, await self._linked(broker), partitions, room, impatient)
-        except PenstockError:
-            self._trouble(broker)
+        except PenstockError as broken:
+            self._trouble(broker, broken)
         finally:
             broker.connecting = None
             self.fetch_now()
@@ -220,13 +226,13 @@ class Fetcher:
         request = self._request(plan, room, impatient)
         self._metrics.fetches += 1
 
-        def on_reply(reply: FetchResponse | None, _error: LinkError | None) -> None:
+        def on_reply(reply: FetchResponse | None, error: LinkError | None) -> None:
             broker.asking = False
             if self._closed:
                 return
             if reply is None:
                 # The broker may be gone for good: metadata knows who leads instead of it.
-                self._trouble(broker)
+                self._trouble(broker, error)
             else:
                 self._absorb(broker, reply, asked)
             self.fetch_now()
@@ -300,7 +306,9 @@ class Fetcher:
             if broker.failures > 1:
                 broker.retry_at_ms = now + self._backoff.delay_ms(broker.failures)
             return
-        broker.failures, broker.retry_at_ms = 0, 0.0
+        if broker.failures:
+            broker.failures, broker.retry_at_ms = 0, 0.0
+            warn(broker.outage.over(now))
         broker.session.replied(reply.session_id)
         endpoints = {node.node_id: (node.host, node.port) for node in reply.node_endpoints}
         refresh = False
@@ -358,12 +366,15 @@ class Fetcher:
 
         work.add_done_callback(done)
 
-    def _trouble(self, broker: _Broker) -> None:
+    def _trouble(self, broker: _Broker, why: PenstockError | None) -> None:
         now = self._clock.monotonic_ms()
         self._metrics.fetch_errors += 1
         broker.session.failed()
         broker.failures += 1
         broker.retry_at_ms = now + self._backoff.delay_ms(broker.failures)
+        if broker.failures > 1:
+            # A connection that broke and is made again at once is no news.
+            warn(broker.outage.failed(now, why))
         for partition in self._partitions.values():
             if partition.read_replica == broker.node_id:
                 partition.read_replica = None
@@ -378,8 +389,9 @@ class Fetcher:
     async def _refreshed(self) -> None:
         try:
             await self._view.refreshed()
-        except ClientError:
-            pass
+            warn(self._no_metadata.over(self._clock.monotonic_ms()))
+        except ClientError as broken:
+            warn(self._no_metadata.failed(self._clock.monotonic_ms(), broken))
         finally:
             self._refreshing = None
             self.wake()

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import BrokerRefused, ClientError, Closed, TimedOutWaiting, UnknownTopic, link_failure
+from penstock.client.outage import Outage, warn
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.answers import Answers
 from penstock.client.producer.batch import Batch
@@ -48,6 +49,8 @@ class Sender:
         self.channels: dict[int, Channel] = {}
         self._codec = CODECS[settings.compression]
         self._orphans: dict[Lane, None] = {}
+        self._no_metadata = Outage.of_cluster()
+        self._no_producer_id = Outage("no producer id yet", "there is a producer id")
         self._tasks: set[asyncio.Task[Any]] = set()
         self._learning: dict[str, asyncio.Task[Any]] = {}
         self._refreshing: asyncio.Task[Any] | None = None
@@ -296,10 +299,11 @@ class Sender:
             link = await self.view.dedicated_link(channel.node_id)
             channel.link, channel.failures = link, 0
             link.when_lost(self.nudge)
+            warn(channel.outage.over(self.clock.monotonic_ms()))
         except ClientError as broken:
             self.metrics.connection_failures += 1
             channel.failures += 1
-            log.warning("cannot reach broker %d: %s", channel.node_id, broken)
+            warn(channel.outage.failed(self.clock.monotonic_ms(), broken))
             with self.accumulator.lock:
                 # Its partitions may have another leader by now.
                 for lane in channel.ready:
@@ -338,24 +342,32 @@ class Sender:
             self._refreshing = self._spawn(self._refreshed())
 
     async def _refreshed(self) -> None:
+        """Until an answer came and every lane has a leader, or nothing waits to be sent any more."""
         failures = 0
         try:
             while True:
                 # A broker that is behind may not know the topic yet; then nobody asks for it any more but we.
                 self.view.follow(*sorted({lane.topic for lane in self._orphans}))
-                try:
-                    await self.view.refreshed()
-                except ClientError as broken:
-                    log.warning("metadata: %s", broken)
+                answered = await self._asked_for_metadata()
                 failures += 1
                 with self.accumulator.lock:
                     self._adopt_orphans()
-                if not self._orphans:
+                if not self._orphans and (answered or not self.accumulator.pending):
                     return
                 await asyncio.sleep(self.backoff.delay_ms(failures) / 1000)
         finally:
             self._refreshing = None
             self.nudge()
+
+    async def _asked_for_metadata(self) -> bool:
+        """Whether any broker answered."""
+        try:
+            await self.view.refreshed()
+        except ClientError as broken:
+            warn(self._no_metadata.failed(self.clock.monotonic_ms(), broken))
+            return False
+        warn(self._no_metadata.over(self.clock.monotonic_ms()))
+        return True
 
     def _adopt_orphans(self) -> None:
         led = [lane for lane in self._orphans if self.view.leader_of(lane.topic, lane.partition) is not None]
@@ -396,8 +408,9 @@ class Sender:
                         self.answers.fail_everything(failure)
                         return
                     failures += 1
-                    log.warning("no producer id yet: %s", failure)
+                    warn(self._no_producer_id.failed(self.clock.monotonic_ms(), failure))
                     await asyncio.sleep(self.backoff.delay_ms(failures) / 1000)
+            warn(self._no_producer_id.over(self.clock.monotonic_ms()))
         finally:
             self._identifying = None
             self.nudge()

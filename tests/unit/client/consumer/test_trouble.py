@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.client.cluster_view import ClusterView
 from penstock.client.consumer import Consumer, CorruptBatch
 from penstock.client.errors import NotAllowed, OffsetOutOfRange
 from penstock.protocol.messages.fetch import FetchResponse
@@ -277,3 +278,37 @@ def test_records_that_a_new_leader_lost_are_noticed(policy: str) -> None:
                             pass
 
         run(main())
+
+
+def test_a_broker_that_is_away_is_told_a_few_times_and_when_it_is_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+    refreshed = ClusterView.refreshed
+
+    async def counted(view: ClusterView) -> None:
+        nonlocal tries
+        tries += 1
+        await refreshed(view)
+
+    async def main(node: EmbeddedBroker) -> None:
+        async with consumer_of(node, "away", retry_backoff_ms=1, retry_backoff_max_ms=4) as consumer:
+            assert await values(consumer, 1) == numbers(0, 1)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, node.stop)
+            monkeypatch.setattr(ClusterView, "refreshed", counted)
+            async with asyncio.timeout(PATIENCE_S):
+                while tries < 30:
+                    await asyncio.sleep(0.001)
+            await loop.run_in_executor(None, node.start)
+            await loop.run_in_executor(None, put, node, "away", numbers(1, 2))
+            assert await values(consumer, 1) == numbers(1, 2)
+
+    with broker() as node:
+        put(node, "away", numbers(0, 1))
+        run(main(node))
+    words = [record.getMessage() for record in caplog.records if record.name.startswith("penstock.client")]
+    begun = [line for line in words if line.endswith("; trying on")]
+    over = [line for line in words if " again, after " in line]
+    assert 1 <= len(begun) == len(over) <= 2, words
+    assert all(line in begun or line in over or " tries: " in line for line in words), words

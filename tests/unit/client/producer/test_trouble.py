@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from penstock import Producer
+from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import BrokerRefused, RecordTooLarge, TimedOutWaiting
 from penstock.model.errors import (
     INVALID_PRODUCER_EPOCH,
@@ -25,6 +27,7 @@ from penstock.model.ids import Millis
 from penstock.testing import EmbeddedBroker, broker
 from tests.unit.client.producer.scene import cutting_proxy, read_all
 
+PATIENCE_S = 20
 SOON = {"retry_backoff_ms": 5, "retry_backoff_max_ms": 20}
 
 
@@ -276,3 +279,53 @@ async def _outcome(delivery: Any) -> Any:
         return await delivery
     except TimedOutWaiting as late:
         return late
+
+
+async def test_a_broker_that_is_away_is_told_a_few_times_and_dialled_ever_more_rarely(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "penstock.client")
+    with broker({"num.partitions": 1}) as node:
+        tries = 0
+        async with Producer(node.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=4) as producer:
+            await producer.send("away", b"0")
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, node.stop)
+            delivery = producer.send("away", b"1")
+            async with asyncio.timeout(PATIENCE_S):
+                while tries < 40:
+                    await asyncio.sleep(0.001)
+                    tries = producer.metrics()["connection_failures"]
+            await loop.run_in_executor(None, node.start)
+            assert (await delivery).offset == 1
+    words = [record.getMessage() for record in caplog.records]
+    first = [line for line in words if line.endswith("; trying on")]
+    assert len(first) == len(set(first)) <= 3, words
+    assert any(line.startswith("cannot reach broker 1: ") for line in first), words
+    assert any(line.startswith("broker 1 answers again, after ") for line in words), words
+    # What comes in between is told by the time that passed, which is a matter of the machine.
+    assert all(line in first or " tries: " in line or " again, after " in line for line in words), words
+
+
+async def test_without_any_broker_metadata_is_asked_for_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    with broker({"num.partitions": 1}) as node:
+        async with Producer(node.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=1_000) as producer:
+            await producer.send("rare", b"0")
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, node.stop)
+            asked = []
+            refreshed = ClusterView.refreshed
+
+            async def counted(view: ClusterView) -> None:
+                asked.append(loop.time())
+                await refreshed(view)
+
+            monkeypatch.setattr(ClusterView, "refreshed", counted)
+            delivery = producer.send("rare", b"1")
+            async with asyncio.timeout(PATIENCE_S):
+                while len(asked) < 8:
+                    await asyncio.sleep(0.001)
+            await loop.run_in_executor(None, node.start)
+            assert (await delivery).offset == 1
+    # 1, 2, 4, ... 64 ms, a fifth more or less.
+    assert asked[7] - asked[0] >= 0.8 * 0.127

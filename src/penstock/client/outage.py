@@ -1,0 +1,59 @@
+"""Which of many failures in a row are worth a line: the first at once, then ever fewer, and that it is over."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Self
+
+from penstock.model.units import duration_text
+
+FIRST_SILENCE_MS: Final = 5_000
+SILENCE_MAX_MS: Final = 300_000
+
+log = logging.getLogger("penstock.client")
+
+
+def warn(words: str | None) -> None:
+    """That something is over weighs as much as that it began: nobody shall go on looking for it."""
+    if words is not None:
+        log.warning("%s", words)
+
+
+class Outage:
+    """What cannot be done for a while. `failed` and `over` answer what to write into the log, None for nothing."""
+
+    __slots__ = ("_began_ms", "_failures", "_over", "_silence_ms", "_told_ms", "_what")
+
+    def __init__(self, what: str, over: str) -> None:
+        """`what` fails, and the words for its end: "cannot reach broker 1", "broker 1 answers again"."""
+        self._what, self._over = what, over
+        self._failures = 0
+        self._began_ms = self._told_ms = self._silence_ms = 0.0
+
+    @classmethod
+    def of_broker(cls, node_id: int) -> Self:
+        return cls(f"cannot reach broker {node_id}", f"broker {node_id} answers again")
+
+    @classmethod
+    def of_cluster(cls) -> Self:
+        return cls("no broker answers", "brokers answer again")
+
+    def failed(self, now_ms: float, why: object) -> str | None:
+        """It was tried once more, in vain."""
+        self._failures += 1
+        if self._failures == 1:
+            self._began_ms = self._told_ms = now_ms
+            self._silence_ms = FIRST_SILENCE_MS
+            return f"{self._what}: {why}; trying on"
+        if now_ms - self._told_ms < self._silence_ms:
+            return None
+        self._told_ms = now_ms
+        self._silence_ms = min(2 * self._silence_ms, SILENCE_MAX_MS)
+        return f"{self._what} for {duration_text(now_ms - self._began_ms)}, {self._failures} tries: {why}"
+
+    def over(self, now_ms: float) -> str | None:
+        """It succeeded."""
+        if not self._failures:
+            return None
+        self._failures = 0
+        return f"{self._over}, after {duration_text(now_ms - self._began_ms)}"
