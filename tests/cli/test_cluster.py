@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,8 @@ def test_the_doctor_tells_a_wrong_name_from_a_closed_port(address: str, kind: st
     assert "\n  try  " in text.out
 
 
-def test_the_doctor_knows_tls_when_it_meets_it() -> None:
+@pytest.fixture
+def tls() -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -139,9 +141,70 @@ def test_the_doctor_knows_tls_when_it_meets_it() -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        said = penstock("doctor", "--format", "json", "-b", f"127.0.0.1:{listening.getsockname()[1]}")
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Somebody who says the same to whatever is asked, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    peer, _ = listening.accept()
+                except OSError:
+                    return
+                with peer:
+                    peer.recv(100)
+                    peer.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+TLS_ALERT = bytes.fromhex("15030300020250")
+BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
+
+
+def test_the_doctor_knows_tls_when_it_meets_it(tls: str) -> None:
+    said = penstock("doctor", "--format", "json", "-b", tls)
     assert said.code == 5
     assert [found["kind"] for found in said.data["findings"]] == ["bootstrap_tls"]
+
+
+@pytest.mark.parametrize(
+    "command", [("topic", "list"), ("topic", "describe", "t"), ("group", "list"), ("consume", "t"), ("produce", "t")]
+)
+@pytest.mark.parametrize(("answer", "language"), [(TLS_ALERT, "TLS"), (BAD_REQUEST, "HTTP")])
+def test_a_port_of_another_kind_is_named_with_a_way_to_find_out(
+    answer: bytes, language: str, command: tuple[str, ...]
+) -> None:
+    with answering(answer) as address:
+        said = penstock(*command, "-b", address)
+    asks = f"is this a Kafka port? `penstock doctor -b {address}` finds out"
+    assert (said.code, said.err) == (5, f"penstock: {address}: it answers in {language}, not Kafka; {asks}\n")
+
+
+def test_a_port_that_hangs_up_is_asked_about_too(tls: str) -> None:
+    """OpenSSL does so when it is spoken to in another language; what it is only the doctor finds out."""
+    said = penstock("topic", "list", "-b", tls)
+    assert said.code == 5
+    assert f"is this a Kafka port? `penstock doctor -b {tls}` finds out" in said.err
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(TLS_ALERT, "bootstrap_tls"), (BAD_REQUEST, "bootstrap_http")])
+def test_the_doctor_knows_the_language_by_the_first_bytes(answer: bytes, kind: str) -> None:
+    with answering(answer) as address:
+        said = penstock("doctor", "--format", "json", "-b", address)
+    assert [found["kind"] for found in said.data["findings"]] == [kind]
+
+
+def test_a_scheme_before_an_address_is_named_with_the_right_spelling() -> None:
+    said = penstock("topic", "list", "-b", "http://localhost:9092")
+    assert said.code == 2
+    assert "write localhost:9092" in said.err
 
 
 @pytest.mark.parametrize("command", [("info",), ("health",), ("brokers",), ("quorum",), ("config", "list")])

@@ -34,7 +34,7 @@ from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from penstock.protocol.registry import API_VERSIONS
 from penstock.protocol.wire import schema_of
-from penstock.transport.dial import Link, LinkError, TimedOut
+from penstock.transport.dial import Foreign, Link, LinkError, TimedOut, Unsupported
 from penstock.transport.net import AsyncioNet
 
 __all__ = ["ClusterView", "PartitionView", "TopicView", "default_client_id", "parse_bootstrap"]
@@ -56,6 +56,9 @@ def parse_bootstrap(text: str | Sequence[str]) -> list[tuple[str, int]]:
     for part in (piece.strip() for piece in pieces):
         if not part:
             continue
+        _, marked, rest = part.partition("://")
+        if marked:
+            raise ValueError(f"{part!r} is no address: nothing stands before host:port; write {rest.partition('/')[0]}")
         host, colon, port = part.rpartition(":")
         if not colon or port.endswith("]"):
             host, port = part, str(DEFAULT_PORT)
@@ -136,7 +139,8 @@ class ClusterView:
             try:
                 return await self._ask(address, make)
             except LinkError as broken:
-                failure = failure or broken
+                # One address that is wrong for good does not rule out the others.
+                failure = broken if failure is None or isinstance(failure, Foreign) else failure
         assert failure is not None, "there is at least one bootstrap address"
         raise failure
 
@@ -201,7 +205,7 @@ class ClusterView:
                 code = self._topology.refusals.get(name, 0)
                 if failure is None and code in _FOR_GOOD:
                     raise refusal(code, None, f"topic {name!r}")
-                if isinstance(failure, Closed):
+                if isinstance(failure, Closed) or (isinstance(failure, NotReachable) and not failure.retriable):
                     raise failure
                 failures += 1
                 delay_ms = self._backoff.delay_ms(failures)
@@ -421,6 +425,11 @@ class ClusterView:
         link.client_id = self._client_id
         try:
             await link.negotiate("penstock", penstock.__version__, self._timeout_ms)
+        except LinkError as broken:
+            link.abort()
+            if not self._topology.addresses and not isinstance(broken, Unsupported):
+                broken.why += f"; is this a Kafka port? `penstock doctor -b {link.host}:{link.port}` finds out"
+            raise
         except BaseException:
             link.abort()
             raise

@@ -153,11 +153,11 @@ def refusal(code: int, why: str | None, where: str) -> ClientError:
 
 def link_failure(failure: LinkError) -> ClientError:
     """The exception for a request that got no answer."""
-    from penstock.transport.dial import TimedOut, Unsupported
+    from penstock.transport.dial import Foreign, TimedOut, Unsupported
 
     where = f"{failure.host}:{failure.port}"
     if isinstance(failure, TimedOut):
         return TimedOutWaiting(failure.why, where=where, retriable=True)
     if isinstance(failure, Unsupported):
         return BrokerRefused(failure.why, where=where, error=UNSUPPORTED_VERSION)
-    return NotReachable(failure.why, where=where, retriable=True)
+    return NotReachable(failure.why, where=where, retriable=not isinstance(failure, Foreign))

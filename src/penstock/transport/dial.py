@@ -23,6 +23,10 @@ OnReply: TypeAlias = Callable[[Any, "LinkError | None"], None]
 Reader: TypeAlias = Callable[[bytearray], Any]
 """Makes a reply of its frame without the size. `Malformed` when it is none."""
 
+FIRST_REPLY_BYTES_MAX = 1 << 20
+"""A peer that has not introduced itself says no more than which APIs it serves. What another protocol begins with, read
+as a size, is hundreds of megabytes."""
+
 # A timer may ring a hair before its time; looking again and again until then would hold the loop.
 _EARLY_S = 0.001
 
@@ -37,6 +41,10 @@ class LinkError(PenstockError):
 
 class Unreachable(LinkError):
     """No connection could be made."""
+
+
+class Foreign(LinkError):
+    """Somebody answers at the address, and not in Kafka's protocol."""
 
 
 class Severed(LinkError):
@@ -77,8 +85,8 @@ class Link(FrameStream):
     """One connection to a broker. Requests may be pipelined; each gets its own reply, error or timeout."""
 
     __slots__ = (
-        "_asked", "_next_correlation", "_on_lost", "_watch", "_watch_at", "client_id", "host", "port", "versions",
-        "why_lost",
+        "_asked", "_foreign", "_next_correlation", "_on_lost", "_watch", "_watch_at", "client_id", "host", "port",
+        "versions", "why_lost",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +98,7 @@ class Link(FrameStream):
         self.client_id: str | None = "penstock"
         self.versions: dict[int, tuple[int, int]] = {}
         self.why_lost = ""
+        self._foreign = False  # the peer sent what is no frame
         self._asked: dict[int, _Asked] = {}
         self._next_correlation = 0
         self._on_lost: Callable[[], None] | None = None
@@ -190,7 +199,14 @@ class Link(FrameStream):
         """
         api = APIS[API_VERSIONS]
         ask = api.request()(client_software_name=name, client_software_version=version)
-        reply = await self.request(ask, api.max, timeout_ms)
+        whole, self.frame_bytes_max = self.frame_bytes_max, FIRST_REPLY_BYTES_MAX
+        try:
+            reply = await self.request(ask, api.max, timeout_ms)
+        except Severed:
+            if self._foreign:
+                raise Foreign(self.host, self.port, self.why_lost) from None
+            raise
+        self.frame_bytes_max = whole
         if reply.error_code == UNSUPPORTED_VERSION.code:
             theirs = max((known.max_version for known in reply.api_keys if known.api_key == API_VERSIONS), default=0)
             reply = await self.request(ask, min(theirs, api.max), timeout_ms)
@@ -235,8 +251,18 @@ class Link(FrameStream):
         asked.on_reply(reply, None)
         return True
 
+    def no_frame(self, beginning: bytes, size: int) -> str:
+        if beginning[:2] in (b"\x15\x03", b"\x16\x03"):
+            return "it answers in TLS, not Kafka"
+        if beginning in (b"HTTP", b"<htm", b"<HTM", b"<!do", b"<!DO"):
+            return "it answers in HTTP, not Kafka"
+        if beginning == b"SSH-":
+            return "it answers in SSH, not Kafka"
+        return f"its answer is no reply of Kafka's: a frame of {size} bytes"
+
     def refused(self, why: str) -> None:
         self.why_lost = why
+        self._foreign = True
 
     def lost(self, cause: Exception | None) -> None:
         why = self.why_lost or (f"the connection broke: {cause}" if cause else "the broker closed the connection")

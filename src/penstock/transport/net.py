@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -83,7 +85,7 @@ class AsyncioNet:
         except TimeoutError:
             raise Unreachable(host, port, f"no connection within {timeout_ms} ms") from None
         except OSError as cause:
-            raise Unreachable(host, port, cause.strerror or str(cause)) from cause
+            raise Unreachable(host, port, _why(cause)) from cause
         return link
 
     def host_name(self) -> str:
@@ -106,6 +108,12 @@ class AsyncioNet:
 
 def _bound(address: Any, family: int) -> socket.socket:
     return socket.create_server(address, family=family, dualstack_ipv6=family == socket.AF_INET6 and not address[0])
+
+
+def _why(cause: OSError) -> str:
+    """The system's own word where asyncio tells the address once more, of every address that was tried."""
+    errors = {int(number) for number in re.findall(r"\[Errno (\d+)\]", str(cause))}
+    return os.strerror(errors.pop()).lower() if len(errors) == 1 else cause.strerror or str(cause)
 
 
 def plain_host(address: str) -> str:

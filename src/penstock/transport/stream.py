@@ -110,6 +110,16 @@ class FrameStream(asyncio.BufferedProtocol):
         """One whole frame without its size. True when it is finished with; else `done` must follow."""
         raise AssertionError("a stream without a reader")
 
+    def no_frame(self, beginning: bytes, size: int) -> str:
+        """Words for a size that cannot be one, with the usual mistakes named."""
+        if beginning[:1] == b"\x16" and beginning[1:2] == b"\x03":
+            return "this looks like a TLS handshake on a plaintext listener"
+        if beginning in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"PRI "):
+            return "this looks like HTTP; metrics and health are on the admin port"
+        if size < 0:
+            return f"a frame announces {size} bytes"
+        return f"a frame announces {size} bytes; socket.request.max.bytes allows {self.frame_bytes_max}"
+
     def refused(self, why: str) -> None:
         """The peer sent something that is no frame; the connection is about to be closed."""
 
@@ -286,7 +296,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
     def _refuse(self, beginning: bytes, size: int) -> None:
         self._uncork()
-        self.refused(_size_refusal(beginning, size, self.frame_bytes_max))
+        self.refused(self.no_frame(beginning, size))
         self.close()
 
     # Parts out.
@@ -462,14 +472,3 @@ class FrameStream(asyncio.BufferedProtocol):
         self.intake.release(self.in_flight_bytes + self._own_bytes + len(self._rest or b""))
         self._own = self._rest = self._outbox = None
         self.lost(exc)
-
-
-def _size_refusal(beginning: bytes, size: int, size_max: int) -> str:
-    """Words for a size that cannot be one, with the usual mistakes named."""
-    if beginning[:1] == b"\x16" and beginning[1:2] == b"\x03":
-        return "this looks like a TLS handshake on a plaintext listener"
-    if beginning in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"PRI "):
-        return "this looks like HTTP; metrics and health are on the admin port"
-    if size < 0:
-        return f"a frame announces {size} bytes"
-    return f"a frame announces {size} bytes; socket.request.max.bytes allows {size_max}"

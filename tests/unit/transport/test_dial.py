@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from penstock.protocol.codec import encode
 from penstock.protocol.frame import encode_response_parts, read_request_header
 from penstock.protocol.messages.api_versions import ApiVersionsResponse
 from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from penstock.transport.dial import Link, LinkError, Severed, TimedOut, Unsupported
+from penstock.transport.dial import (
+    FIRST_REPLY_BYTES_MAX,
+    Foreign,
+    Link,
+    LinkError,
+    Severed,
+    TimedOut,
+    Unreachable,
+    Unsupported,
+)
 from penstock.transport.intake import Intake
 from penstock.transport.net import AsyncioNet
 from tests.patience import until
@@ -164,3 +175,59 @@ async def test_an_older_peer_is_asked_again_in_its_own_version() -> None:
         await link.negotiate()
         assert versions == [4, 2]
         assert link.versions == {18: (0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "language"),
+    [
+        (bytes.fromhex("15030300020246"), "TLS"),
+        (bytes.fromhex("15030100020246"), "TLS"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
+        (b"<!DOCTYPE HTML PUBLIC", "HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
+        (struct.pack(">i", 1 << 29) + b"anything", "a frame of 536870912 bytes"),
+    ],
+)
+@on_loop
+async def test_a_peer_that_speaks_another_language_is_known_by_its_first_bytes(answer: bytes, language: str) -> None:
+    def reply(stream: Recorder, _: bytearray) -> None:
+        stream.send([answer])
+        stream.close()
+
+    async with dialled(reply) as (link, _):
+        with pytest.raises(Foreign, match=language):
+            await link.negotiate()
+
+
+@on_loop
+async def test_a_large_reply_is_taken_from_a_peer_that_has_introduced_itself() -> None:
+    large = FIRST_REPLY_BYTES_MAX + 1
+
+    def answer(stream: Recorder, frame: bytearray) -> None:
+        header, _ = read_request_header(frame)
+        if header.request_api_key == 18:
+            known = [ApiVersionsResponse.ApiVersion(api_key=HEARTBEAT, min_version=0, max_version=4)]
+            reply = ApiVersionsResponse(api_keys=known)
+            stream.send(encode_response_parts(header.correlation_id, reply, 18, header.request_api_version))
+        else:
+            stream.send([framed(struct.pack(">i", header.correlation_id) + bytes(large))])
+
+    async with dialled(answer) as (link, _):
+        await link.negotiate()
+        read: list[int] = []
+        link.post_encoded(HEARTBEAT, 4, b"", 10_000, lambda reply, _: read.append(reply), len)
+        await until(lambda: read)
+        assert read == [large + 4]
+
+
+@pytest.mark.parametrize("loop_factory", [uvloop.new_event_loop, asyncio.new_event_loop])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_who_cannot_be_reached_says_the_systems_word_for_it(host: str, loop_factory: Callable[[], Any]) -> None:
+    async def dial() -> None:
+        await AsyncioNet(asyncio.get_running_loop()).dial(host, port, 5_000)
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with asyncio.Runner(loop_factory=loop_factory) as runner, pytest.raises(Unreachable) as refused:
+        runner.run(dial())
+    assert refused.value.why == "connection refused"

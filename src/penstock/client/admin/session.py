@@ -32,7 +32,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import TopicPartition
 from penstock.protocol.wire import schema_of
-from penstock.transport.dial import LinkError, Unreachable, Unsupported
+from penstock.transport.dial import Foreign, LinkError, Unreachable, Unsupported
 
 if TYPE_CHECKING:
     from penstock.client.cluster_view import ClusterView
@@ -205,7 +205,7 @@ class Session:
                 try:
                     of_node.setdefault(await self.view.coordinator(group_id), []).append(group_id)
                 except ClientError as failure:
-                    if isinstance(failure.__cause__, Unreachable):
+                    if isinstance(failure.__cause__, (Foreign, Unreachable)):
                         raise NobodyThere(failure.why, where=failure.where) from failure.__cause__
                     outcomes[group_id] = failure
             for found in await asyncio.gather(
@@ -242,7 +242,7 @@ class Session:
         try:
             return await self._told(reply)
         except NotReachable as failure:
-            if isinstance(failure.__cause__, Unreachable):
+            if isinstance(failure.__cause__, (Foreign, Unreachable)):
                 raise NobodyThere(failure.why, where=failure.where) from failure.__cause__
             raise
 

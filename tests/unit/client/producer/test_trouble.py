@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Producer
 from penstock.client.cluster_view import ClusterView
-from penstock.client.errors import BrokerRefused, RecordTooLarge, TimedOutWaiting
+from penstock.client.errors import BrokerRefused, NotReachable, RecordTooLarge, TimedOutWaiting
 from penstock.model.errors import (
     INVALID_PRODUCER_EPOCH,
     INVALID_RECORD,
@@ -329,3 +329,16 @@ async def test_without_any_broker_metadata_is_asked_for_ever_more_rarely(monkeyp
             assert (await delivery).offset == 1
     # 1, 2, 4, ... 64 ms, a fifth more or less.
     assert asked[7] - asked[0] >= 0.8 * 0.127
+
+
+async def test_a_port_that_speaks_another_language_is_told_at_once() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    web = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = web.sockets[0].getsockname()[1]
+    async with web, Producer(f"127.0.0.1:{port}", max_block_ms=3_600_000) as producer:
+        with pytest.raises(NotReachable, match=r"it answers in HTTP, not Kafka; is this a Kafka port\?"):
+            await producer.send("t", b"v")
