@@ -73,7 +73,10 @@ class Running:
 
         return wait_for(f"{pattern!r} in the output", probe, timeout_s=DEADLINE_S)
 
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self._child.pid, number)
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """The exit code after a signal."""
-        os.kill(self._child.pid, number)
+        self.send(number)
         return self._child.wait(DEADLINE_S)

@@ -71,6 +71,11 @@ class NodeProcess:
     def stop(self) -> int:
         return self._end(signal.SIGTERM)
 
+    def ended(self) -> int:
+        """The exit code of a node that ends by itself; below 0 it is the signal that killed it."""
+        assert self._process is not None, "the node was started"
+        return self._process.wait(timeout=START_TIMEOUT_S)
+
     def _end(self, number: int) -> int:
         process, self._process = self._process, None
         if process is None:

@@ -154,3 +154,16 @@ def test_a_read_only_directory_goes_offline_and_no_other(tmp_path: Path, small_d
         assert read_all(node.address, on_small, [0]) == written
     finally:
         node.kill()
+
+
+def test_a_node_whose_only_disk_is_full_ends_with_1_and_says_so(tmp_path: Path, small_disk: Path) -> None:
+    node = NodeProcess(tmp_path / "data", f"log.dirs={small_disk}/logs", "num.partitions=1")
+    node.start()
+    try:
+        node.create_topic("one")
+        acknowledged, _ = produce_until_refused(node.address, "one")
+        assert acknowledged > 0
+        assert node.ended() == 1, node.words()
+        assert "penstock: the node has stopped: " in node.words()
+    finally:
+        node.kill()

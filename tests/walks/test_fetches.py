@@ -18,6 +18,7 @@ from penstock.model.errors import (
     UNSUPPORTED_COMPRESSION_TYPE,
 )
 from penstock.protocol.messages.fetch import FetchResponse
+from penstock.server.drivers.fetch_reading import Ask
 from tests.walks.data_plane import BY_ID, Client, Machine, at, data_of, errors, records_in, sizes, told, walk, without
 
 LONG_MS = 9_000
@@ -477,5 +478,33 @@ def test_uncommitted_readers_are_told_no_aborted_transactions_and_committed_ones
         await client.produce("orders", b"x")
         assert data_of(await client.fetch(at("orders", 0))).aborted_transactions is None
         assert data_of(await client.fetch(at("orders", 0), isolation_level=1)).aborted_transactions == []
+
+    walk(steps)
+
+
+# -- what breaks
+
+
+def test_a_waiting_fetch_that_breaks_costs_its_own_connection_and_the_others_are_answered() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("orders")
+        other = await machine.dial()
+        fetches = machine.node.broker.fetches
+        finish, broken = fetches._finish, []
+
+        def once(ask: Ask, reply: FetchResponse) -> FetchResponse:
+            if not broken:
+                broken.append(ask)
+                raise RuntimeError("planted")
+            return finish(ask, reply)
+
+        first = client.fetch(at("orders", 0), max_wait_ms=500)
+        second = other.fetch(at("orders", 0), max_wait_ms=500)
+        await turns()
+        assert fetches.waiting == 2
+        fetches._finish = once  # type: ignore[method-assign]
+        ended = await asyncio.gather(first, second, return_exceptions=True)
+        assert [isinstance(each, FetchResponse) and each.error_code == NONE.code for each in ended].count(True) == 1
+        assert fetches.waiting == 0
 
     walk(steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
@@ -165,6 +166,26 @@ def test_an_empty_node_is_sent_a_snapshot_and_then_follows() -> None:
         observer.start()
         await leader.commit("after the crash")
         await world.agreed()
+
+    run(steps)
+
+
+def test_a_snapshot_that_breaks_for_a_reason_of_our_own_is_tried_again() -> None:
+    async def steps(world: Quorum) -> None:
+        leader = await world.leader()
+        await leader.commit("before")
+        pieces = leader.snapshots._pieces
+
+        def broken(*_: object) -> Iterator[bytes]:
+            raise RuntimeError("planted")
+
+        leader.snapshots._pieces = broken  # type: ignore[method-assign]
+        await leader.snapshots.write_now()
+        assert leader.quorum.snapshots[1:] == []
+        leader.snapshots._pieces = pieces  # type: ignore[method-assign]
+        await leader.commit("after")
+        assert await leader.snapshots.write_now() in leader.quorum.snapshots
+        assert leader.failures == []
 
     run(steps)
 

@@ -122,8 +122,9 @@ def _run_one(
     directory: str, port: int, overrides: dict[str, str], ephemeral: bool, log_level: str, log_format: str
 ) -> None:
     from penstock.model.errors import PenstockError
-    from penstock.server.launch import dev_node, serve
+    from penstock.server.launch import dev_node
     from penstock.server.logs import configure
+    from penstock.server.running import serve
 
     if (Path(directory) / "cluster.json").exists():
         raise PenstockError(f"{directory} holds a cluster of several nodes; run it without --nodes")

@@ -49,8 +49,9 @@ def _load(path: str) -> BrokerSettings:
 @log_format_option
 def start(path: str, log_level: str, log_format: str) -> None:
     """Run the node that FILE describes. SIGTERM and Ctrl-C stop it cleanly."""
-    from penstock.server.launch import configured_node, serve
+    from penstock.server.launch import configured_node
     from penstock.server.logs import configure
+    from penstock.server.running import serve
 
     configure(log_level.upper(), form=log_format)
     settings = _load(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from penstock.controller.decision import Decision, World
 from penstock.metadata import features
@@ -17,7 +17,7 @@ from penstock.protocol.disk.metadata_transactions import (
 )
 
 
-def decide_activation(world: World, bootstrap: Iterable[Record]) -> Decision:
+def decide_activation(world: World, bootstrap: Callable[[], Iterable[Record]]) -> Decision:
     """The records to write on becoming active.
 
     An empty log gets `bootstrap` (the records of bootstrap.checkpoint; this release's levels when there are none) as
@@ -29,7 +29,7 @@ def decide_activation(world: World, bootstrap: Iterable[Record]) -> Decision:
         aborted = [(AbortTransactionRecord(reason="a new controller took over"), 0)]
     if not world.image.empty:
         return Decision(aborted)
-    records = list(bootstrap)
+    records = list(bootstrap())
     if not records:
         records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.bootstrap_levels()]
     levels = {each.name: each.feature_level for each in records if isinstance(each, FeatureLevelRecord)}

@@ -59,11 +59,11 @@ class Controller:
 
     # Events
 
-    def activate(self, now: float, bootstrap_records: Iterable[Record] = ()) -> Decision:
+    def activate(self, now: float, bootstrap_records: Callable[[], Iterable[Record]] = lambda: ()) -> Decision:
         """The node has become the active controller. Live brokers get a whole session to report.
 
         The decision bootstraps an empty cluster with `bootstrap_records`, those of bootstrap.checkpoint; without any it
-        takes this release's levels.
+        takes this release's levels. Any other cluster does not ask for them.
         """
         self._world.sessions.reset(heartbeats.live_brokers(self._world), now)
         return bootstrap.decide_activation(self._world, bootstrap_records)

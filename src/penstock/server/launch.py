@@ -1,16 +1,13 @@
-"""From a file, or from nothing, to a running node: settings, formatting, the event loop, signals."""
+"""From a file, or from nothing, to a node: settings, formatting, ports. `running.py` runs it."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
 import os
-import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import SystemRandom
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.model.config import BrokerSettings
 from penstock.model.errors import PenstockError
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
     from penstock.protocol.disk.raft_records import VotersRecord
     from penstock.server.formatting import Formatted
     from penstock.server.node import Node
-
-log = logging.getLogger("penstock.server")
 
 DEV_NODE_ID = 1
 CONTROLLER_PORT_STEP = 10_000
@@ -230,52 +225,3 @@ def _open_files_max() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
     return max(OPEN_FILES_MIN, soft // 2)
-
-
-COLLECTING_AFTER: Final = (10_000, 20, 20)
-"""New objects before the collector looks at them. A broker makes hardly any cycles, but hundreds of requests that wait
-for acknowledgements are enough for Python's own 700: it would look through them over and over."""
-
-
-def serve(make_node: Callable[[], Node], ready: Callable[[Node], None]) -> None:
-    """Runs a node until SIGTERM or SIGINT, then stops it cleanly. A second signal stops it at once.
-
-    PenstockError when the node itself cannot go on: its metadata log or its last log directory is gone.
-    """
-    import uvloop
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        stopping = asyncio.Event()
-
-        def on_signal() -> None:
-            if stopping.is_set():
-                log.warning("stopped at once; the next start will recover")
-                raise SystemExit(1)
-            stopping.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal)
-        # Loading makes nothing but objects that stay; the collector would walk them over and over and find nothing.
-        gc.disable()
-        node = make_node()
-        starting = loop.create_task(node.start())
-        failing = loop.create_task(node.failed())
-        signalled = loop.create_task(stopping.wait())
-        await asyncio.wait((starting, failing, signalled), return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            starting.result()
-            gc.freeze()
-            gc.set_threshold(*COLLECTING_AFTER)
-            gc.enable()
-            ready(node)
-            await asyncio.wait((failing, signalled), return_when=asyncio.FIRST_COMPLETED)
-        if failing.done():
-            # Nothing can be handed over or flushed any more; what others can still read is on their disks.
-            raise PenstockError(f"the node has stopped: {failing.result()}")
-        failing.cancel()
-        await node.stop()
-        await asyncio.gather(starting, return_exceptions=True)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main())

@@ -72,6 +72,8 @@ class Node:
         self._coming_up: asyncio.Task[None] | None = None
         self._stopping = self._crashed = False
         self._progress = "starting"
+        self.ending = "beginning to stop"
+        """What a stop is about, for whoever has waited too long for it."""
         self._failure: str | None = None
         self._failed = asyncio.Event()
         self.ready = False
@@ -174,7 +176,7 @@ class Node:
             from penstock.server.parts.broker import BrokerPart
 
             self._broker = BrokerPart(
-                settings, ports, self._random, control, identity.cluster_id, self._authorizer, self._give_up
+                settings, ports, self._random, control, identity.cluster_id, self._authorizer, self.give_up
             )
             self._reception = Reception(loop, self._broker.services, self._broker.dispatch, beside=self._controllers)
         self._admin = AdminServer(loop, self._metrics(), health=self._ailments, readiness=self._obstacles)
@@ -193,11 +195,13 @@ class Node:
         self._stopping, self.ready = True, False
         log.info("stopping")
         if self._coming_up is not None and not self._coming_up.done():
+            self.ending = f"giving up its start ({self._progress})"
             self._coming_up.cancel()
             await asyncio.wait((self._coming_up,))
         if self._control is not None:
             await self._take_down(self._control)
         self._listeners.stop_accepting()
+        self.ending = "waiting for calls to the disk that were begun"
         self._ports.offload.close()
         log.info("stopped")
 
@@ -205,14 +209,18 @@ class Node:
         self._watch.stop()
         broker = self._broker
         if broker is not None:
+            self.ending = "handing over the partitions that it leads"
             await broker.hand_over()
             log.info("clients are sent elsewhere; answering what still runs")
+            self.ending = "answering what still ran"
             self._listeners.stop_accepting(for_controllers=False)
             broker.stop_serving()
             if self._reception is not None:
                 await self._reception.close(DRAIN_MS)
+            self.ending = "syncing and closing the logs"
             await broker.close()
             log.info("the logs are closed")
+        self.ending = "leaving the metadata quorum"
         await control.close()
         self._listeners.stop_accepting()
         if self._controllers is not None:
@@ -250,10 +258,10 @@ class Node:
         return self._failure
 
     def _fatal(self, why: Exception) -> None:
-        self._give_up(f"the metadata quorum has stopped: {why}")
+        self.give_up(f"the metadata quorum has stopped: {why}")
 
-    def _give_up(self, why: str) -> None:
-        """The metadata log, the last log directory or the broker's place is gone: there is nothing left to serve."""
+    def give_up(self, why: str) -> None:
+        """The metadata log, the last log directory or the broker's place is gone, or a part of the node has broken."""
         log.critical("this node cannot go on: %s", why)
         self._failure = self._failure or why
         self.ready = False
@@ -299,6 +307,9 @@ class Node:
         elif not self.ready and self._failure is None:
             waiting_for = self._control.obstacle() if self._control is not None else None
             reasons.append(waiting_for or self._progress)
-        elif self._broker is not None and self._broker.lifecycle.fenced:
-            reasons.append("the controller keeps this broker fenced")
+        elif self.ready:
+            if (standstill := self.control.standstill()) is not None:
+                reasons.append(standstill)
+            if self._broker is not None and self._broker.lifecycle.fenced:
+                reasons.append("the controller keeps this broker fenced")
         return reasons

@@ -46,7 +46,7 @@ class MetadataLog:
         self.snapshot: tuple[int, ClusterImage] | None = None
         levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in bootstrap_levels()]
         self.bootstrap = [each for each in levels if elr or each.name != ELR_VERSION]
-        self.run(self.controller.activate(0.0, self.bootstrap))
+        self.run(self.controller.activate(0.0, lambda: self.bootstrap))
 
     @property
     def end(self) -> Offset:
@@ -105,7 +105,7 @@ class MetadataLog:
         for offset in range(self.committed, keep):
             record, epoch = self.records[offset]
             self.controller.apply(record, Offset(offset), Epoch(epoch))
-        self.run(self.controller.activate(now, self.bootstrap))
+        self.run(self.controller.activate(now, lambda: self.bootstrap))
 
     def take_snapshot(self) -> None:
         """From here on a second image is built of a snapshot and what follows it."""

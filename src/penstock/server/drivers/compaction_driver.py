@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import PenstockError, StorageFailed
 from penstock.model.ids import Offset
+from penstock.server.duty import duty
 from penstock.storage.clean_job import CleanResult
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class CompactionDriver:
 
     def start(self) -> None:
         if self._settings.flag("log.cleaner.enable"):
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="compaction")
+            self._task = duty(self._run(), name="compaction")
 
     async def stop(self) -> None:
         if self._task is not None:

@@ -18,6 +18,7 @@ from penstock.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.metadata.delta import Delta
@@ -64,7 +65,7 @@ class DirectoryAssignments:
         if actual is not None and actual != partition.directory_of(self._node_id):
             self._pending[key] = None
             if self._reporting is None:
-                self._reporting = asyncio.get_running_loop().create_task(self._report(), name="directory assignments")
+                self._reporting = duty(self._report(), name="directory assignments")
 
     async def close(self) -> None:
         if self._reporting is not None:

@@ -28,6 +28,7 @@ from penstock.model.errors import (
 from penstock.model.ids import NodeId, Offset
 from penstock.server.context import Operation, ResourceType
 from penstock.server.drivers.controller_links import HeartbeatLinks
+from penstock.server.duty import reason
 from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class ControllerDriver:
         self._appended_at = self._preferred_at = self._unclean_at = now
         try:
             controller = self._controller = self._replayed()
-            self._run(controller, controller.activate(now, self._bootstrap()))
+            self._run(controller, controller.activate(now, self._bootstrap))
             if (gone := controller.image.brokers.get(self._quorum.gone_leader)) is not None:
                 controller.link_lost(gone.id, gone.epoch, now)
         except StorageFailed as failure:
@@ -228,7 +229,7 @@ class ControllerDriver:
             self._fail(again)
 
     def _fail(self, why: Exception) -> None:
-        log.error("the controller stops: %s", why)
+        log.error("the controller stops: %s", why, exc_info=why.__cause__)
         self.resign()
         self._on_fatal(why)
 
@@ -272,8 +273,9 @@ class ControllerDriver:
                 # What is due stays due. The quorum may be about to say that somebody else leads.
                 self._timer.set(self._clock.monotonic_ms() + REFUSED_PAUSE_MS)
             return
-        except StorageFailed as failure:
-            self._fail(failure)
+        except Exception as broken:
+            # The timer would never be set again: nobody who falls silent would be fenced.
+            self._fail(reason("a decision of the controller's own", broken))
             return
         self._set_timer()
 

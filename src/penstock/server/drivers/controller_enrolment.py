@@ -17,6 +17,7 @@ from penstock.model.config.endpoints import SECURITY_PROTOCOLS, Endpoint
 from penstock.model.errors import NONE, Refused, error_of
 from penstock.model.ids import NodeId, Uuid
 from penstock.protocol.messages.controller_registration import ControllerRegistrationRequest
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.metadata.delta import Delta
@@ -46,7 +47,7 @@ class ControllerEnrolment:
     def follow(self, image: ClusterImage, _delta: Delta) -> None:
         self._image = image
         if self._enrolling is None and self._missing():
-            self._enrolling = asyncio.get_running_loop().create_task(self._enrol(), name="controller registration")
+            self._enrolling = duty(self._enrol(), name="controller registration")
 
     async def close(self) -> None:
         if self._enrolling is not None:

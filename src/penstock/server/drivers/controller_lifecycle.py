@@ -32,6 +32,7 @@ from penstock.model.errors import (
 from penstock.model.ids import NodeId, Uuid
 from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from penstock.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.server.drivers.metadata_driver import MetadataDriver
@@ -177,7 +178,7 @@ class BrokerLifecycle:
             if reply.is_fenced:
                 # Our image must contain our own registration first; with one node it does already.
                 await asyncio.sleep(RETRY_MS / 1_000)
-        self._heartbeats = asyncio.get_running_loop().create_task(self._report(), name="heartbeats")
+        self._heartbeats = duty(self._report(), name="heartbeats")
 
     def hurry(self) -> None:
         """The link to the controller broke, or another controller leads: it should hear of us soon."""

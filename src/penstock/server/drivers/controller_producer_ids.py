@@ -47,7 +47,8 @@ class ProducerIds:
             fetching = self._next_block
             try:
                 block = await asyncio.shield(fetching)
-            except Refused:
+            except Exception:
+                # Whatever was wrong with this block, the next who comes asks for another.
                 self._next_block = None
                 raise
             if self._next_block is fetching:

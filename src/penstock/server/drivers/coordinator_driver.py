@@ -19,6 +19,7 @@ from penstock.model.errors import NOT_COORDINATOR, NOT_LEADER_OR_FOLLOWER, Refus
 from penstock.model.ids import OFFSETS_TOPIC, NodeId, Uuid
 from penstock.server.drivers.coordinator_chores import Chores
 from penstock.server.drivers.coordinator_home import Home
+from penstock.server.duty import on_duty
 from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class CoordinatorDriver:
             return
         self._due_at = at
         if self._timer is None:
-            self._timer = Deadline(asyncio.get_running_loop(), self._clock, self._tick)
+            self._timer = Deadline(asyncio.get_running_loop(), self._clock, on_duty("the timer of groups", self._tick))
         self._timer.set(at)
 
     def _tick(self) -> None:

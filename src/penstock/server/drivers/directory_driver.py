@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import Refused
 from penstock.server.drivers.controller_lifecycle import NO_EPOCH
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
@@ -81,6 +82,6 @@ class DirectoryDriver:
             except Refused as refusal:
                 log.warning("the controller did not take a report: %s", refusal)
 
-        task = asyncio.get_running_loop().create_task(tell(), name="report on log directories")
+        task = duty(tell(), name="report on log directories")
         self._reports.add(task)
         task.add_done_callback(self._reports.discard)

@@ -170,17 +170,32 @@ class FetchDriver:
         ask.scheduled = False
         if ask.future is None:
             return
-        reply, size, settled = self._collect(ask)
-        if settled or size >= ask.min_bytes:
-            self._answer(ask, self._finish(ask, reply))
-        else:
-            for interest in ask.session.dirty:
-                self._partitions.watch(interest)
+        try:
+            reply, size, settled = self._collect(ask)
+            if settled or size >= ask.min_bytes:
+                self._answer(ask, self._finish(ask, reply))
+            else:
+                for interest in ask.session.dirty:
+                    self._partitions.watch(interest)
+        except Exception as broken:
+            self._fail(ask, broken)
 
     def _complete(self, ask: Ask) -> None:
-        if ask.future is not None:
+        if ask.future is None:
+            return
+        try:
             reply, _, _ = self._collect(ask)
             self._answer(ask, self._finish(ask, reply))
+        except Exception as broken:
+            self._fail(ask, broken)
+
+    def _fail(self, ask: Ask, broken: Exception) -> None:
+        """What is wrong with one fetch costs that fetch: the others that wait are still to be answered."""
+        future = ask.future
+        if future is not None:
+            self._unpark(ask)
+            if not future.done():
+                future.set_exception(broken)
 
     def _answer(self, ask: Ask, reply: FetchResponse) -> None:
         future = ask.future

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.model.errors import Refused, StorageFailed
+from penstock.server.duty import duty
 from penstock.storage.flushing import is_data, lie_on, sync_together
 from penstock.storage.shared_sync import Volume
 
@@ -114,7 +115,7 @@ class FlushDriver:
             lane = self._lanes[target_log.home] = _Lane(target_log.home)
         lane.want(hosted)
         if lane.running is None:
-            lane.running = asyncio.get_running_loop().create_task(self._run(lane), name="flush")
+            lane.running = duty(self._run(lane), name="flush")
 
     async def drain(self) -> None:
         """Returns when nothing is waiting to be synced."""
@@ -158,7 +159,7 @@ class FlushDriver:
             if is_data(items[0]) if len(items) == 1 else all(map(is_data, items)):
                 together.append(share)
             else:
-                alone.append(asyncio.get_running_loop().create_task(self._sync_in_order(share)))
+                alone.append(duty(self._sync_in_order(share), name="flush"))
         files = [item for share in together for item in share.items]
         pays = lane.volume.pays(len(files), self._clock.monotonic_ms())
         volume = lane.volume if pays and lie_on(lane.volume, files) else None

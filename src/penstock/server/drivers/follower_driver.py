@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.replication.throttle import Throttle
 from penstock.server.drivers.follower_fetcher import FollowerFetcher, Lines
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.model.errors import StorageFailed
@@ -104,7 +105,7 @@ class FollowerDriver:
         if not len(fetcher):
             del self._fetchers[home]
             self._past_bytes_in += fetcher.bytes_in
-            ending = asyncio.get_running_loop().create_task(fetcher.close(), name="end of a fetcher")
+            ending = duty(fetcher.close(), name="end of a fetcher")
             self._ending[ending] = None
             ending.add_done_callback(lambda ended: self._ending.pop(ended, None))
 

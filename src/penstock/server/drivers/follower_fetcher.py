@@ -26,6 +26,7 @@ from penstock.replication.following import NO_SYNC, Course, Following, Position,
 from penstock.replication.throttle import lists
 from penstock.server.drivers.follower_intake import FollowerIntake, Piece
 from penstock.server.drivers.follower_questions import Limits, ask_ends, fetch_body, fetch_request, wait_ms_of
+from penstock.server.duty import duty
 from penstock.server.peers import Peers
 from penstock.transport.dial import LinkError
 
@@ -206,7 +207,7 @@ class FollowerFetcher:
             number = len(self._lanes)
             purpose = f"replica-fetch-{self._index}" + ("-again" if number else "")
             lane = _Lane(self, purpose)
-            self._lanes.append(self._loop.create_task(self._run(lane), name=f"fetch from {self.leader} ({purpose})"))
+            self._lanes.append(duty(self._run(lane), name=f"fetch from {self.leader} ({purpose})"))
 
     def _wake_at(self, when: float) -> None:
         self._loop.call_at(when, self._wake)

@@ -18,6 +18,7 @@ from penstock.model.ids import NodeId, PartitionKey
 from penstock.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from penstock.replication.isr import DOUBT_MS
 from penstock.server.drivers.partition_driver import SLICE_MS
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.model.ids import Millis
@@ -64,7 +65,7 @@ class IsrDriver:
     def start(self) -> None:
         """Looks for followers that do not keep up, from now on."""
         if self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look_on(), name="look for late followers")
+            self._looking = duty(self._look_on(), name="look for late followers")
 
     async def stop(self) -> None:
         """Asks for nothing any more. What was asked for may still come true."""
@@ -82,7 +83,7 @@ class IsrDriver:
             return
         self._wanted[hosted] = None
         if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send_all(), name="alter partitions")
+            self._sending = duty(self._send_all(), name="alter partitions")
 
     # -- looking
 

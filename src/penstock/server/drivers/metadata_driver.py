@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.metadata.delta import Delta, delta_between
 from penstock.metadata.image import ClusterImage
 from penstock.model.ids import Epoch, Millis, NodeId, Offset, Uuid
+from penstock.server.duty import tell
 
 if TYPE_CHECKING:
     from penstock.metadata.records import Record
-
-log = logging.getLogger("penstock.metadata")
 
 Listener = Callable[[ClusterImage, Delta], None]
 
@@ -171,9 +169,10 @@ class MetadataDriver:
     def _tell(self, listener: Listener, delta: Delta) -> None:
         try:
             listener(self._image, delta)
-        except Exception:
-            # The image is committed whatever a listener makes of it, and the others must still hear of it.
-            log.exception("a listener failed on the metadata published at offset %d", self._image.offset)
+        except Exception as broken:
+            # The others still hear of it. But a node of which a part knows another cluster than the rest cannot go on:
+            # it would serve topics that are gone, or lead what another leads.
+            tell(f"the listener {listener.__name__} of the metadata", broken)
 
     def _forget_fragments(self, delta: Delta) -> None:
         if delta.brokers:

@@ -33,6 +33,7 @@ from penstock.replication.partition import Partition
 from penstock.server.drivers.hosted import Hosted
 from penstock.server.drivers.partition_neighbours import Neighbours
 from penstock.server.drivers.partition_trimming import trim
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.metadata.delta import Delta
@@ -223,7 +224,7 @@ class PartitionDriver:
         if delta.configs:
             self._refresh_settings(delta)
         if self._pending and self._taking_up is None:
-            self._taking_up = asyncio.get_running_loop().create_task(self._take_turns(), name="take up partitions")
+            self._taking_up = duty(self._take_turns(), name="take up partitions")
         if delta.brokers:
             self.on_brokers_changed()
 

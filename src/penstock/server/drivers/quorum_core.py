@@ -1,7 +1,9 @@
 """The heart of the quorum on one node: steps `QuorumNode`, carries out its effects in order, and owns the log.
 
 An event is stepped only when all effects of the one before are carried out. Writing `quorum-state` is off the loop, so
-what follows it waits; everything else is done at once. Other nodes are the matter of `quorum_driver`.
+what follows it waits; everything else is done at once. An effect that cannot be carried out, whatever the reason, ends
+this node: one that went on would believe to lead, or to follow, and do neither. Other nodes are the matter of
+`quorum_driver`.
 """
 
 from __future__ import annotations
@@ -10,10 +12,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.snapshot import image_of
-from penstock.model.errors import NOT_CONTROLLER, Refused, StorageFailed
+from penstock.model.errors import BROKER_NOT_AVAILABLE, NOT_CONTROLLER, Refused, StorageFailed
 from penstock.model.ids import Epoch, NodeId, Offset
 from penstock.quorum import events
 from penstock.quorum.history import QuorumVersion, VoterHistory
@@ -21,6 +23,7 @@ from penstock.quorum.state import ReplicaKey, Role
 from penstock.quorum.voters import Voter, VoterEndpoint, VoterSet
 from penstock.server.drivers.quorum_log import Decoded, QuorumLog
 from penstock.server.drivers.quorum_state_file import QUORUM_STATE, encode_quorum_state
+from penstock.server.duty import Unforeseen, duty, reason
 from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from penstock.server.drivers.snapshot_file import Checkpoint, SnapshotId
 
 log = logging.getLogger("penstock.quorum")
+
+NO_PART: Final = "this node takes no part in the quorum any more"
 
 
 class QuorumCore:
@@ -59,6 +64,8 @@ class QuorumCore:
         self._effects: deque[events.Effect] = deque()
         self._asker: asyncio.Future[Any] | None = None
         self._busy = self._starting = self._failed = self._closing = self._closed = False
+        self._doing: events.Event | events.Effect | None = None
+        self._failure: Exception | None = None
         self._begun: Epoch | None = None
         self._timer: Deadline | None = None
         self._timer_ms: float | None = None
@@ -118,20 +125,30 @@ class QuorumCore:
         if self._busy or self._failed:
             return
         self._busy = True
+        try:
+            if self._obey():
+                self._busy = False
+                self._came_to_rest(self._opened)
+        except Exception as broken:
+            self._broke(self._doing, broken)
+
+    def _obey(self) -> bool:
+        """Whether everything is done; False when the rest waits for the disk."""
         node = self._opened
-        while True:
+        while not self._failed:
             while self._effects:
                 effect = self._effects.popleft()
+                self._doing = effect
                 if isinstance(effect, events.PersistState) and not self._starting:
-                    asyncio.get_running_loop().create_task(self._persist_then_run(effect), name="quorum-state")
-                    return
+                    duty(self._persist_then_run(effect), name="quorum-state")
+                    return False
                 self._carry_out(effect)
             if not self._events:
-                break
+                return True
             event, self._asker = self._events.popleft()
+            self._doing = event
             self._effects.extend(node.step(event))
-        self._busy = False
-        self._came_to_rest(node)
+        return False
 
     def _came_to_rest(self, node: QuorumNode) -> None:
         """Everything that was heard is acted on."""
@@ -153,6 +170,9 @@ class QuorumCore:
             await self._offload.call(self._files.write_atomic, *self._state_file(effect))
         except OSError as failure:
             self._fail(StorageFailed(self.directory, f"quorum-state cannot be written: {failure}"))
+            return
+        except Exception as broken:
+            self._broke(effect, broken)
             return
         self._busy = False
         self._run()
@@ -207,16 +227,16 @@ class QuorumCore:
         entries = tuple(entry for _, logged in decoded for entry in logged)
         # Not queued: nothing that is may be judged by a log that was shorter.
         appended = events.Appended(self._clock.monotonic_ms(), newest.end, newest.epoch, entries)
-        self._effects.extend(self._opened.step(appended))
+        try:
+            self._effects.extend(self._opened.step(appended))
+        except Exception as broken:
+            self._broke(appended, broken)
+            return
         self._run()
 
     def _committed_to(self, offset: Offset) -> None:
         self._log.commit_to(offset)
-        try:
-            self._metadata.commit_to(offset)
-        except Exception as broken:
-            log.exception("a committed record cannot be applied")
-            self._fail(broken)
+        self._metadata.commit_to(offset)
 
     def _flushed(self, end: Offset) -> None:
         self._step(events.Flushed(self._clock.monotonic_ms(), end))
@@ -224,18 +244,39 @@ class QuorumCore:
     def disk_failed(self, failure: StorageFailed) -> None:
         self._fail(failure)
 
+    def _broke(self, doing: events.Event | events.Effect | None, broken: Exception) -> None:
+        """Something that is never expected to fail did."""
+        why = reason(type(doing).__name__, broken)
+        if isinstance(why, Unforeseen):
+            log.error("the metadata quorum is broken", exc_info=broken)
+        self._fail(why)
+
     def _fail(self, why: Exception) -> None:
-        """The disk or the log is broken: this node can take no further part."""
+        """The disk, the log or the machine is broken: this node can take no further part.
+
+        `on_fatal` hears of it, or whoever starts this node and is still waiting for that.
+        """
         if self._failed:
             return
         self._failed = True
         log.error("the metadata quorum stops on this node: %s", why)
-        self._set_timer(None)
-        self._failing()
-        _release(self._idle)
-        self._resign()
-        self._metadata.abandon(Refused(NOT_CONTROLLER, "the metadata log of this node has failed"))
-        self._on_fatal(why)
+        try:
+            self._set_timer(None)
+            _release(self._idle)
+            self._refuse_askers()
+            self._failing()
+            self._resign()
+            self._metadata.abandon(Refused(NOT_CONTROLLER, "the metadata log of this node has failed"))
+        finally:
+            self._failure = why
+            if not self._starting:
+                self._on_fatal(why)
+
+    def _refuse_askers(self) -> None:
+        for asker in (self._asker, *(each for _, each in self._events)):
+            if asker is not None and not asker.done():
+                asker.set_exception(Refused(BROKER_NOT_AVAILABLE, NO_PART))
+        self._events.clear()
 
     @property
     def _opened(self) -> QuorumNode:
@@ -268,6 +309,11 @@ class QuorumCore:
         """Whether this node leads, and the log says so."""
         node = self._node
         return node is not None and node.role is Role.LEADER and self._begun == node.epoch and not self._failed
+
+    @property
+    def following(self) -> bool:
+        """Whether this node has a leader that it heard of lately, and looks for no other."""
+        return self._opened.role is Role.FOLLOWER and not self._failed
 
     @property
     def leader(self) -> NodeId:

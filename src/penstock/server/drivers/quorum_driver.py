@@ -35,7 +35,7 @@ from penstock.quorum.voters import Voter
 from penstock.server.context import Operation, ResourceType
 from penstock.server.drivers import quorum_messages as wire
 from penstock.server.drivers.quorum_contacts import Contacts
-from penstock.server.drivers.quorum_core import QuorumCore, version_of
+from penstock.server.drivers.quorum_core import NO_PART, QuorumCore, version_of
 from penstock.server.drivers.quorum_description import describe
 from penstock.server.drivers.quorum_fetcher import FetcherSettings, QuorumFetcher, Wish
 from penstock.server.drivers.quorum_joining import QuorumJoining
@@ -160,9 +160,11 @@ class QuorumDriver(QuorumCore):
             self._step(events.Started(now, state, self._log.end, self._log.last_epoch))
         finally:
             self._starting = False
-        if self._fetcher is not None and not self._failed:
+        if self._failure is not None:
+            raise self._failure
+        if self._fetcher is not None:
             self._fetcher.start()
-        if self._joining is not None and not self._failed:
+        if self._joining is not None:
             self._joining.start()
 
     async def close(self) -> None:
@@ -313,7 +315,7 @@ class QuorumDriver(QuorumCore):
         """A node sent a request; the future holds the answer."""
         answer: asyncio.Future[events.Reply] = asyncio.get_running_loop().create_future()
         if self._failed or self._closed:
-            answer.set_exception(Refused(BROKER_NOT_AVAILABLE, "this node takes no part in the quorum any more"))
+            answer.set_exception(Refused(BROKER_NOT_AVAILABLE, NO_PART))
         else:
             self._step(events.Asked(self._clock.monotonic_ms(), message), answer)
         return answer

@@ -16,6 +16,7 @@ from penstock.model.errors import INCONSISTENT_CLUSTER_ID, Corrupt, PenstockErro
 from penstock.model.ids import METADATA_TOPIC_ID, NO_NODE, Epoch, NodeId, Offset
 from penstock.protocol.messages.fetch import FetchRequest
 from penstock.quorum.fetching import LogPoint
+from penstock.server.duty import duty
 from penstock.transport.dial import LinkError, Unreachable
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class QuorumFetcher:
         self._complained_ms: float | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="quorum fetcher")
+        self._task = duty(self._run(), name="quorum fetcher")
 
     def wake(self) -> None:
         self._woken.set()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from penstock.model.errors import NONE, error_of
 from penstock.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from penstock.server.duty import duty
 from penstock.transport.dial import LinkError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class QuorumJoining:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="quorum joining")
+        self._task = duty(self._run(), name="quorum joining")
 
     def stop(self) -> None:
         if self._task is not None:

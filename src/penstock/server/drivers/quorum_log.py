@@ -30,6 +30,7 @@ from penstock.server.drivers.snapshot_file import (
     read_checkpoint,
     record_batch,
 )
+from penstock.server.duty import duty
 from penstock.storage.log import Log
 from penstock.storage.names import PARTITION_METADATA
 from penstock.storage.settings import PlainLogSettings
@@ -244,7 +245,7 @@ class QuorumLog:
     def want_flush(self) -> None:
         """Asks for everything appended so far to be synced soon. Who comes while a sync runs joins the next one."""
         if self._flushing is None and self._opened.flushed < self._opened.written:
-            self._flushing = asyncio.get_running_loop().create_task(self._flush(), name="metadata log sync")
+            self._flushing = duty(self._flush(), name="metadata log sync")
 
     async def _flush(self) -> None:
         opened = self._opened
@@ -280,7 +281,7 @@ class QuorumLog:
     async def synced_names(self) -> None:
         """The same for a log that was cut or begun anew: which files there are is synced too."""
         await self.quiet()
-        self._flushing = asyncio.get_running_loop().create_task(self._flush_names(), name="metadata log sync")
+        self._flushing = duty(self._flush_names(), name="metadata log sync")
         await asyncio.shield(self._flushing)
 
     async def _flush_names(self) -> None:

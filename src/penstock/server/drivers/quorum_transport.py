@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.model.errors import ErrorCode
 from penstock.quorum.events import VoteAsk
 from penstock.server.drivers.quorum_messages import from_wire, to_wire
+from penstock.server.duty import duty
 from penstock.transport.dial import LinkError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class QuorumSender:
         running = [each for each in self._under_way.get(to, ()) if not each.done()]
         if len(running) >= _UNDER_WAY_MAX:
             running.pop(0).cancel()
-        running.append(asyncio.get_running_loop().create_task(self._carry(to, ask), name=f"quorum to {to}"))
+        running.append(duty(self._carry(to, ask), name=f"quorum to {to}"))
         self._under_way[to] = running
 
     async def _carry(self, to: NodeId, ask: Ask) -> None:

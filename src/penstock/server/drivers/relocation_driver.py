@@ -27,6 +27,7 @@ from penstock.model.errors import (
 from penstock.model.ids import Offset, PartitionKey, TopicPartition
 from penstock.server.drivers.partition_driver import SLICE_MS
 from penstock.server.drivers.relocation_pace import Pace
+from penstock.server.duty import duty
 from penstock.storage.moving import align, begin_anew, missing_bytes, read_on
 from penstock.storage.names import NAME_BYTES_MAX, Kind, partition_directory
 
@@ -145,7 +146,7 @@ class RelocationDriver:
             hosted.moving = True
             self._moves[hosted.key] = Move(hosted, source, future, resumed=resumed)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="move replicas")
+            self._task = duty(self._run(), name="move replicas")
 
     def _cancel(self, hosted: Hosted) -> None:
         if (move := self._moves.get(hosted.key)) is not None:
@@ -347,7 +348,7 @@ class RelocationDriver:
         self.moved += 1
         log.info("%s serves from %s", hosted.name, successor.directory)
         self._on_moved(hosted.key)
-        task = asyncio.get_running_loop().create_task(self._retire(hosted, successor, old), name="retire a log")
+        task = duty(self._retire(hosted, successor, old), name="retire a log")
         self._retiring[hosted.key] = task
         task.add_done_callback(lambda _done: self._retiring.pop(hosted.key, None))
 

@@ -19,6 +19,7 @@ from penstock.metadata.snapshot import snapshot_records
 from penstock.model.errors import StorageFailed
 from penstock.model.ids import Epoch, Millis, Offset
 from penstock.server.drivers.snapshot_file import RECORDS_PER_BATCH, CheckpointWriter, SnapshotId, read_timestamp
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
@@ -121,7 +122,7 @@ class SnapshotDriver:
         interval_ms = self._settings.max_interval_ms
         overdue = interval_ms > 0 and self._clock.monotonic_ms() - self._last_ms >= interval_ms
         if new_bytes >= self._settings.max_bytes_between or overdue:
-            self._writing = asyncio.get_running_loop().create_task(self._write(), name="metadata snapshot")
+            self._writing = duty(self._write(), name="metadata snapshot")
 
     async def write_now(self) -> SnapshotId | None:
         """A snapshot of what is published at this moment; None when there is nothing new to write."""
@@ -130,7 +131,7 @@ class SnapshotDriver:
         if self._metadata.image.in_transaction or self._present(self._next_id()):
             return None
         wanted = self._next_id()
-        self._writing = asyncio.get_running_loop().create_task(self._write(), name="metadata snapshot")
+        self._writing = duty(self._write(), name="metadata snapshot")
         await asyncio.shield(self._writing)
         return wanted
 
@@ -153,25 +154,30 @@ class SnapshotDriver:
         return any(each.id.end >= wanted.end for each in self._kept)
 
     async def _write(self) -> None:
+        """A chore: one that fails for a reason of our own is tried again when the next is due."""
+        try:
+            await self._write_one()
+        except (OSError, StorageFailed) as failure:
+            self._on_failure(StorageFailed(self._quorum.directory, f"the snapshot could not be written: {failure}"))
+        except Exception:
+            log.exception("the metadata snapshot failed and will be tried again")
+        finally:
+            self._writing = None
+
+    async def _write_one(self) -> None:
         wanted, image = self._next_id(), self._metadata.image.copy()
         self._bytes_at_last, self._last_ms = self._metadata.bytes_published, self._clock.monotonic_ms()
         path = f"{self._quorum.directory}/{wanted.file_name}"
+        timestamp = self._metadata.last_timestamp
+        file = self._files.open(path + PARTIAL_SUFFIX, create=True)
         try:
-            timestamp = self._metadata.last_timestamp
-            file = self._files.open(path + PARTIAL_SUFFIX, create=True)
-            try:
-                file.truncate(0)
-                size = await self._fill(file, wanted, image, timestamp)
-                await self._offload.call(file.sync)
-            finally:
-                file.close()
-            self._files.rename(path + PARTIAL_SUFFIX, path)
-            await self._offload.call(self._files.sync_dir, self._quorum.directory)
-        except OSError as failure:
-            self._on_failure(StorageFailed(path, f"the snapshot could not be written: {failure}"))
-            return
+            file.truncate(0)
+            size = await self._fill(file, wanted, image, timestamp)
+            await self._offload.call(file.sync)
         finally:
-            self._writing = None
+            file.close()
+        self._files.rename(path + PARTIAL_SUFFIX, path)
+        await self._offload.call(self._files.sync_dir, self._quorum.directory)
         if self._present(wanted):
             # Meanwhile the leader sent one: the same, or a newer one.
             if wanted not in self.kept:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.model.errors import StorageFailed
 from penstock.server.drivers.partition_driver import SLICE_MS
+from penstock.server.duty import duty
 from penstock.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, checkpoint_text
 from penstock.storage.flushing import TextWrite
 
@@ -80,8 +81,7 @@ class UpkeepDriver:
             ("purge", lambda: PURGE_INTERVAL_MS, self.purge),
             ("timed flush", lambda: FLUSH_LOOK_INTERVAL_MS, self.flush_due),
         ]  # fmt: skip
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._repeat(*chore), name=f"upkeep: {chore[0]}") for chore in chores]
+        self._tasks = [duty(self._repeat(*chore), name=f"upkeep: {chore[0]}") for chore in chores]
 
     async def stop(self) -> None:
         for task in self._tasks:

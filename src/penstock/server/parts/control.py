@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.model.errors import Refused
+from penstock.model.errors import Corrupt, PenstockError, Refused
 from penstock.quorum.state import ReplicaKey
 from penstock.quorum.voters import Voter, VoterEndpoint
 from penstock.server.context import Services
@@ -46,6 +46,9 @@ log = logging.getLogger("penstock.node")
 
 LOOK_MS: Final = 20.0
 REMIND_MS: Final = 10_000.0
+FETCH_TIMEOUTS: Final = 3
+IDLE_INTERVALS: Final = 8
+"""How long metadata may stand still before the node is not ready: longer than an election, or a moment of stall."""
 
 
 class ControlPart:
@@ -66,6 +69,8 @@ class ControlPart:
         own_host = ports.net.host_name()
         self.metadata = MetadataDriver(settings.node_id, identity.cluster_id)
         self.metadata.on_publish(settings.follow)
+        self._moved_ms = ports.clock.monotonic_ms()
+        self.metadata.on_advance(self._moved)
         self.peers = NetPeers(
             ports.net, ports.clock,
             client_id=f"penstock-{settings.node_id}",
@@ -161,6 +166,30 @@ class ControlPart:
             return f"catching up with the metadata log: {self.metadata.published_end} of {high_watermark}"
         return None
 
+    def standstill(self) -> str | None:
+        """Why a node that was well may know the cluster only as it was; None while what it knows goes on.
+
+        The active controller writes something now and then, however idle the cluster is, unless it is told not to.
+        """
+        idle_ms = self._settings.number("metadata.max.idle.interval.ms")
+        fetch_timeout_ms = self._settings.number("controller.quorum.fetch.timeout.ms")
+        still_ms = self._clock.monotonic_ms() - self._moved_ms
+        if still_ms < max(FETCH_TIMEOUTS * fetch_timeout_ms, IDLE_INTERVALS * idle_ms):
+            return None
+        voters = ", ".join(map(str, sorted(self.quorum.voters.ids)))
+        if self.quorum.leading:
+            why = f"this node leads the metadata quorum, but no majority of its voters ({voters}) follows"
+        elif not self.quorum.following:
+            why = f"this node finds no leader of the metadata quorum: does a majority of its voters ({voters}) run?"
+        elif idle_ms > 0:
+            why = f"node {self.quorum.leader} leads the metadata quorum, but nothing new of its log comes here"
+        else:
+            return None
+        return f"the cluster's metadata stands still for {still_ms / 1_000:.0f} s: {why}"
+
+    def _moved(self) -> None:
+        self._moved_ms = self._clock.monotonic_ms()
+
     async def caught_up(self) -> None:
         """Returns when the published image shows what is committed; waits for the quorum as long as it takes.
 
@@ -225,7 +254,16 @@ class _Absent:
 def _bootstrap_records(files: Files, directory: str) -> list[Record]:
     """What a new cluster starts from, as the directory was formatted; nothing means this release's own levels."""
     path = f"{directory}/{BOOTSTRAP_CHECKPOINT}"
-    return read_checkpoint(path, files.read(path)).records if files.exists(path) else []
+    if not files.exists(path):
+        return []
+    try:
+        return read_checkpoint(path, files.read(path)).records
+    except (PenstockError, ValueError, OSError) as broken:
+        why = broken.why if isinstance(broken, Corrupt) else broken
+        raise PenstockError(
+            f"a new cluster starts from {path}, and it cannot be read ({why}); format the directory again, "
+            "or remove this file to start with the feature levels of this release"
+        ) from broken
 
 
 def _snapshot_settings(settings: BrokerSettings) -> SnapshotSettings:
