@@ -100,6 +100,8 @@ def test_other_acks_are_refused(acks: int) -> None:
         answer = await client.produce("orders", b"x", acks=acks)
         assert (answer.error_code, answer.base_offset) == (INVALID_REQUIRED_ACKS.code, -1)
         assert await client.values("orders") == []
+        missing = await client.ask(produce_request("missing", batch_of(b"x"), acks=acks), BY_NAME)
+        assert missing.responses[0].partition_responses[0].error_code == UNKNOWN_TOPIC_OR_PARTITION.code
 
     walk(steps)
 
@@ -166,6 +168,21 @@ def test_five_in_flight_stay_in_order() -> None:
             assert {answer.error_code for answer in await asyncio.gather(*sent)} == {0}
         for topic in producers:
             assert await client.values(topic) == [b"%d" % number for number in range(50)]
+
+    walk(steps)
+
+
+def test_a_retry_is_known_however_old_its_records_are() -> None:
+    """Whoever replays the past sends timestamps of years ago; that does not make its producer a stranger."""
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("history")
+        named = {"producer_id": 7, "producer_epoch": 0}
+        first, second = (batch_of(b"%d" % n, timestamp=1_000, base_sequence=n, **named) for n in range(2))
+        gap = batch_of(b"gap", timestamp=1_000, base_sequence=9, **named)
+        answers = [await client.produce("history", batch=batch) for batch in (first, second, first, second, gap)]
+        assert [answer.base_offset for answer in answers] == [0, 1, 0, 1, -1]
+        assert answers[-1].error_code == OUT_OF_ORDER_SEQUENCE_NUMBER.code
 
     walk(steps)
 

@@ -256,14 +256,14 @@ class Log(LogUpkeep):
             except OSError as error:
                 raise self.fail(error) from error
 
-    def known_batch(self, header: BatchHeader, now: Millis) -> Ticket | None:
+    def known_batch(self, header: BatchHeader) -> Ticket | None:
         """None when a producer's batch may be appended, its ticket when it was appended before; else Refused."""
         try:
-            return self.producers.check(header, now)
+            return self.producers.check(header)
         except Refused as refusal:
             if refusal.error is not OUT_OF_ORDER_SEQUENCE_NUMBER or not recall(self, header):
                 raise
-        return self.producers.check(header, now)
+        return self.producers.check(header)
 
     # -- reading
 

@@ -119,7 +119,7 @@ class Producers:
 
     # -- may a client's batch enter?
 
-    def check(self, header: BatchHeader, now: Millis) -> Ticket | None:
+    def check(self, header: BatchHeader) -> Ticket | None:
         """None when the batch may be appended, the original's ticket when it was appended before; else Refused."""
         producer = self._by_id.get(header.producer_id)
         if producer is None:
@@ -132,8 +132,6 @@ class Producers:
             and producer.transaction_first == _NONE
         ):
             return None  # next in line, as nearly every batch is
-        if self._expired(producer, now):
-            return None
         if header.producer_epoch == producer.epoch:
             last = advance_sequence(first, header.last_offset_delta)
             for batch in batches:

@@ -45,7 +45,7 @@ def produce(
 ) -> Ticket:
     """As a leader does: check, and append unless it is a duplicate."""
     data = batch(count, producer=(producer, epoch, sequence), attributes=attributes)
-    return log.producers.check(header_of(data), NOW) or append(log, data)
+    return log.producers.check(header_of(data)) or append(log, data)
 
 
 def refused(error: ErrorCode, log: Log, sequence: int, **how: int) -> None:
@@ -104,8 +104,6 @@ def test_a_silent_producer_is_forgotten_but_not_one_with_an_open_transaction() -
     produce(log, 0)
     produce(log, 0, producer=8, attributes=TRANSACTIONAL)
     day_later = Millis(1_000 + 86_400_000)
-    data = batch(producer=(7, 0, 99))
-    assert log.producers.check(header_of(data), day_later) is None
     assert log.producers.expire(Millis(day_later - 1)) == 0
     assert log.producers.expire(day_later) == 1
     assert [producer.producer_id for producer in log.producers.states()] == [8]

@@ -27,7 +27,7 @@ def stopped(*, between: int = 0) -> Log:
 
 
 def again(log: Log, sequence: int, count: int = 2, *, producer: int = 7, epoch: int = 0) -> Ticket | None:
-    return log.known_batch(header_of(batch(count, producer=(producer, epoch, sequence))), NOW)
+    return log.known_batch(header_of(batch(count, producer=(producer, epoch, sequence))))
 
 
 @pytest.mark.parametrize("between", [0, OTHERS])

@@ -89,7 +89,7 @@ class Hosted:
         epoch = self.state.check_append(acks)
         log = self.log or self.require_log()
         if header.producer_id >= 0:
-            known = log.known_batch(header, now)
+            known = log.known_batch(header)
             if known is not None:
                 return known
         ticket = log.append(batch, header, epoch, now)
