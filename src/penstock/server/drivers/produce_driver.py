@@ -126,18 +126,23 @@ class ProduceDriver:
         return response
 
     def refuse_all(self, request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
-        return ProduceResponse(
-            responses=[
-                ProduceResponse.TopicProduceResponse(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partition_responses=[
-                        Answer(index=data.index, error_code=error.code, base_offset=-1) for data in topic.partition_data
-                    ],
-                )
-                for topic in request.topic_data
-            ]
-        )
+        response, pieces = _laid_out(request)
+        for piece in pieces:
+            piece.refuse(error)
+        return response
+
+    def refuse_known(
+        self, request: ProduceRequest, version: int, allowed: Callable[[str], bool], error: ErrorCode
+    ) -> ProduceResponse:
+        """Refuses with `error` what could be written; what is not here is told so first, as in Kafka's order."""
+        response, pieces = _laid_out(request)
+        for piece in pieces:
+            try:
+                self._find(piece.topic, piece.answer.index, version, allowed)
+                piece.refuse(error)
+            except Refused as refusal:
+                self._refuse(piece, refusal)
+        return response
 
     @staticmethod
     def failure_of(response: ProduceResponse) -> str | None:

@@ -27,15 +27,19 @@ ADMIN_CLIENT = "__admin_client"
 
 def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     produces = ctx.node.produces
+
+    def allowed(topic: str) -> bool:
+        return ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic)
+
     if request.acks not in ACKS:
-        return produces.refuse_all(request, INVALID_REQUIRED_ACKS)
+        return produces.refuse_known(request, ctx.api_version, allowed, INVALID_REQUIRED_ACKS)
     transactional_id = request.transactional_id
     if transactional_id is not None and not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return produces.refuse_all(request, TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     outcome = produces.produce(
         request,
         ctx.api_version,
-        lambda topic: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic),
+        allowed,
         internal_too=ctx.client_id == ADMIN_CLIENT,
         listener=ctx.listener.name,
     )
