@@ -111,8 +111,7 @@ class _TableWriter:
         if commit is not None:
             from penstock.spark.lake.upkeep import after_commit
 
-            if after_commit(store, self.options, commit) is not None:
-                write_down(store, None)
+            after_commit(self.options, commit)
         return commit
 
 

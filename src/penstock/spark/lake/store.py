@@ -257,8 +257,11 @@ class TableStore(Protocol):
 
     def set_properties(self, properties: Mapping[str, str]) -> None: ...
 
-    def compact(self, target_bytes: int) -> Compaction:
-        """Few files of about `target_bytes` instead of many small ones, beside whoever appends. `Conflicted`."""
+    def compact(self, target_bytes: int, *, whole: bool = True) -> Compaction:
+        """Few files of about `target_bytes` instead of many small ones, beside whoever appends. `Conflicted`.
+
+        Unless `whole`, small files may wait for others of their size (`tiers`): less is rewritten, day after day.
+        """
 
     def expire(self, older_than: datetime) -> Expiry:
         """Forgets versions older than that and deletes the files that only they had. Offsets and ledger stay."""

@@ -1,11 +1,12 @@
 """Which small files become larger ones, so that files stay few and no byte is rewritten often. Pure; for both formats.
 
-Files of one partition stand in tiers by their size: a tier for each number of digits. A tier is rewritten when ten files
-are in it, or as many as fill a whole file, so what comes of it stands at least one tier higher: a byte is rewritten once
-a tier, at most, and ten times as many batches cost one rewriting more. What waits is at most nine files a tier.
+Files of one partition stand in tiers by their size: a tier for each number of digits. A tier is rewritten when ten
+files are in it, or as many as fill a whole file, so what comes of it stands at least one tier higher, but for what
+Parquet saves: a byte is rewritten about once a tier, and ten times as many batches cost one rewriting more. What waits
+is at most nine files a tier.
 
-A day of a batch each ten seconds, as a multiple of the bytes that batches wrote (`tests/unit/spark/lake/test_tiers.py`):
-all small files together at each round rewrite up to 18.8 times as much, these tiers 2.9 times.
+A day of a batch of 50 KiB each ten seconds (`tests/unit/spark/lake/test_tiers.py`): all small files together at each
+round of 50 batches are rewritten 18.8 times, these tiers 2.9 times.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """Keeping a table small: when to compact, expire and sweep, and doing it, for either format.
 
-Between batches the sink calls `after_commit`; people call `tidy` through `penstock lake compact`. Upkeep never fails a
-query: what could not be done now is due again later.
+After a batch the sink calls `after_commit`, which has it done by a process of its own (`beside.py`); people call `tidy`
+through `penstock lake compact`. Upkeep never fails or holds a query: what could not be done now is due again later.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, runtime_checkable
 
+from penstock.spark.lake.beside import begin
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.store import Commit, Compaction, Conflicted, Expiry, TableStore
@@ -78,20 +79,32 @@ class Thinnable(Protocol):
 Told = Callable[[str], None]
 
 
-def after_commit(store: TableStore, options: LakeOptions, commit: Commit) -> Tidied | None:
-    """What is due after a batch; None when nothing was. What goes wrong is a warning: the batch has landed."""
+def after_commit(options: LakeOptions, commit: Commit) -> bool:
+    """Has done what is due after a batch, without waiting for it; whether anything was begun."""
     wanted = due(options, commit.batch_id)
     if wanted == Due():
-        return None
+        return False
+    try:
+        return begin(options, asdict(wanted))
+    except OSError as failure:
+        _log.warning("upkeep of %s could not be started and is due again later: %s", options.path, failure)
+    return False
+
+
+def carry_out(store: TableStore, options: LakeOptions, wanted: Due) -> Tidied | None:
+    """Does it, and writes down what it committed. What goes wrong is a warning, and None: the batch has landed."""
     now = datetime.now(UTC)
     try:
-        return tidy(
+        done = tidy(
             store,
             target_bytes=options.target_file_bytes if wanted.compact else None,
             expire_before=now - timedelta(days=options.expire_after_days) if wanted.expire else None,
             sweep_before=now - SAFE_AGE[store.format] if wanted.sweep else None,
             thin=wanted.expire,
+            whole=False,
         )
+        write_down(store)
+        return done
     except Conflicted as busy:
         _log.info("upkeep of %s gave way to another writer: %s", store.location, busy)
     except Exception as failure:
@@ -106,17 +119,19 @@ def tidy(
     expire_before: datetime | None = None,
     sweep_before: datetime | None = None,
     thin: bool = False,
+    whole: bool = True,
     told: Told = _log.debug,
 ) -> Tidied:
     """Does what is asked for, in the order in which one makes work for the next. `told` hears each step begin.
 
-    `thin` allows expiry to take snapshots that are not old but too many for the format.
+    `thin` allows expiry to take snapshots that are not old but too many for the format; unless `whole`, compaction
+    leaves small files until there are enough of their size.
     """
     store.refresh()
     compaction, expiry, orphans = Compaction(), Expiry(), 0
     if target_bytes is not None:
         told(f"compacting {store.location}")
-        compaction = store.compact(target_bytes)
+        compaction = store.compact(target_bytes, whole=whole)
     if expire_before is not None:
         told("writing down what the history says before parts of it go")
         write_down(store)

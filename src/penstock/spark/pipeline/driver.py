@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.spark.errors import BadOption, Missing, SparkRoomError
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.flow import Flow
+from penstock.spark.pipeline.flow import Flow, SinkKind
 from penstock.spark.pipeline.home import Home, Job, Outcome, Progress
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.preflight import NoBroker, NoTopic, check_topics
@@ -32,6 +32,7 @@ OK, FAILED, USAGE, NOT_FOUND, UNREACHABLE = 0, 1, 2, 3, 5
 """The exit codes of the command line, which passes them on."""
 
 WRITE_EVERY_S: Final = 0.5
+UPKEEP_WITHIN_S: Final = 60.0
 
 _log = logging.getLogger("penstock.spark.pipeline")
 
@@ -127,7 +128,22 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) 
         return Outcome(FAILED, f"the driver lost Spark: {_first_line(failure)}", final=False, state=home.FAILED)
     words = "; ".join(f"sink {run.sink.name}: {run.error}" for run in runner.sinks if run.state == "failed")
     telling.end(state, words)
+    if job.once:
+        _let_upkeep_end(flow)
     return Outcome(FAILED if words else OK, words, state=state)
+
+
+def _let_upkeep_end(flow: Flow) -> None:
+    """A driver that ends by itself leaves tables tidy; upkeep goes with the workers of the session otherwise."""
+    from penstock.spark.lake.beside import wait_until_done
+    from penstock.spark.lake.options import LakeOptions
+    from penstock.spark.pipeline.wiring import lake_options
+
+    deadline_s = time.monotonic() + UPKEEP_WITHIN_S
+    for sink in flow.sinks:
+        if sink.kind is SinkKind.TABLE:
+            options = LakeOptions.of(lake_options(flow, sink))
+            wait_until_done(options, within_s=max(0.0, deadline_s - time.monotonic()))
 
 
 def _backfill(spark: SparkSession, flow: Flow, job: Job) -> Outcome:

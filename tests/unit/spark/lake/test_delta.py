@@ -201,7 +201,7 @@ def test_files_become_one_by_partition_and_no_larger_than_the_target() -> None:
         return TableFile(name, size, 1, {"day": day})
 
     files = [file("a", 40, "x"), file("b", 40, "y"), file("c", 80, "x"), file("d", 40, "x"), file("e", 30, "x")]
-    assert [[each.path for each in group] for group in plan_compaction(files, 100)] == [["a", "d"]]
+    assert [[each.path for each in group] for group in plan_compaction(files, 100, whole=True)] == [["a", "d"]]
 
 
 def test_a_clean_up_finds_files_of_odd_partitions(tmp_path: Path) -> None:

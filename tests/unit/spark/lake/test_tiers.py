@@ -20,9 +20,10 @@ REWRITTEN_MOST = 4.0
 
 
 class Table:
-    """Files of one partition, compacted as upkeep does it; what comes of rewriting is as large as what went in."""
+    """Files of one partition, compacted as upkeep does it; what comes of rewriting has `share` of what went in."""
 
-    def __init__(self, every: int = 50, target_bytes: int = TARGET_BYTES) -> None:
+    def __init__(self, every: int = 50, target_bytes: int = TARGET_BYTES, share: float = 1.0) -> None:
+        self._share = share
         self.files: list[int] = []
         """Those that are not large enough yet: nobody looks at the others again."""
         self.written_bytes = self.rewritten_bytes = self.done_bytes = 0
@@ -38,7 +39,7 @@ class Table:
     def compact(self) -> None:
         bins = plan(self.files, self._target_bytes)
         gone = {place for places in bins for place in places}
-        made = [sum(self.files[place] for place in places) for places in bins]
+        made = [max(1, round(self._share * sum(self.files[place] for place in places))) for places in bins]
         self.rewritten_bytes += sum(made)
         files = [size for place, size in enumerate(self.files) if place not in gone] + made
         self.files = [size for size in files if size < self._target_bytes * LARGE_ENOUGH]
@@ -59,6 +60,17 @@ def waiting_most(sizes: Sequence[int]) -> int:
 def test_a_day_of_small_batches_is_rewritten_four_times_at_most(batch_bytes: int, every: int) -> None:
     table = Table(every)
     for _ in range(DAY // every * every):
+        table.add(batch_bytes)
+    assert table.rewritten <= REWRITTEN_MOST
+    assert len(table.files) <= waiting_most([batch_bytes])
+
+
+@pytest.mark.parametrize("share", [0.7, 0.3, 0.1])
+@pytest.mark.parametrize("batch_bytes", [1_200, 50 << 10, 200 << 10, 1 << 20])
+def test_files_that_shrink_together_are_not_rewritten_more_often(batch_bytes: int, share: float) -> None:
+    """Small files are half footer, and values compress better beside their like."""
+    table = Table(share=share)
+    for _ in range(DAY // 50 * 50):
         table.add(batch_bytes)
     assert table.rewritten <= REWRITTEN_MOST
     assert len(table.files) <= waiting_most([batch_bytes])

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.lake import upkeep
+from penstock.spark.lake import beside, upkeep
 from penstock.spark.lake.audit import audit
-from penstock.spark.lake.iceberg.compaction import Sized, plan
-from penstock.spark.lake.landing import write_down
+from penstock.spark.lake.beside import wait_until_done
+from penstock.spark.lake.landing import Wanted, land, write_down
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.store import Compaction, Conflicted, TableStore
-from penstock.spark.lake.upkeep import Due, after_commit, due, tidy
-from tests.unit.spark.lake.tables import append, made, numbers, opened, rows, written
+from penstock.spark.lake.store import BatchCommit, Compaction, Conflicted, TableStore
+from penstock.spark.lake.upkeep import Due, after_commit, carry_out, due, tidy
+from tests.unit.spark.lake.tables import SCHEMA, append, made, numbers, opened, rows, spans, written
 
 FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+PATIENCE_S = 100.0
 
 
 def test_a_round_of_commits_makes_upkeep_due() -> None:
@@ -39,16 +40,18 @@ def fill(store: TableStore, batches: int, options: LakeOptions) -> None:
         store.refresh()
         commit = append(store, batch, batch + 1, batch=batch)
         write_down(store, commit)
-        after_commit(store, options, commit)
+        wanted = due(options, commit.batch_id)
+        if wanted != Due():
+            carry_out(store, options, wanted)
 
 
 @FORMATS
 def test_a_stream_of_small_batches_leaves_few_files(tmp_path: Path, table_format: str) -> None:
     store = made(tmp_path / "clicks", table_format)
-    fill(store, 12, LakeOptions(path="", compact_every=5))
+    fill(store, 23, LakeOptions(path="", compact_every=5))
     store.refresh()
-    assert len(store.files()) <= 4
-    assert sorted(numbers(store)) == list(range(12))
+    assert len(store.files()) <= 5, "one or two of what was compacted, and three that came since"
+    assert sorted(numbers(store)) == list(range(23))
     found = audit(store)
     assert found.clean, str(found)
 
@@ -59,8 +62,8 @@ def test_snapshots_of_appends_do_not_pile_up(tmp_path: Path, monkeypatch: pytest
     store = made(tmp_path / "clicks")
     fill(store, 20, LakeOptions(path="", compact_every=5))
     store.refresh()
-    # The newest ones, and the four compactions with the state before each.
-    assert len(list(store.commits())) <= 3 + 2 * 4
+    # The newest ones, and the two compactions with the state before each.
+    assert len(list(store.commits())) <= 3 + 2 * 2
     found = audit(store)
     assert found.clean, str(found)
     assert found.commits == 20
@@ -70,20 +73,56 @@ def test_upkeep_that_fails_does_not_fail_the_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = made(tmp_path / "clicks")
-    commit = append(store, 0, 1, batch=4)
-    options = LakeOptions(path="", compact_every=5)
+    append(store, 0, 1, batch=4)
+    options, wanted = LakeOptions(path="", compact_every=5), Due(compact=True)
 
-    def fails(target_bytes: int) -> Compaction:
+    def fails(target_bytes: int, *, whole: bool) -> Compaction:
         raise failure
 
     monkeypatch.setattr(store, "compact", fails)
     failure: Exception = OSError("the disk is full")
     with caplog.at_level(logging.INFO, logger=upkeep.__name__):
-        assert after_commit(store, options, commit) is None
+        assert carry_out(store, options, wanted) is None
         failure = Conflicted("somebody else")
-        assert after_commit(store, options, commit) is None
+        assert carry_out(store, options, wanted) is None
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "the disk is full" in caplog.text
+
+
+@FORMATS
+def test_a_batch_that_makes_upkeep_due_does_not_wait_for_it_and_others_land_beside_it(
+    tmp_path: Path, table_format: str
+) -> None:
+    options = LakeOptions(path=str(tmp_path / "clicks"), table_format=table_format, compact_every=10)
+    store = made(tmp_path / "clicks", table_format)
+    for batch in range(10):
+        store.refresh()
+        commit = append(store, batch, batch + 1, batch=batch)
+    assert after_commit(options, commit)
+    assert not wait_until_done(options, within_s=0), "it is at work, and the sink goes on"
+    assert not after_commit(options, commit), "one at a time"
+    for batch in range(10, 14):
+        land(store, options, Wanted(SCHEMA, ()), batch_of(store, batch))
+    assert wait_until_done(options, within_s=PATIENCE_S)
+    store.refresh()
+    assert len(store.files()) <= 5
+    assert sorted(numbers(store)) == list(range(14))
+    found = audit(store)
+    assert found.clean, str(found)
+
+
+def batch_of(store: TableStore, number: int) -> BatchCommit:
+    return BatchCommit("q", number, (spans(number, number + 1),), (written(store, rows(number, number + 1)),), rows=1)
+
+
+def test_upkeep_that_cannot_be_started_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = made(tmp_path / "clicks")
+    commit = append(store, 0, 1, batch=4)
+    monkeypatch.setattr(beside, "COMMAND", (str(tmp_path / "no-python"),))
+    assert not after_commit(LakeOptions(path=str(tmp_path / "clicks"), compact_every=5), commit)
+    assert "could not be started" in caplog.text
 
 
 @FORMATS
@@ -103,31 +142,3 @@ def test_what_losers_left_goes_when_it_is_old(tmp_path: Path, table_format: str)
     fresh = opened(tmp_path / "clicks", table_format)
     assert numbers(fresh) == list(range(5))
     assert audit(fresh).clean
-
-
-def sizes(*of: int, target: int = 100) -> list[list[int]]:
-    files = [Sized(order, size) for order, size in enumerate(of)]
-    return [[each.size_bytes for each in bin_] for bin_ in plan(files, target)]
-
-
-def test_small_files_are_taken_together_and_large_ones_left_alone() -> None:
-    assert sizes(5, 5, 5, 80, 99) == [[5, 5, 5]]
-    assert sizes(40, 40, 40, 40) == [[40, 40], [40, 40]]
-    assert sizes(50) == []
-    assert sizes() == []
-    assert sizes(3, 2, 1) == [[3, 2, 1]], "in the order of the table"
-
-
-def test_a_file_is_written_again_only_when_what_joins_it_is_worth_it() -> None:
-    assert sizes(60, 1, 1, 1) == [[1, 1, 1]]
-    assert sizes(60, 10, 10, 10) == [[60, 10, 10, 10]]
-    written_bytes, files = 0, []
-    for _ in range(200):
-        files = sorted([*files, *[1] * 10])
-        for bin_ in sizes(*files, target=100_000):
-            written_bytes += sum(bin_)
-            for each in bin_:
-                files.remove(each)
-            files.append(sum(bin_))
-    assert written_bytes < 2000 * 12, "each byte is rewritten a few times, not once a round"
-    assert len(files) < 12

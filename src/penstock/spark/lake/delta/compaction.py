@@ -21,6 +21,7 @@ from penstock.spark.lake.delta.actions import add_action, remove_action
 from penstock.spark.lake.parquet_files import FileShape
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.store import COMPACT, Compaction, Conflicted, TableFile, WrittenFile
+from penstock.spark.lake.tiers import plan
 from penstock.spark.lake.writing import RollingFiles
 
 if TYPE_CHECKING:
@@ -29,33 +30,25 @@ if TYPE_CHECKING:
 EXCHANGE_BYTES_MAX: Final = 1 << 30
 """Work that one commit carries: what was exchanged stays exchanged when a later part fails."""
 EXCHANGE_TRIES: Final = 10
-SMALL_SHARE: Final = 0.75
-"""A file of that share of the target is large enough."""
 
 
-def plan_compaction(files: Sequence[TableFile], target_bytes: int) -> list[list[TableFile]]:
-    """Which files become one: small ones of one partition, in their order, together no larger than the target. Pure."""
+def plan_compaction(files: Sequence[TableFile], target_bytes: int, *, whole: bool) -> list[list[TableFile]]:
+    """Which files become one: of one partition, as `tiers` has it. Pure."""
     by_partition: dict[tuple[tuple[str, str | None], ...], list[TableFile]] = defaultdict(list)
     for file in files:
-        if file.size_bytes < target_bytes * SMALL_SHARE:
-            by_partition[tuple(file.partition.items())].append(file)
-    bins: list[list[TableFile]] = []
-    for small in by_partition.values():
-        filling: list[TableFile] = []
-        for file in small:
-            if filling and sum(each.size_bytes for each in filling) + file.size_bytes > target_bytes:
-                bins.append(filling)
-                filling = []
-            filling.append(file)
-        bins.append(filling)
-    return [each for each in bins if len(each) > 1]
+        by_partition[tuple(file.partition.items())].append(file)
+    return [
+        [within[place] for place in places]
+        for within in by_partition.values()
+        for places in plan([file.size_bytes for file in within], target_bytes, whole=whole)
+    ]
 
 
-def compact(store: DeltaStore, target_bytes: int, compression: str) -> Compaction:
+def compact(store: DeltaStore, target_bytes: int, compression: str, *, whole: bool) -> Compaction:
     """`Conflicted` when others exchange the same files."""
     store.refresh()
     done = Compaction()
-    for part in _in_parts(plan_compaction(store.files(), target_bytes)):
+    for part in _in_parts(plan_compaction(store.files(), target_bytes, whole=whole)):
         done = _sum(done, _exchange(store, part, target_bytes, compression))
     return done
 

@@ -273,10 +273,10 @@ class DeltaStore:
             raise Conflicted(str(failure)) from failure
         self.refresh()
 
-    def compact(self, target_bytes: int) -> Compaction:
+    def compact(self, target_bytes: int, *, whole: bool = True) -> Compaction:
         from penstock.spark.lake.delta.compaction import compact
 
-        return compact(self, target_bytes, self._compression)
+        return compact(self, target_bytes, self._compression, whole=whole)
 
     def expire(self, older_than: datetime) -> Expiry:
         """Deletes the files of versions that were replaced before then, and old entries of the log as the table's own

@@ -295,10 +295,10 @@ class IcebergStore:
                 return result
         raise AssertionError("the last try returns or raises")
 
-    def compact(self, target_bytes: int) -> Compaction:
+    def compact(self, target_bytes: int, *, whole: bool = True) -> Compaction:
         from penstock.spark.lake.iceberg.compaction import compact
 
-        return compact(self, target_bytes, self._options.compression)
+        return compact(self, target_bytes, self._options.compression, whole=whole)
 
     def expire(self, older_than: datetime) -> Expiry:
         from penstock.spark.lake.iceberg.expiry import expire
