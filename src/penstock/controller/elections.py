@@ -81,6 +81,11 @@ def plan_change(topic_id: Uuid, index: int, old: PartitionImage, change: Change)
     return None if _says_nothing(record) else record
 
 
+def was_unclean(old: PartitionImage, change: PartitionChangeRecord) -> bool:
+    """Whether a change lets a replica lead that was not known to have every committed record."""
+    return change.leader >= 0 and change.leader != old.leader and change.leader not in (*old.isr, *old.elr)
+
+
 def _finish_reassignment(
     isr: tuple[int, ...], replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

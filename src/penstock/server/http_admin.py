@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 HEAD_BYTES_MAX = 8 << 10
 CONNECTIONS_MAX = 32
 PATIENCE_S = 5.0
+"""For a request to come, and again for its answer to be made and taken."""
 SLICE_S = 0.002
 
 _REASONS = {
@@ -37,11 +38,11 @@ Reasons = Callable[[], list[str]]
 
 
 class Page(NamedTuple):
-    """A reply: status, media type and body."""
+    """A reply: status, media type and body, which may be in pieces: a large one is never copied as a whole."""
 
     status: int
     media_type: str
-    body: bytes
+    body: bytes | list[bytes]
 
 
 class AdminServer:
@@ -82,7 +83,8 @@ class AdminServer:
         return Page(404, "text/plain; charset=utf-8", b"there are /metrics, /healthz and /readyz\n")
 
     async def _metrics_page(self) -> Page:
-        """A few milliseconds at a time: a node with ten thousand partitions has forty thousand numbers to tell."""
+        """A few milliseconds at a time: a node with ten thousand partitions has a hundred thousand numbers to tell."""
+        await self._metrics.prepared()
         making = self._metrics.making()
         while True:
             until = self._loop.time() + SLICE_S
@@ -90,7 +92,7 @@ class AdminServer:
                 try:
                     next(making)
                 except StopIteration as done:
-                    return Page(200, "text/plain; version=0.0.4; charset=utf-8", done.value.encode())
+                    return Page(200, "text/plain; version=0.0.4; charset=utf-8", done.value)
             await asyncio.sleep(0)
 
 
@@ -126,6 +128,11 @@ class _Exchange(asyncio.Protocol):
             transport.abort()
             return
         self._peers.add(self)
+        self._be_patient()
+
+    def _be_patient(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = self._loop.call_later(PATIENCE_S, self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -153,6 +160,7 @@ class _Exchange(asyncio.Protocol):
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             self._reply(Page(400, "text/plain", b"this is no HTTP/1.1 request\n"))
             return
+        self._be_patient()
         method, target, _ = words
         if method not in ("GET", "HEAD"):
             self._reply(Page(405, "text/plain", b"only GET and HEAD\n"))
@@ -172,11 +180,12 @@ class _Exchange(asyncio.Protocol):
     def _reply(self, page: Page, *, body: bool = True) -> None:
         assert self._transport is not None, "a page nobody waits for any more is not made to its end"
         self._replied = True
+        pieces = [page.body] if isinstance(page.body, bytes) else page.body
         head = (
             f"HTTP/1.1 {page.status} {_REASONS[page.status]}\r\n"
-            f"Content-Type: {page.media_type}\r\nContent-Length: {len(page.body)}\r\nConnection: close\r\n\r\n"
+            f"Content-Type: {page.media_type}\r\nContent-Length: {sum(map(len, pieces))}\r\nConnection: close\r\n\r\n"
         ).encode("latin-1")
-        self._transport.write(head + page.body if body else head)
+        self._transport.writelines([head, *pieces] if body else [head])
         self._transport.close()
 
     def abort(self) -> None:

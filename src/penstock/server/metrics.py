@@ -5,8 +5,9 @@ Names are those that Strimzi's JMX rules and kafka_exporter give to Kafka's metr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import logging
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from penstock.server.dispatch import Dispatch
@@ -14,12 +15,21 @@ if TYPE_CHECKING:
     from penstock.server.loop_watch import LoopWatch
     from penstock.server.reception import Reception
 
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
 COUNTER = "counter"
 GAUGE = "gauge"
 SUMMARY = "summary"
 HISTOGRAM = "histogram"
 
 SAMPLES_A_STEP = 100
+LINES_A_STEP = 5_000
+LOOKS_A_PAUSE = 500
+"""How many things a source may look at without a sample before it yields PAUSE."""
+SERIES_MAX = 10_000
+"""How many partitions, topics, groups and offsets of groups have series of their own on one page."""
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
@@ -33,7 +43,38 @@ class Sample(NamedTuple):
     help: str
 
 
-Source: TypeAlias = Callable[[], Iterable[tuple[str, dict[str, str], float, str, str]]]
+class Told(NamedTuple):
+    """One of several metrics about the same kind of thing."""
+
+    name: str
+    type: str
+    help: str
+
+
+class Row(NamedTuple):
+    """Several numbers about one thing, in the order of `metrics`: thousands of partitions are told of this way.
+
+    `metrics` is a constant: what is found out about it once holds for every row.
+    """
+
+    labels: dict[str, str]
+    metrics: tuple[Told, ...]
+    values: tuple[float, ...]
+
+
+PAUSE = None
+"""What a source yields when it has counted for a while and has no sample yet."""
+
+Telling: TypeAlias = Sample | Row | None
+Source: TypeAlias = Callable[[], Iterable[Telling | tuple[str, dict[str, str], float, str, str]]]
+
+
+def counted(things: Iterable[T]) -> Iterator[T | None]:
+    """The things one by one, and a PAUSE every now and then."""
+    for count, thing in enumerate(things, start=1):
+        yield thing
+        if not count % LOOKS_A_PAUSE:
+            yield PAUSE
 
 
 class Metrics:
@@ -42,14 +83,25 @@ class Metrics:
     A source is asked bit by bit, and what it tells of may change meanwhile: it walks over copies of tables.
     """
 
-    __slots__ = ("_sources",)
+    __slots__ = ("_preparations", "_sources")
 
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
+        self._preparations: dict[str, Callable[[], Awaitable[None]]] = {}
 
-    def register(self, name: str, source: Source) -> None:
-        """`source` yields (name, labels, value, type, help); `name` is only for its own failures."""
+    def register(self, name: str, source: Source, prepare: Callable[[], Awaitable[None]] | None = None) -> None:
+        """`source` yields samples; `name` is only for its own failures. `prepare` may ask others, within a bound."""
         self._sources[name] = source
+        if prepare is not None:
+            self._preparations[name] = prepare
+
+    async def prepared(self) -> None:
+        """Lets sources find out what this node does not know by itself. What they cannot is missing on the page."""
+        for name, prepare in self._preparations.items():
+            try:
+                await prepare()
+            except Exception:  # a page without these numbers is better than none
+                _log.exception("the metrics of %s could not be prepared", name)
 
     def page(self) -> str:
         """The whole page at once."""
@@ -58,37 +110,74 @@ class Metrics:
             try:
                 next(making)
             except StopIteration as done:
-                return str(done.value)
+                return b"".join(done.value).decode()
 
-    def making(self) -> Generator[None, None, str]:
-        """Makes the page in the text format 0.0.4; samples of one metric stand together.
+    def making(self) -> Generator[None, None, list[bytes]]:
+        """Makes the page in the text format 0.0.4, in pieces; samples of one metric stand together.
 
         Every few samples it is a good moment to turn to something else: with thousands of partitions a page takes
         longer than anybody should wait for the loop.
         """
         families: dict[str, list[str]] = {}
-        count = 0
         for source_name, source in self._sources.items():
-            known: dict[str, str] | None = None
-            labels_text = ""
             try:
-                for name, labels, value, kind, words in source():
-                    lines = families.get(name)
-                    if lines is None:
-                        family = _family(name, kind)
-                        lines = families.get(family)
-                        if lines is None:
-                            lines = families[family] = [f"# HELP {family} {_escaped(words)}", f"# TYPE {family} {kind}"]
-                    if labels is not known:
-                        # Several numbers about the same thing come one after the other, with the same labels.
-                        known, labels_text = labels, _labels(labels)
-                    lines.append(f"{name}{labels_text} {_number(value)}")
-                    count += 1
-                    if not count % SAMPLES_A_STEP:
-                        yield
+                yield from _asked(source, families)
             except Exception as failure:  # one broken source must not hide all the others
                 families[f" {source_name}"] = [f"# {source_name} failed: {_escaped(repr(failure))}"]
-        return "\n".join(line for lines in families.values() for line in lines) + "\n"
+        parts = []
+        for name in list(families):
+            # Taken out one by one: a hundred thousand lines are not let go of in one go either.
+            lines = families.pop(name)
+            for start in range(0, len(lines), LINES_A_STEP):
+                parts.append(("\n".join(lines[start : start + LINES_A_STEP]) + "\n").encode())
+                yield
+        return parts
+
+
+def _asked(source: Source, families: dict[str, list[str]]) -> Iterator[None]:
+    """Writes down what a source tells."""
+    known: dict[str, str] | None = None
+    tables: dict[int, list[tuple[str, list[str]]]] = {}
+    labels_text, count = "", 0
+    for told in source():
+        if told is PAUSE:
+            yield
+            continue
+        labels = told[0] if isinstance(told, Row) else told[1]
+        if labels is not known:
+            # Several numbers about the same thing come one after the other, with the same labels.
+            known, labels_text = labels, _labels(labels)
+        if isinstance(told, Row):
+            columns = tables.get(id(told.metrics))
+            if columns is None:
+                columns = tables[id(told.metrics)] = [(each.name, _lines_of(families, *each)) for each in told.metrics]
+            for (name, lines), value in zip(columns, told.values, strict=True):
+                lines.append(
+                    f"{name}{labels_text} {value}" if value.__class__ is int else _line(name, labels_text, value)
+                )
+            count += len(columns)
+        else:
+            name, _, value, kind, words = told
+            _lines_of(families, name, kind, words).append(_line(name, labels_text, value))
+            count += 1
+        if count >= SAMPLES_A_STEP:
+            count = 0
+            yield
+
+
+def _line(name: str, labels_text: str, value: float) -> str:
+    return f"{name}{labels_text} {_number(value)}"
+
+
+def _lines_of(families: dict[str, list[str]], name: str, kind: str, words: str) -> list[str]:
+    """The lines of the family that a metric belongs to; the first of its samples describes it."""
+    lines = families.get(name)
+    if lines is None:
+        family = _family(name, kind)
+        lines = families.get(family)
+        if lines is None:
+            lines = families[family] = [f"# HELP {family} {_escaped(words)}", f"# TYPE {family} {kind}"]
+    return lines
 
 
 def _family(name: str, kind: str) -> str:
@@ -102,8 +191,7 @@ def _family(name: str, kind: str) -> str:
 def _labels(labels: dict[str, str]) -> str:
     if not labels:
         return ""
-    pairs = ",".join(f'{name}="{_quoted(value)}"' for name, value in labels.items())
-    return f"{{{pairs}}}"
+    return "{" + ",".join([f'{name}="{_quoted(value)}"' for name, value in labels.items()]) + "}"
 
 
 def _quoted(value: str) -> str:

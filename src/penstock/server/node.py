@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import PenstockError
 from penstock.server.authorize import AllowAll
+from penstock.server.control_metrics import broker_info
 from penstock.server.formatting import format_for
 from penstock.server.http_admin import AdminServer
 from penstock.server.listener import Listeners
@@ -25,6 +26,7 @@ from penstock.server.loop_watch import LoopWatch
 from penstock.server.metrics import Metrics, connection_samples, loop_samples, request_samples
 from penstock.server.parts.control import ControlPart
 from penstock.server.parts.identity import bound_settings, read_identity
+from penstock.server.process_metrics import ProcessWatch
 from penstock.server.reception import Reception
 
 if TYPE_CHECKING:
@@ -158,11 +160,12 @@ class Node:
             await self._listeners.serve(self._reception, for_controllers=False)
             self._broker.start_upkeep()
         self._watch.start()
+        self._process.start()
         self.ready = True
 
     def _build(self) -> None:
         loop, settings, ports = asyncio.get_running_loop(), self.settings, self._ports
-        self._watch = LoopWatch(loop)
+        self._watch, self._process = LoopWatch(loop), ProcessWatch()
         bound = bound_settings(settings, self._listeners)
         if self._formats_itself:
             format_for(bound, files=ports.files, clock=ports.clock, random=self._random, own_host=ports.net.host_name())
@@ -207,6 +210,7 @@ class Node:
 
     async def _take_down(self, control: ControlPart) -> None:
         self._watch.stop()
+        self._process.stop()
         broker = self._broker
         if broker is not None:
             self.ending = "handing over the partitions that it leads"
@@ -242,6 +246,7 @@ class Node:
                 reception.cut()
         if self._control is not None:
             self._watch.stop()
+            self._process.stop()
             self._control.crash()
         if self._admin is not None:
             self._admin.close()
@@ -286,12 +291,14 @@ class Node:
         if self._broker is not None:
             served.append(self._broker.dispatch)
             self._broker.measure(metrics)
+            metrics.register("broker", lambda: broker_info(self.settings.node_id, self.addresses[0]))
         self.control.measure(metrics)
         if self.control.dispatch is not None:
             served.append(self.control.dispatch)
         metrics.register("requests", lambda: request_samples(*served))
         metrics.register("connections", lambda: connection_samples(self._listeners, *receptions))
         metrics.register("loop", lambda: loop_samples(self._watch))
+        metrics.register("process", self._process.samples)
         return metrics
 
     def _ailments(self) -> list[str]:

@@ -43,6 +43,23 @@ class Peers(Protocol):
         """The reply; `LinkError` when there is none in time. `version` is lowered to what the peer serves."""
 
 
+class Carried(NamedTuple):
+    """What went over links: requests, their replies, and bytes both ways."""
+
+    requests: int = 0
+    replies: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+
+    def with_link(self, link: Link) -> Carried:
+        return Carried(
+            self.requests + link.asked,
+            self.replies + link.answered,
+            self.bytes_out + link.bytes_out,
+            self.bytes_in + link.bytes_in,
+        )
+
+
 class _Line:
     """One link and what is known of its failures."""
 
@@ -71,6 +88,8 @@ class NetPeers:
         self._net, self._clock, self._client_id = net, clock, client_id
         self._dial_first_ms, self._dial_max_ms = dial_first_ms, dial_max_ms
         self._lines: dict[tuple[Address, str], _Line] = {}
+        self._standing: dict[Link, str] = {}
+        self._past: dict[str, Carried] = {}
         self._closed = False
         self.on_lost: Callable[[str], None] = lambda _purpose: None
         """Told the purpose of a link that broke while it stood."""
@@ -165,8 +184,23 @@ class NetPeers:
                 line.not_before_ms = self._clock.monotonic_ms() + pause
                 raise
             line.failures, line.not_before_ms = 0, 0.0
-            link.when_lost(lambda: None if self._closed else self.on_lost(purpose))
+            self._standing[link] = purpose
+            link.when_lost(lambda: self._lost(link))
             return link
+
+    def _lost(self, link: Link) -> None:
+        purpose = self._standing.pop(link)
+        self._past[purpose] = self._past.get(purpose, Carried()).with_link(link)
+        if not self._closed:
+            self.on_lost(purpose)
+
+    def carried(self, purpose: str) -> Carried:
+        """What all links for a purpose have carried since the start."""
+        carried = self._past.get(purpose, Carried())
+        for link, meant in self._standing.items():
+            if meant == purpose:
+                carried = carried.with_link(link)
+        return carried
 
     async def _met(self, to: Address, timeout_ms: float) -> Link:
         """A new link whose peer has said what it serves."""

@@ -24,6 +24,7 @@ from penstock.storage.meta_properties import (
 )
 
 LOCK = ".lock"
+UNKNOWN_BYTES = -1
 
 
 class DirectoryInUse(PenstockError):
@@ -63,6 +64,18 @@ class LogDirectory:
     @property
     def online(self) -> bool:
         return self.why_offline is None
+
+    def room(self) -> tuple[int, int]:
+        """(total bytes, usable bytes) of its volume; UNKNOWN_BYTES while it is offline or does not tell.
+
+        The sizes are a courtesy; a directory that really failed is found by those who write to it.
+        """
+        if not self.online:
+            return UNKNOWN_BYTES, UNKNOWN_BYTES
+        try:
+            return self.files.usage(self.path)
+        except OSError:
+            return UNKNOWN_BYTES, UNKNOWN_BYTES
 
     def open(self, cluster_id: str, node_id: int, new_uuid: Callable[[], Uuid]) -> None:
         """Locks the directory, checks whose it is (a fresh one becomes ours) and reads its checkpoints.

@@ -9,8 +9,6 @@ from penstock.model.ids import PartitionKey, TopicPartition, Uuid
 from penstock.storage.log import Log
 from penstock.storage.log_directory import LogDirectory
 
-_UNKNOWN_BYTES = -1
-
 
 class LogReport(NamedTuple):
     """One replica. `offset_lag`: how far a future log is behind the current one, or a log behind its watermark."""
@@ -37,13 +35,7 @@ class DirectoryReport(NamedTuple):
 def report_of(
     directory: LogDirectory, logs: Sequence[Log], futures: Collection[Log], current: Mapping[PartitionKey, Log]
 ) -> DirectoryReport:
-    total_bytes = usable_bytes = _UNKNOWN_BYTES
-    if directory.online:
-        try:
-            total_bytes, usable_bytes = directory.files.usage(directory.path)
-        except OSError:
-            # The sizes are a courtesy; a directory that really failed is found by those who write to it.
-            total_bytes = usable_bytes = _UNKNOWN_BYTES
+    total_bytes, usable_bytes = directory.room()
     return DirectoryReport(
         directory.path,
         directory.id,

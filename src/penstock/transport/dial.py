@@ -85,8 +85,8 @@ class Link(FrameStream):
     """One connection to a broker. Requests may be pipelined; each gets its own reply, error or timeout."""
 
     __slots__ = (
-        "_asked", "_foreign", "_next_correlation", "_on_lost", "_watch", "_watch_at", "client_id", "host", "port",
-        "versions", "why_lost",
+        "_asked", "_foreign", "_next_correlation", "_on_lost", "_unanswered", "_watch", "_watch_at", "client_id", "host",
+        "port", "versions", "why_lost",
     )  # fmt: skip
 
     def __init__(
@@ -100,7 +100,7 @@ class Link(FrameStream):
         self.why_lost = ""
         self._foreign = False  # the peer sent what is no frame
         self._asked: dict[int, _Asked] = {}
-        self._next_correlation = 0
+        self._next_correlation = self._unanswered = 0
         self._on_lost: Callable[[], None] | None = None
         # One timer for all that is asked: most replies come, and a timer of their own would be made and thrown away.
         self._watch: asyncio.TimerHandle | None = None
@@ -109,6 +109,15 @@ class Link(FrameStream):
     @property
     def up(self) -> bool:
         return self.transport is not None and not self.closing
+
+    @property
+    def asked(self) -> int:
+        """Requests sent over this link."""
+        return self._next_correlation
+
+    @property
+    def answered(self) -> int:
+        return self._next_correlation - self._unanswered - len(self._asked)
 
     def when_lost(self, callback: Callable[[], None]) -> None:
         """Calls back once when the link is gone, after all its requests were told."""
@@ -268,6 +277,7 @@ class Link(FrameStream):
         why = self.why_lost or (f"the connection broke: {cause}" if cause else "the broker closed the connection")
         self.why_lost = why
         waiting, self._asked = self._asked, {}
+        self._unanswered += len(waiting)
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.controller.elections import Change, Election, plan_change
+from penstock.controller.elections import Change, Election, plan_change, was_unclean
 from penstock.metadata.entities import RECOVERING, PartitionImage
 from penstock.metadata.image import ClusterImage, merge
 from penstock.metadata.snapshot import image_of, snapshot_records
@@ -92,6 +92,26 @@ def test_an_unclean_election_takes_anybody_alive_and_says_so() -> None:
     one = after(WHOLE, {1}, isr=(1,), elr=False)
     taken = after(one, {3}, isr=(), elr=False, election=Election.UNCLEAN)
     assert (taken.leader, taken.isr, taken.leader_recovery_state) == (3, (3,), RECOVERING)
+
+
+@pytest.mark.parametrize(
+    ("old", "alive", "unclean"),
+    [
+        (WHOLE, {2}, False),
+        (WHOLE._replace(isr=(1,)), {3}, True),
+        (WHOLE._replace(isr=(), elr=(2,), leader=-1), {2, 3}, False),
+        (WHOLE._replace(isr=(), leader=-1, leader_recovery_state=RECOVERING), {3}, True),
+        (WHOLE, set(), False),
+    ],
+)
+def test_an_election_is_unclean_when_its_winner_was_not_known_to_have_everything(
+    old: PartitionImage, alive: set[int], unclean: bool
+) -> None:
+    isr = tuple(each for each in old.isr if each in alive)
+    change = Change(lambda node: node in alive, 2, True, Election.UNCLEAN, isr=isr)
+    record = plan_change(TOPIC, 0, old, change)
+    assert record is not None
+    assert was_unclean(old, record) is unclean
 
 
 def test_the_preferred_leader_is_taken_back() -> None:

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import SimpleNamespace
 
+import pytest
+
 from penstock.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from penstock.server.metrics import (
     COUNTER,
     GAUGE,
+    LOOKS_A_PAUSE,
+    PAUSE,
     SAMPLES_A_STEP,
     Metrics,
+    Row,
     Sample,
+    Told,
     connection_samples,
+    counted,
     loop_samples,
     request_samples,
 )
 from penstock.server.request_metrics import Timing
 from tests.unit.server.served import on_loop, serving
+from tests.walks.prometheus_text import Family, Found, families
 
 
 def test_samples_of_one_metric_stand_together_and_labels_are_quoted() -> None:
@@ -93,10 +101,43 @@ def test_a_page_is_made_in_steps_and_comes_out_the_same() -> None:
         try:
             next(making)
         except StopIteration as done:
-            page = done.value
+            page = b"".join(done.value).decode()
             break
         steps += 1
-    assert steps == 6
+    assert steps == 6 + 2, "the samples, then the text of each metric"
     assert page == metrics.page()
     assert page.splitlines()[2:5] == [f'offset{{partition="{number}"}} {number}' for number in range(3)]
     assert page.splitlines()[-1] == 'size{partition="299"} 598'
+
+
+def test_a_row_tells_several_metrics_of_one_thing() -> None:
+    table = (Told("size", GAUGE, "Bytes"), Told("age", GAUGE, "Seconds"))
+
+    def rows() -> Iterator[Row | None]:
+        yield Row({"topic": "a"}, table, (1, 2.5))
+        yield PAUSE
+        yield Row({"topic": "b"}, table, (3, 4))
+
+    metrics = Metrics()
+    metrics.register("rows", rows)
+    assert families(metrics.page()) == {
+        "size": Family("size", GAUGE, "Bytes", [Found("size", {"topic": "a"}, 1), Found("size", {"topic": "b"}, 3)]),
+        "age": Family("age", GAUGE, "Seconds", [Found("age", {"topic": "a"}, 2.5), Found("age", {"topic": "b"}, 4)]),
+    }
+
+
+def test_a_source_that_only_counts_pauses_now_and_then() -> None:
+    seen = list(counted(range(LOOKS_A_PAUSE * 2 + 1)))
+    assert (seen.count(PAUSE), len(seen)) == (2, LOOKS_A_PAUSE * 2 + 3)
+
+
+@on_loop
+async def test_a_preparation_that_fails_costs_no_page(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken() -> None:
+        raise ZeroDivisionError("no idea")
+
+    metrics = Metrics()
+    metrics.register("y", lambda: [("y", {}, 1, GAUGE, "Y")], broken)
+    await metrics.prepared()
+    assert "y 1\n" in metrics.page()
+    assert "ZeroDivisionError" in caplog.text

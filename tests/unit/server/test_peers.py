@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from penstock.server.peers import SILENCE_MS, Address, NetPeers
+from penstock.server.peers import SILENCE_MS, Address, Carried, NetPeers
 from penstock.server.ports import SystemClock
 from penstock.transport.dial import TimedOut
 from tests.patience import within
@@ -22,6 +22,7 @@ class SilentLink:
 
     def __init__(self) -> None:
         self.up, self.client_id = True, ""
+        self.asked, self.answered, self.bytes_in, self.bytes_out = 2, 1, 30, 40
 
     async def negotiate(self, timeout_ms: float) -> None:
         return None
@@ -100,3 +101,17 @@ def test_who_asks_is_told_when_a_link_that_stood_is_lost() -> None:
         return told
 
     assert asyncio.run(steps()) == ["heartbeat"]
+
+
+def test_what_links_carried_is_counted_by_purpose_also_when_they_are_gone() -> None:
+    async def steps() -> None:
+        net = Lines()
+        peers = NetPeers(net, SystemClock(), client_id="me")  # type: ignore[arg-type]
+        for _ in range(2):
+            with pytest.raises(TimedOut):
+                await peers.ask(OTHER, BrokerHeartbeatRequest(), 1, purpose="quorum", timeout_ms=SILENCE_MS)
+        assert [link.up for link in net.dialled] == [False, False]
+        assert peers.carried("quorum") == Carried(requests=4, replies=2, bytes_out=80, bytes_in=60)
+        assert peers.carried("heartbeat") == Carried()
+
+    asyncio.run(steps())

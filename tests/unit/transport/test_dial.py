@@ -99,6 +99,7 @@ async def test_a_request_without_a_reply_in_time_fails_and_a_late_reply_is_dropp
         await until(lambda: len(asked) == 2)
         heartbeat(peer, asked[1])
         assert await second == HeartbeatResponse()
+        assert (link.asked, link.answered) == (2, 2)
 
 
 @on_loop
@@ -111,6 +112,7 @@ async def test_a_lost_connection_fails_all_that_wait_and_all_that_follow() -> No
             with pytest.raises(Severed, match=r"127\.0\.0\.1"):
                 await reply
         assert lost == [True]
+        assert (link.asked, link.answered) == (3, 0)
         assert not link.up
         with pytest.raises(Severed):
             await link.request(HeartbeatRequest(), 4)

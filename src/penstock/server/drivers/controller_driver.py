@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.controller.batches import plan_batches
 from penstock.controller.controller import Controller
+from penstock.controller.elections import was_unclean
 from penstock.controller.leaders import ELECTIONS_MAX
 from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,
@@ -26,6 +27,7 @@ from penstock.model.errors import (
     StorageFailed,
 )
 from penstock.model.ids import NodeId, Offset
+from penstock.protocol.disk.metadata_topics import PartitionChangeRecord
 from penstock.server.context import Operation, ResourceType
 from penstock.server.drivers.controller_links import HeartbeatLinks
 from penstock.server.duty import reason
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.controller.decision import ControllerSettings, Decision
+    from penstock.metadata.image import ClusterImage
     from penstock.metadata.records import Record, VersionedRecord
     from penstock.model.config import BrokerSettings
     from penstock.model.ports import Clock
@@ -102,6 +105,7 @@ class ControllerDriver:
         self._timer: Deadline | None = None
         self._appended_at = self._preferred_at = self._unclean_at = 0.0
         self._links = HeartbeatLinks(self._link_lost)
+        self.unclean_elections = 0
 
     @property
     def active(self) -> bool:
@@ -207,6 +211,7 @@ class ControllerDriver:
         for records in plan_batches(decision, controller.image.metadata_version):
             batch = self._quorum.append(records)
             self._appended_at = self._clock.monotonic_ms()
+            self.unclean_elections += _unclean_elections(controller.image, batch)
             try:
                 self._tell(controller, batch)
             except Exception as broken:
@@ -303,3 +308,10 @@ class ControllerDriver:
             yield elected
         if self._is_due(self._appended_at, self._times.idle_interval_ms, now):
             yield controller.decide_no_op()
+
+
+def _unclean_elections(image: ClusterImage, batch: LogBatch) -> int:
+    """How many partitions get a leader by records that `image` does not hold yet which may lack committed records."""
+    changes = (record for record in batch.records if isinstance(record, PartitionChangeRecord))
+    known = ((image.partition(change.topic_id, change.partition_id), change) for change in changes)
+    return sum(1 for old, change in known if old is not None and was_unclean(old, change))

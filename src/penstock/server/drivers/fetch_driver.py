@@ -27,6 +27,7 @@ from penstock.server.drivers.fetch_reading import LEADERS_SINCE, Ask, Data, Read
 if TYPE_CHECKING:
     from penstock.model.ports import Clock
     from penstock.protocol.messages.fetch import FetchRequest
+    from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
 
 EARLY_S = 0.001
@@ -56,7 +57,8 @@ class FetchDriver:
         self._heap: list[tuple[float, int, Ask]] = []
         self._order = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
-        self.waiting = self.bytes_out = 0
+        self.waiting = self.bytes_to_followers = 0
+        self.refused_elsewhere = 0  # asked of topics that are not here
 
     @property
     def session_count(self) -> int:
@@ -272,7 +274,7 @@ class FetchDriver:
 
     def _finish(self, ask: Ask, found: list[tuple[Interest, Data]]) -> FetchResponse:
         """The reply, and the session's memory of what its fetcher knows now."""
-        session = ask.session
+        session, to_follower = ask.session, ask.replica >= 0
         if ask.full:
             found = found + self._untold(ask, {interest for interest, _ in found})
         by_topic: dict[str | bytes, FetchResponse.FetchableTopicResponse] = {}
@@ -292,8 +294,18 @@ class FetchDriver:
                     topic=interest.topic, topic_id=interest.topic_id
                 )
             topic.partitions.append(data)
-            if data.records:
-                self.bytes_out += data.records.size  # type: ignore[union-attr]  # `_read` gives spans or nothing
+            size = data.records.size if data.records else 0  # type: ignore[union-attr]  # `_read` gives spans
+            hosted: Hosted | None = interest.hosted
+            if to_follower:
+                self.bytes_to_followers += size
+            elif hosted is not None:
+                traffic = hosted.traffic
+                traffic.fetches += 1
+                traffic.bytes_out += size
+                if data.error_code:
+                    traffic.refused_out += 1
+            else:
+                self.refused_elsewhere += 1
         reply = FetchResponse(session_id=session.id, responses=list(by_topic.values()))
         if ask.version >= LEADERS_SINCE and ask.listener:
             self._name_leaders(reply, found, ask.listener)

@@ -60,13 +60,15 @@ class FollowerDriver:
         """Bytes of batches appended here from leaders, since the start."""
         return self._past_bytes_in + sum(fetcher.bytes_in for fetcher in self._fetchers.values())
 
-    def max_lag(self) -> int:
-        """How many committed records the partition that is furthest behind lacks."""
-        return max((following.lag(_end_of(following.hosted)) for following in self._following()), default=0)
+    @staticmethod
+    def lag_of(following: Following) -> int:
+        """How many committed records a replica here lacks."""
+        hosted: Hosted = following.hosted
+        return following.lag(hosted.log.written if hosted.log is not None else 0)
 
     def held(self) -> dict[PartitionKey, str]:
         """The partitions that are not fetched for now, and why."""
-        return {following.key: following.held for following in self._following() if following.held}
+        return {following.key: following.held for following in self.following() if following.held}
 
     def follow(self, hosted: Hosted) -> None:
         """The partition has a leader that is not this node; called again for each new leader or epoch."""
@@ -122,7 +124,8 @@ class FollowerDriver:
             self.leave(hosted)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    def _following(self) -> list[Following]:
+    def following(self) -> list[Following]:
+        """Every replica here that another broker leads."""
         return [each for fetcher in self._fetchers.values() for each in fetcher.partitions()]
 
     def _loop_number(self, key: PartitionKey) -> int:
@@ -137,7 +140,3 @@ class FollowerDriver:
         for hosted, home in list(self._followed.values()):
             if home[1] != self._loop_number(hosted.key):
                 self.follow(hosted)
-
-
-def _end_of(hosted: Hosted) -> int:
-    return hosted.log.written if hosted.log is not None else 0

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.model.ids import Millis, PartitionKey, TopicPartition
     from penstock.replication.fetch_session import Interest
     from penstock.replication.partition import Partition
+    from penstock.server.drivers.topic_traffic import TopicTraffic
     from penstock.storage.log import Log
     from penstock.storage.tickets import Ticket
 
@@ -45,8 +46,8 @@ class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
 
     __slots__ = (
-        "_house", "behind", "gone", "key", "log", "moving", "name", "settings", "state", "syncs_held", "unsynced_since",
-        "waiting", "waiting_deletion", "waiting_sync", "watchers",
+        "_house", "behind", "gone", "key", "log", "moving", "name", "settings", "state", "syncs_held", "traffic",
+        "unsynced_since", "waiting", "waiting_deletion", "waiting_sync", "watchers",
     )  # fmt: skip
 
     def __init__(
@@ -57,9 +58,10 @@ class Hosted:
         log: Log | None,
         settings: TopicSettings,
         house: House,
+        traffic: TopicTraffic,
     ) -> None:
         self.key, self.name, self.state, self.log, self.settings = key, name, state, log, settings
-        self._house = house
+        self._house, self.traffic = house, traffic
         self.waiting = self.waiting_sync = _NOBODY
         self.waiting_deletion: list[Waiter] = []
         self.watchers: dict[Interest, None] = {}

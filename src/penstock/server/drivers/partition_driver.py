@@ -33,6 +33,7 @@ from penstock.replication.partition import Partition
 from penstock.server.drivers.hosted import Hosted
 from penstock.server.drivers.partition_neighbours import Neighbours
 from penstock.server.drivers.partition_trimming import trim
+from penstock.server.drivers.topic_traffic import Traffic
 from penstock.server.duty import duty
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class PartitionDriver:
         self.neighbours = Neighbours(me, inter_broker_listener)
         self.hurries_followers = hurries_followers
         self.followers: Followers = _Nobody()
+        self.traffic = Traffic()
         self.replicated: dict[PartitionKey, Hosted] = {}
         """The partitions that this node leads and others follow."""
         self.flushed_by_time: dict[PartitionKey, Hosted] = {}
@@ -256,6 +258,7 @@ class PartitionDriver:
 
     def _drop(self, hosted: Hosted) -> None:
         del self._hosted[hosted.key]
+        self.traffic.dropped(hosted.key.topic_id)
         for table in (self.replicated, self.flushed_by_time, self.compacted, self.doomed):
             table.pop(hosted.key, None)
         self.followers.leave(hosted)
@@ -324,7 +327,7 @@ class PartitionDriver:
         state = Partition(
             self._me, settings.min_insync_replicas, self._lag_time_max_ms, eligible=self.neighbours.may_be_in_sync
         )
-        hosted = Hosted(key, name, state, found, settings, self)
+        hosted = Hosted(key, name, state, found, settings, self, self.traffic.taken_up(topic.id, topic.name))
         self._hosted[key] = hosted
         self._note_settings(hosted)
         if found is not None:
@@ -457,6 +460,14 @@ class PartitionDriver:
         found = None if image is None else image.topics.get(Uuid(topic_id)) or image.topic(topic)
         known = None if found is None else found.get(partition)
         return (NO_NODE, -1) if known is None else (known.leader, known.leader_epoch)
+
+    def log_end(self, topic: str, partition: int) -> Offset | None:
+        """The high watermark of a partition that this node leads; None when it does not."""
+        topic_id = self.id_of(topic)
+        hosted = None if topic_id is None else self._hosted.get(PartitionKey(topic_id, partition))
+        if hosted is None or hosted.log is None or not hosted.state.leading:
+            return None
+        return hosted.log.committed
 
     # -- acting
 

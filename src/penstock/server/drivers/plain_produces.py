@@ -35,7 +35,7 @@ Write = tuple["Hosted", "BatchHeader", memoryview]
 
 
 class PlainProduces:
-    """Writes plain requests. What it counts, it counts for the produce driver."""
+    """Writes plain requests, and leaves to the produce driver what turns out not to be one."""
 
     __slots__ = ("_clock", "_long_way", "_partitions")
 
@@ -54,11 +54,10 @@ class PlainProduces:
         listener: str,
     ) -> bytes | Later | Any | None:
         """The whole frame of the reply, or what the long way returns; None when that must be taken from the start."""
-        now, acks, counts = self._clock.now_ms(), request.acks, self._long_way
+        now, acks, long_way = self._clock.now_ms(), request.acks, self._long_way
         writes = self._admitted(request, memoryview(frame), version, allowed, now)
         if writes is None:
             return None
-        counts.requests += 1
         tickets: list[Ticket] = []
         numbers: list[int] = []
         awaited: list[tuple[Hosted, Offset]] = []
@@ -66,22 +65,22 @@ class PlainProduces:
             for hosted, header, batch in writes:
                 ticket = hosted.append(batch, header, acks, now)
                 tickets.append(ticket)
-                counts.bytes_in += header.size
-                counts.records_in += header.record_count
+                traffic = hosted.traffic
+                traffic.batches_in += 1
+                traffic.bytes_in += header.size
+                traffic.records_in += header.record_count
                 numbers.append(ticket.base)
                 numbers.append((hosted.log or hosted.require_log()).log_start)
                 if hosted.state.high_watermark < ticket.end if acks < 0 else not settled(hosted, ticket.end, acks):
                     awaited.append((hosted, ticket.end))
         except (Refused, StorageFailed) as failure:
-            counts.batches += len(tickets)
             whole, _ = decode(ProduceRequest, version, frame, position)
-            return counts.go_on(whole, writes, tickets, failure, now, listener if version >= LEADERS_SINCE else "")
-        counts.batches += len(tickets)
+            return long_way.go_on(whole, writes, tickets, failure, now, listener if version >= LEADERS_SINCE else "")
         reply = request.reply(correlation_id, numbers)
         if not awaited or not acks:
             return reply
         in_case = partial(self._answered, reply, frame, position, version, writes, tickets, awaited, listener)
-        return counts.acks.wait(awaited, acks, request.timeout_ms, in_case, reply)
+        return long_way.acks.wait(awaited, acks, request.timeout_ms, in_case, reply)
 
     def _answered(
         self,

@@ -54,13 +54,13 @@ class _Piece:
 
 
 class ProduceDriver:
-    """The door behind the Produce handler. Counts what it took in, for the metrics page."""
+    """The door behind the Produce handler. Counts what it took in at its topics, for the metrics page."""
 
     def __init__(self, partitions: PartitionDriver, clock: Clock, offload: Offload) -> None:
         self._partitions, self._clock, self._offload = partitions, clock, offload
         self.acks = AcksLine()
         self.plain = PlainProduces(self, partitions, clock)
-        self.requests = self.batches = self.bytes_in = self.records_in = self.refused = 0
+        self.refused_elsewhere = 0  # batches for topics that are not here
 
     def produce(
         self,
@@ -75,7 +75,6 @@ class ProduceDriver:
 
         `listener` is the one the client came by: it is told where to find leaders on it.
         """
-        self.requests += 1
         now = self._clock.now_ms()
         response, pieces = _laid_out(request)
         records = (data.records for topic in request.topic_data for data in topic.partition_data)
@@ -182,7 +181,10 @@ class ProduceDriver:
         return self._partitions.named(topic.name, index)
 
     def _refuse(self, piece: _Piece, refusal: Refused) -> None:
-        self.refused += 1
+        if piece.hosted is not None:
+            piece.hosted.traffic.refused_in += 1
+        else:
+            self.refused_elsewhere += 1
         piece.admitted = None
         piece.refuse(refusal.error, refusal.why)
         if isinstance(refusal, RefusedRecords):
@@ -246,9 +248,10 @@ class ProduceDriver:
         except (Refused, StorageFailed) as failure:
             self._failed(piece, failure)
             return
-        self.batches += 1
-        self.bytes_in += admitted.header.size
-        self.records_in += admitted.header.record_count
+        traffic = hosted.traffic
+        traffic.batches_in += 1
+        traffic.bytes_in += admitted.header.size
+        traffic.records_in += admitted.header.record_count
         _written(piece, ticket)
 
     def _failed(self, piece: _Piece, failure: Refused | StorageFailed) -> None:

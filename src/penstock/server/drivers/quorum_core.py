@@ -22,6 +22,7 @@ from penstock.quorum.history import QuorumVersion, VoterHistory
 from penstock.quorum.state import ReplicaKey, Role
 from penstock.quorum.voters import Voter, VoterEndpoint, VoterSet
 from penstock.server.drivers.quorum_log import Decoded, QuorumLog
+from penstock.server.drivers.quorum_pace import QuorumPace
 from penstock.server.drivers.quorum_state_file import QUORUM_STATE, encode_quorum_state
 from penstock.server.duty import Unforeseen, duty, reason
 from penstock.transport.deadline import Deadline
@@ -59,6 +60,7 @@ class QuorumCore:
         self.directory = directory
         self._log = QuorumLog(files, offload, clock, directory, settings, self._fail)
         self._log.on_flushed(self._flushed)
+        self.pace = QuorumPace()
         self._node: QuorumNode | None = None
         self._events: deque[tuple[events.Event, asyncio.Future[Any] | None]] = deque()
         self._effects: deque[events.Effect] = deque()
@@ -204,6 +206,7 @@ class QuorumCore:
                 self._follow(leader, epoch)
             case events.Resigned(epoch):
                 log.info("no longer leading the metadata quorum in epoch %d", epoch)
+                self.pace.resigned()
                 self._resign()
                 self._metadata.resigned(Refused(NOT_CONTROLLER, "this node no longer leads the metadata quorum"))
 
@@ -235,6 +238,7 @@ class QuorumCore:
         self._run()
 
     def _committed_to(self, offset: Offset) -> None:
+        self.pace.committed(offset, self._clock.monotonic_ms())
         self._log.commit_to(offset)
         self._metadata.commit_to(offset)
 
@@ -325,6 +329,18 @@ class QuorumCore:
         return self._opened.epoch
 
     @property
+    def state_name(self) -> str:
+        """What this node is to the quorum, as Kafka spells it: one that follows without a vote is an observer."""
+        node = self._opened
+        observes = node.role is Role.FOLLOWER and self._me.key.id not in node.voters.ids
+        return "observer" if observes else node.role.value
+
+    @property
+    def voted(self) -> NodeId:
+        """Whom this node has voted for in its epoch; -1 for nobody."""
+        return self._opened.voted.id
+
+    @property
     def voters(self) -> VoterSet:
         return self._opened.voters
 
@@ -353,6 +369,7 @@ class QuorumCore:
         if not self.leading:
             raise Refused(NOT_CONTROLLER, "this node does not lead the metadata quorum")
         batch = self._log.append_records(records, self._opened.epoch)
+        self.pace.appended(len(records), batch.end, self._clock.monotonic_ms())
         self._learned([Decoded(batch, [])])
         self._log.want_flush()
         return batch

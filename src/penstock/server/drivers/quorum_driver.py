@@ -386,6 +386,7 @@ class QuorumDriver(QuorumCore):
                 self._fail(failure)
                 return
             if decoded:
+                self.pace.fetched_records += decoded[-1].batch.end - wish.offset
                 self._learned(decoded)
         self._fetched(wish, high_watermark)
 

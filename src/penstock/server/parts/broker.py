@@ -23,14 +23,23 @@ from penstock.server.drivers.fetch_driver import FetchDriver
 from penstock.server.drivers.flush_driver import FlushDriver
 from penstock.server.drivers.follower_driver import FollowerDriver
 from penstock.server.drivers.isr_driver import IsrDriver
+from penstock.server.drivers.log_ends import LogEnds
 from penstock.server.drivers.partition_driver import SLICE_MS, PartitionDriver
 from penstock.server.drivers.partition_neighbours import FOLLOWER_RATE
 from penstock.server.drivers.produce_driver import ProduceDriver
 from penstock.server.drivers.relocation_driver import RelocationDriver
 from penstock.server.drivers.upkeep_driver import UpkeepDriver
+from penstock.server.follower_watch import FollowerWatch
 from penstock.server.formatting import new_uuid
-from penstock.server.group_metrics import group_samples
-from penstock.server.node_metrics import partition_samples, replication_samples, traffic_samples, upkeep_samples
+from penstock.server.group_metrics import ask_ends, group_samples, lag_samples
+from penstock.server.node_metrics import (
+    directory_samples,
+    following_samples,
+    partition_samples,
+    replication_samples,
+    traffic_samples,
+    upkeep_samples,
+)
 from penstock.server.parts.ending import cancel_now
 from penstock.storage.store import LogStore
 
@@ -265,10 +274,15 @@ class BrokerPart:
 
     def measure(self, metrics: Metrics) -> None:
         metrics.register("partitions", lambda: partition_samples(self.partitions))
-        metrics.register("replication", lambda: replication_samples(self.partitions, self.isr))
-        metrics.register("traffic", lambda: traffic_samples(self.produces, self.fetches))
+        watch = FollowerWatch(self._clock, self.partitions.neighbours)
+        metrics.register("replication", lambda: replication_samples(self.partitions, self.isr, watch))
+        metrics.register("following", lambda: following_samples(self.followers, self.fetches))
+        metrics.register("traffic", lambda: traffic_samples(self.partitions, self.produces, self.fetches))
+        metrics.register("directories", lambda: directory_samples(self.store))
         metrics.register("upkeep", lambda: upkeep_samples(self.flushes, self.upkeep, self.compaction))
         metrics.register("groups", lambda: group_samples(self.groups))
+        ends = LogEnds(self.partitions, self._control.peers, self._clock)
+        metrics.register("lags", lambda: lag_samples(self.groups, ends), lambda: ask_ends(self.groups, ends))
 
     def ailments(self) -> list[str]:
         return [

@@ -15,7 +15,7 @@ from penstock.model.errors import Corrupt, PenstockError, Refused
 from penstock.quorum.state import ReplicaKey
 from penstock.quorum.voters import Voter, VoterEndpoint
 from penstock.server.context import Services
-from penstock.server.control_metrics import controller_samples, quorum_samples
+from penstock.server.control_metrics import QuorumSamples, controller_samples
 from penstock.server.controller_channel import ControllerChannel
 from penstock.server.dispatch import CONTROLLER_SERVED, Dispatch
 from penstock.server.drivers.metadata_driver import MetadataDriver
@@ -218,9 +218,10 @@ class ControlPart:
         return True
 
     def measure(self, metrics: Metrics) -> None:
-        metrics.register("quorum", lambda: quorum_samples(self.quorum, self.metadata))
-        if self.controller is not None:
-            metrics.register("controller", lambda: controller_samples(self.quorum, self.metadata))
+        metrics.register("quorum", QuorumSamples(self.quorum, self.metadata, self.peers, self._clock).samples)
+        controller = self.controller
+        if controller is not None:
+            metrics.register("controller", lambda: controller_samples(self.quorum, self.metadata, controller))
 
     async def close(self) -> None:
         """Hands the quorum over and lets go of the log. The listener for controllers is still served meanwhile."""
