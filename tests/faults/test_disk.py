@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from penstock.cli.failures import UNHEALTHY
 from penstock.kernels import scan_batches
-from tests.compat.processes import wait_for
+from tests.compat.processes import free_ports, wait_for
 from tests.faults.node import Ledger, NodeProcess, read_all
 from tests.patience import within
+from tests.walks.prometheus_text import samples
 
 
 def fill(node: NodeProcess, topic: str, records: int, **settings: object) -> dict[tuple[int, int], bytes]:
@@ -131,6 +135,46 @@ def test_a_full_disk_takes_its_directory_offline_and_no_other(tmp_path: Path, sm
         assert len(read_all(node.address, on_small, [0])) >= acknowledged, "with room again, everything is there"
     finally:
         node.kill()
+
+
+def test_a_disk_is_told_of_before_it_is_full(tmp_path: Path, small_disk: Path) -> None:
+    (admin,) = free_ports(1)
+    directories = f"{tmp_path}/data/node-1,{small_disk}/logs"
+    node = NodeProcess(tmp_path / "data", f"log.dirs={directories}", f"penstock.admin.listener=127.0.0.1:{admin}")
+    node.start()
+    try:
+        assert told_free(admin, small_disk) > 0.5
+        assert said(node, "cluster", "health") == (0, "healthy\n")
+        (small_disk / "ballast").write_bytes(bytes(22 << 20))
+        assert told_free(admin, small_disk) < 0.1
+        code, words = said(node, "cluster", "health")
+        assert code == UNHEALTHY
+        assert f"disks are nearly full; a full one takes its replicas offline: {small_disk}/logs" in words
+        code, words = said(node, "doctor")
+        assert code == UNHEALTHY
+        assert f"problem: {small_disk}/logs of broker 1 has" in words
+        (small_disk / "ballast").unlink()
+        assert said(node, "cluster", "health") == (0, "healthy\n")
+    finally:
+        node.kill()
+
+
+def told_free(admin: int, disk: Path) -> float:
+    """The share of a disk that is free, as the metrics tell."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics", timeout=30) as reply:
+        page = samples(reply.read().decode())
+    at = {"directory": f"{disk}/logs"}
+    free, total = (
+        next(each.value for each in page if each.name == f"penstock_log_directory_{word}_bytes" and each.labels == at)
+        for word in ("free", "total")
+    )
+    return free / total
+
+
+def said(node: NodeProcess, *words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "penstock.cli.main", *words, "-b", node.address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout
 
 
 def test_a_read_only_directory_goes_offline_and_no_other(tmp_path: Path, small_disk: Path) -> None:

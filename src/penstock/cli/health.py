@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 _SHOWN = 5
 TIMEOUT_MS = 5_000
 """A broker that says nothing for so long is not waited for: that is an answer too."""
+FREE_LOW = 0.10
+FREE_LOW_BYTES = 50 << 30
+"""A disk is nearly full when less than a tenth of it is free and less than this: a tenth of a large one is plenty."""
 VOTER_SILENT_MS = 5_000
 """The controllers write a record every half second; a voter that has none of them for so long is down or cut off."""
 
@@ -25,6 +28,7 @@ _ATTEMPTS = {
     "under_min_isr": "bring replicas back; `penstock cluster partitions list --only under-replicated` shows which",
     "under_replicated": "see which brokers lag or are down: `penstock cluster brokers`",
     "offline_dirs": "look at the disk and the broker's log, then restart it",
+    "disks_low": "lower retention.ms or retention.bytes of large topics, trim them, or add space",
 }
 
 
@@ -65,6 +69,12 @@ def reasons(
     offline = [
         f"{found.path} of broker {node}" for node, dirs in sorted(log_dirs.items()) for found in dirs if found.error
     ]
+    low = [
+        f"{found.path} of broker {node} ({free_percent(found)} % free)"
+        for node, dirs in sorted(log_dirs.items())
+        for found in dirs
+        if nearly_full(found)
+    ]
     found = [
         ("no_controller", "no controller leads the metadata quorum", [] if cluster.controller >= 0 else ["quorum"]),
         ("voters_behind", "controllers do not follow the metadata quorum", silent_voters(quorum)),
@@ -73,8 +83,21 @@ def reasons(
         ("under_min_isr", "partitions have too few in-sync replicas to take acks=all writes", too_few),
         ("under_replicated", "partitions have replicas that are not in sync", behind),
         ("offline_dirs", "log directories are offline", offline),
+        ("disks_low", "disks are nearly full; a full one takes its replicas offline", low),
     ]
     return [Reason(kind, what, items, _ATTEMPTS[kind]) for kind, what, items in found if items]
+
+
+def nearly_full(directory: LogDirInfo) -> bool:
+    """Brokers older than Kafka 3.3 do not tell the size of a disk, and an offline one has none."""
+    if directory.error is not None or directory.total_bytes <= 0:
+        return False
+    return directory.usable_bytes < min(FREE_LOW * directory.total_bytes, FREE_LOW_BYTES)
+
+
+def free_percent(directory: LogDirInfo) -> str:
+    free = 100 * directory.usable_bytes / directory.total_bytes
+    return f"{free:.1f}" if 0 < free < 1 else f"{free:.0f}"
 
 
 def silent_voters(quorum: QuorumInfo | None) -> list[str]:

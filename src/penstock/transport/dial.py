@@ -85,8 +85,8 @@ class Link(FrameStream):
     """One connection to a broker. Requests may be pipelined; each gets its own reply, error or timeout."""
 
     __slots__ = (
-        "_asked", "_foreign", "_next_correlation", "_on_lost", "_unanswered", "_watch", "_watch_at", "client_id", "host",
-        "port", "versions", "why_lost",
+        "_asked", "_foreign", "_next_correlation", "_on_lost", "_unanswered", "_watch", "_watch_at", "client_id",
+        "host", "port", "versions", "why_lost",
     )  # fmt: skip
 
     def __init__(

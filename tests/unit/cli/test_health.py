@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.cli.health import VOTER_SILENT_MS, Reason, reasons, sentence
 from penstock.client.admin import (
     BrokerInfo,
@@ -48,6 +50,25 @@ def test_everything_that_is_wrong_is_named_once() -> None:
         "offline_dirs": ["/d of broker 2"],
     }
     assert all(reason.attempt for reason in found)
+
+
+@pytest.mark.parametrize(
+    ("total", "usable", "said"),
+    [
+        (100, 10, None),
+        (100, 9, "9 % free"),
+        (1_000_000, 1, "0.0 % free"),
+        (1_000, 5, "0.5 % free"),
+        (10 << 40, 60 << 30, None),
+        (10 << 40, 49 << 30, "0.5 % free"),
+        (-1, -1, None),
+    ],
+)
+def test_a_disk_is_named_before_it_is_full(total: int, usable: int, said: str | None) -> None:
+    found = reasons(cluster(), [], {}, {2: [LogDirInfo("/d", None, total, usable, [])]})
+    assert [(reason.kind, reason.items) for reason in found] == (
+        [("disks_low", [f"/d of broker 2 ({said})"])] if said else []
+    )
 
 
 def quorum(*caught_up_ms: int) -> QuorumInfo:

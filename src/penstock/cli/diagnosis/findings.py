@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 Level = Literal["problem", "notice"]
 
-FREE_LOW = 0.10
 CLOCK_MS = 1_000
 NEEDED = ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator", "CreateTopics")
 """Without these nothing works; others are missed one by one when they are asked for."""
@@ -129,25 +128,26 @@ def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
         "under_replicated": "another loss could lose records",
         "offline_dirs": "the replicas in them are away",
     }
-    return [Finding("problem", reason.kind, sentence(reason), words[reason.kind], reason.attempt) for reason in reasons]
+    # `disk_findings` tells of each disk by itself.
+    told = [reason for reason in reasons if reason.kind != "disks_low"]
+    return [Finding("problem", reason.kind, sentence(reason), words[reason.kind], reason.attempt) for reason in told]
 
 
 def disk_findings(log_dirs: Mapping[int, Sequence[LogDirInfo]]) -> list[Finding]:
-    found = []
-    for node_id, dirs in sorted(log_dirs.items()):
-        for each in dirs:
-            if each.error is None and each.total_bytes > 0 and each.usable_bytes < FREE_LOW * each.total_bytes:
-                free = 100 * each.usable_bytes / each.total_bytes
-                found.append(
-                    Finding(
-                        "problem",
-                        "disk_full",
-                        f"{each.path} of broker {node_id} has {free:.0f} % free",
-                        "a full disk takes its replicas offline",
-                        "lower retention.ms or retention.bytes of large topics, trim them, or add space",
-                    )
-                )
-    return found
+    from penstock.cli.health import free_percent, nearly_full
+
+    return [
+        Finding(
+            "problem",
+            "disk_full",
+            f"{each.path} of broker {node_id} has {free_percent(each)} % free",
+            "a full disk takes its replicas offline",
+            "lower retention.ms or retention.bytes of large topics, trim them, or add space",
+        )
+        for node_id, dirs in sorted(log_dirs.items())
+        for each in dirs
+        if nearly_full(each)
+    ]
 
 
 def lag_findings(lags: Mapping[str, tuple[int, int]], lag_max: int) -> list[Finding]:
