@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from tests.cli.command import penstock
 from tests.patience import within
 
 ROOT = Path(__file__).resolve().parents[2]
+METRICS = ROOT / "docs" / "guides" / "metrics.md"
 
 
 def directives(text: str) -> list[tuple[str, str]]:
@@ -84,12 +86,58 @@ def test_prometheus_scrapes_what_it_is_told_and_this_machine_by_itself() -> None
     assert penstock("generate", "prometheus", "--alerts", "--agent", "a:1").code == 2
 
 
+def there() -> set[str]:
+    """Every metric of nodes and agents; other tests hold the guide to what nodes tell."""
+    listed = re.findall(r"^\| `((?:kafka|penstock|process|jvm)_\w+)`", METRICS.read_text(), re.M)
+    return {*names(), *listed}
+
+
+def queried(query: str) -> list[str]:
+    return re.findall(r"\b(?:kafka|penstock|process|jvm)_\w+", query)
+
+
 def test_alerts_ask_for_metrics_that_there_are() -> None:
     groups = yaml.safe_load(penstock("generate", "prometheus", "--alerts").out)["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
-    operations = (ROOT / "docs" / "guides" / "operations.md").read_text()
-    there = {*names(), *re.findall(r"^\| `(kafka_\w+)`", operations, re.M)}
-    asked = {name for rule in rules for name in re.findall(r"(?:kafka|penstock_agent)_\w+", rule["expr"])}
+    asked = {name for rule in rules for name in queried(rule["expr"])}
     assert asked
-    assert asked <= there
+    assert asked <= there()
     assert all(rule["annotations"]["summary"].endswith((".", "?")) for rule in rules)
+
+
+def test_every_alert_has_words_in_the_guide() -> None:
+    groups = yaml.safe_load(penstock("generate", "prometheus", "--alerts").out)["groups"]
+    alerts = [rule["alert"] for group in groups for rule in group["rules"]]
+    assert re.findall(r"^\| (Penstock\w+) \| \S", METRICS.read_text(), re.M) == alerts
+    assert {"PenstockDiskNearlyFull", "PenstockFollowerStandsStill", "PenstockNoController"} <= set(alerts)
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are_of_what_can_be_chosen() -> None:
+    said = penstock("generate", "grafana", "--title", 'The "shop"')
+    assert said.code == 0
+    dashboard = json.loads(said.out)
+    assert dashboard["title"] == 'The "shop"'
+    variables = {each["name"]: each for each in dashboard["templating"]["list"]}
+    queries = [each["definition"] for each in variables.values() if "definition" in each]
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    queries += [target["expr"] for panel in panels for target in panel["targets"]]
+    for query in queries:
+        assert queried(query) or query.startswith('sum(up{job="penstock"}'), query
+        assert set(queried(query)) <= there(), query
+        assert set(re.findall(r"\$(?!__)(\w+)", query)) <= set(variables), query
+        assert all(query.count(left) == query.count(right) for left, right in ("()", "{}", "[]")), query
+    assert {panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"} == {
+        "Cluster", "Traffic", "Topics and replicas", "Groups", "Disks", "Quorum", "Nodes", "Agents",
+    }  # fmt: skip
+
+
+def test_no_two_panels_of_the_dashboard_lie_on_each_other() -> None:
+    panels = json.loads(penstock("generate", "grafana").out)["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert max(x for x, _ in cells) < 24
+        assert not cells & taken
+        taken |= cells

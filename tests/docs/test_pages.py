@@ -80,7 +80,7 @@ def test_the_command_reference_is_what_the_commands_print() -> None:
 
 def test_the_list_of_metrics_is_complete() -> None:
     documented = set(
-        re.findall(r"^\| `((?:kafka|penstock)_\w+)`", (ROOT / "docs/guides/operations.md").read_text(), re.M)
+        re.findall(r"^\| `((?:kafka|penstock|process|jvm)_\w+)`", (ROOT / "docs/guides/metrics.md").read_text(), re.M)
     )
     with broker({"queued.max.request.bytes": 1 << 30}) as running:
         producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})

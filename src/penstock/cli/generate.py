@@ -1,4 +1,4 @@
-"""`penstock generate`: files for the programs around us, such as systemd and Prometheus."""
+"""`penstock generate`: files for the programs around us, such as systemd, Prometheus and Grafana."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.cli.options import examples
 
 @click.group()
 def generate() -> None:
-    """Print files for other programs: a systemd unit, Prometheus' scrape configuration and alerts."""
+    """Print files for other programs: a systemd unit, Prometheus' scrape configuration and alerts, a dashboard."""
 
 
 @generate.command(
@@ -70,3 +70,16 @@ def prometheus(brokers: tuple[str, ...], agents: tuple[str, ...], alerts: bool) 
     if alerts and (brokers or agents):
         raise click.UsageError("--alerts are the same for all: leave --broker and --agent away")
     click.echo(alert_rules() if alerts else scrape_config(brokers, agents), nl=False)
+
+
+@generate.command(epilog=examples("penstock generate grafana > penstock-dashboard.json"))
+@click.option("--title", default="Penstock", show_default=True, metavar="TEXT", help="What it is called.")
+def grafana(title: str) -> None:
+    """Print a dashboard for Grafana: brokers, topics, groups, disks, the quorum, nodes and agents.
+
+    Import it as it is (Dashboards, New, Import); at the top of the page it asks which Prometheus to use, and which
+    nodes, topics and groups to show.
+    """
+    from penstock.cli.generate_grafana import dashboard
+
+    click.echo(dashboard(title))

@@ -22,10 +22,17 @@ BROKERS: Final = (
     Alert("PenstockNodeDown", 'up{job="penstock"} == 0', 1, "critical", "Node {{ $labels.instance }} does not answer."),
     Alert(
         "PenstockNoController",
-        "sum(kafka_controller_kafkacontroller_activecontrollercount) != 1",
+        "(sum(kafka_controller_kafkacontroller_activecontrollercount) or vector(0)) != 1",
         1,
         "critical",
         "{{ $value }} nodes say that they are the active controller; it should be one.",
+    ),
+    Alert(
+        "PenstockMetadataStandsStill",
+        "changes(kafka_server_brokermetadatametrics_last_applied_record_offset[2m]) == 0",
+        1,
+        "critical",
+        "Node {{ $labels.instance }} has heard nothing from the controller for two minutes; it acts on old metadata.",
     ),
     Alert(
         "PenstockPartitionsOffline",
@@ -54,6 +61,30 @@ BROKERS: Final = (
         10,
         "warning",
         "{{ $value }} partitions led by {{ $labels.instance }} have replicas that are not in sync.",
+    ),
+    Alert(
+        "PenstockFollowerStandsStill",
+        "penstock_followers_still > 0",
+        5,
+        "critical",
+        "{{ $value }} followers of {{ $labels.instance }} are behind and do not move, though their brokers run.",
+    ),
+    Alert(
+        "PenstockDiskNearlyFull",
+        "penstock_log_directory_free_bytes / penstock_log_directory_total_bytes < 0.1"
+        " and penstock_log_directory_free_bytes < 50 * 2 ^ 30",
+        2,
+        "critical",
+        "{{ $labels.directory }} of {{ $labels.instance }} has {{ $value | humanizePercentage }} free;"
+        " a full disk takes its replicas offline.",
+    ),
+    Alert(
+        "PenstockDiskFillsSoon",
+        "predict_linear(penstock_log_directory_free_bytes[6h], 24 * 3600) < 0"
+        " and penstock_log_directory_free_bytes / penstock_log_directory_total_bytes < 0.4",
+        30,
+        "warning",
+        "{{ $labels.directory }} of {{ $labels.instance }} is full within a day if it goes on like this.",
     ),
     Alert(
         "PenstockBrokerFenced",
