@@ -4,7 +4,7 @@
                positions.py, mistakes.py where what is wrong; sql_names.py tables that SQL reads; validation.py names,
                circles, targets; option_check.py options, by those who serve them; deep_check.py what only Spark can
                tell; starting_file.py a first file
-    planning   wiring.py flow → options; retrying.py how long to wait; reasons.py why it failed, whether to try again
+    planning   wiring.py flow → options; retrying.py how long to wait (`penstock.spark.reasons`: why it failed)
     at work    session.py the Spark it asks for; starts.py where a sink begins without a checkpoint; building.py flow →
                DataFrames and queries; running.py all queries, each on its own; backfilling.py a part of the past, once
     processes  driver.py has the session; preflight.py what brokers tell before; telling.py what the cluster is told;

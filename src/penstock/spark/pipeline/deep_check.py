@@ -10,7 +10,7 @@ from penstock.declared.mistakes import Mistake, did_you_mean
 from penstock.declared.positions import Path, Place, Positions
 from penstock.spark.pipeline.building import as_records, rows_for, ship
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source, Step
-from penstock.spark.pipeline.reasons import reason_of
+from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,13 +15,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.spark.errors import BadOption, Missing, SparkRoomError
+from penstock.spark.errors import BadOption, Missing
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.flow import Flow, SinkKind
 from penstock.spark.pipeline.home import Home, Job, Outcome, Progress
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.preflight import NoBroker, NoTopic, check_topics
 from penstock.spark.pipeline.reading import read_flow
+from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,7 @@ def drive(place: Home, job: Job) -> Outcome:
 
         spark = open_session(flow)
     except Exception as failure:  # Spark's reasons are many: a master that is not there, a setting that is wrong
-        words = f"Spark did not start on {flow.spark.master}: {_first_line(failure)}"
+        words = f"Spark did not start on {flow.spark.master}: {reason_of(failure).words}"
         return Outcome(FAILED, words, final=job.restarts == 0, state=home.FAILED)
     try:
         if job.backfill is not None:
@@ -125,7 +126,7 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) 
     try:
         state = runner.run(stop, stop_within_s=job.stop_within_s, heed=heed)
     except Exception as failure:  # without its JVM a driver is of no use; another one may have more luck
-        return Outcome(FAILED, f"the driver lost Spark: {_first_line(failure)}", final=False, state=home.FAILED)
+        return Outcome(FAILED, f"the driver lost Spark: {reason_of(failure).words}", final=False, state=home.FAILED)
     words = "; ".join(f"sink {run.sink.name}: {run.error}" for run in runner.sinks if run.state == "failed")
     telling.end(state, words)
     if job.once:
@@ -148,7 +149,6 @@ def _let_upkeep_end(flow: Flow) -> None:
 
 def _backfill(spark: SparkSession, flow: Flow, job: Job) -> Outcome:
     from penstock.spark.pipeline.backfilling import Backfill, backfill
-    from penstock.spark.pipeline.reasons import reason_of
 
     assert job.backfill is not None, "only called for backfills"
     try:
@@ -182,14 +182,7 @@ def _end_session(spark: SparkSession) -> None:
     try:
         spark.stop()
     except Exception as failure:  # the process ends in any case
-        _log.warning("Spark did not stop cleanly: %s", _first_line(failure))
-
-
-def _first_line(failure: BaseException) -> str:
-    if isinstance(failure, SparkRoomError):
-        return str(failure)
-    lines = str(failure).strip().splitlines()
-    return lines[0] if lines else type(failure).__name__
+        _log.warning("Spark did not stop cleanly: %s", reason_of(failure).words)
 
 
 def _now_ms() -> int:

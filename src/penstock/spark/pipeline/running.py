@@ -16,10 +16,10 @@ from penstock.spark.pipeline import home
 from penstock.spark.pipeline.building import ship, start_query
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink
 from penstock.spark.pipeline.home import Progress, SinkProgress
-from penstock.spark.pipeline.reasons import reason_of
 from penstock.spark.pipeline.retrying import SINKS, Patience, Tries
 from penstock.spark.pipeline.starts import begin_of, forget_wish
 from penstock.spark.progress.records import ProgressRecord, record_of
+from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,7 +241,7 @@ class Runner:
 
     def _failed(self, run: SinkRun, failure: BaseException) -> None:
         reason = reason_of(failure)
-        run.error = reason.words
+        run.error = reason.words + (f". {_cure(self.flow, run.sink)}" if reason.reset else "")
         run.tries, wait_s = run.tries.after_failure(self._clock(), self._patience)
         if self._stopping:
             run.state = STOPPED
@@ -249,16 +249,21 @@ class Runner:
         if reason.hopeless or wait_s is None:
             run.state = FAILED
             tried = "" if run.tries.failed == 1 else f" {run.tries.failed} times"
-            _log.error("sink %s failed%s and is given up, others go on: %s", run.sink.name, tried, reason.words)
+            _log.error("sink %s failed%s and is given up, others go on: %s", run.sink.name, tried, run.error)
             return
         run.state, run.retry_at_s = RETRYING, self._clock() + wait_s
-        _log.warning("sink %s failed and is started again in %g s: %s", run.sink.name, wait_s, reason.words)
+        _log.warning("sink %s failed and is started again in %g s: %s", run.sink.name, wait_s, run.error)
 
 
 def _begin(spark: SparkSession, flow: Flow, sink: Sink) -> StreamingQuery:
     begin = begin_of(flow, sink)
     _log.info("sink %s %s", sink.name, begin.why)
     return start_query(spark, flow, sink, start=begin.start)
+
+
+def _cure(flow: Flow, sink: Sink) -> str:
+    command = f"penstock pipeline reset {flow.name} --sink {sink.name}"
+    return f"`{command}` forgets its checkpoint, and says first what that means"
 
 
 def _raise_if_session_is_gone(failure: BaseException) -> None:

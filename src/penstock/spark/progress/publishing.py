@@ -23,6 +23,7 @@ from penstock.spark.progress.patience import PATIENCE_S, within
 from penstock.spark.progress.records import ERROR_CHARS_MAX, ProgressRecord, our_offsets, query_of, record_of
 from penstock.spark.progress.topic import Entry, InternalTopic
 from penstock.spark.progress.warnings_once import forget, reason, warn_once
+from penstock.spark.reasons import reason_in
 
 QUERIES_MAX: Final = 1_000
 RECORDS_EVERY_S: Final = 1.0
@@ -98,7 +99,9 @@ class Run:
         record = self.record or ProgressRecord(
             self.owner, self.name, self.query_id, self.run_id, -1, time.time_ns() // 1_000_000
         )
-        self.record = replace(record, active=False, error=self.error[:ERROR_CHARS_MAX])
+        found = reason_in(self.error)
+        words = self.error if found is None else found.words
+        self.record = replace(record, active=False, error=words[:ERROR_CHARS_MAX])
         self.unpublished = bool(self.bootstraps)
         self.commit_due_s = self.publish_due_s = 0.0
 

@@ -125,6 +125,16 @@ def test_what_cannot_heal_is_not_tried_again(world: World) -> None:
     assert world.look() == {"lake": "failed", "totals": "running"}
 
 
+def test_a_checkpoint_that_does_not_fit_is_given_up_at_once_with_the_cure(world: World) -> None:
+    world.runner.start()
+    text = "There are [1] sources in the checkpoint offsets and now there are [2] sources requested by the query."
+    world.query("lake").fail(RuntimeError(f"[STREAM_FAILED] Query [id = x] terminated with exception: {text}"))
+    assert world.look() == {"lake": "failed", "totals": "running"}
+    error = world.runner.progress().sinks[0].error
+    assert error.startswith("There are [1] sources in the checkpoint")
+    assert "`penstock pipeline reset orders --sink lake`" in error
+
+
 def test_a_sink_that_cannot_be_started_keeps_nobody_from_starting(world: World) -> None:
     world.refuse["lake"] = RuntimeError("no disk")
     world.runner.start()

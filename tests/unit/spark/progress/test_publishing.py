@@ -128,6 +128,19 @@ def test_a_query_that_failed_before_its_first_batch_is_told_at_home(
     assert (only["batch_id"], only["active"], only["error"]) == (-1, False, "no such topic")
 
 
+def test_the_reason_of_a_failure_is_told_and_not_the_beginning_of_sparks_words() -> None:
+    run = Run("shop", "b:1", "failed", "id-failed", "run-failed")
+    frames = "".join(f'  File "/home/ann/steps.py", line {line}, in deep\n' for line in range(200))
+    run.error = (
+        "org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query [id = x] terminated with "
+        f"exception: Traceback (most recent call last):\n{frames}KeyError: 'amount'\n SQLSTATE: 38000\n"
+        "=== Streaming Query ===\n"
+    )
+    run.end()
+    assert run.record is not None
+    assert run.record.error == "KeyError: 'amount' (steps.py, line 199, in deep)"
+
+
 def test_an_idle_query_commits_again_before_its_offsets_are_forgotten(running: EmbeddedBroker) -> None:
     now_s = 0.0
     publishing = Publishing(lambda: now_s)
