@@ -161,7 +161,7 @@ def test_a_disk_is_told_of_before_it_is_full(tmp_path: Path, small_disk: Path) -
 
 def told_free(admin: int, disk: Path) -> float:
     """The share of a disk that is free, as the metrics tell."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics", timeout=30) as reply:
+    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics", timeout=within(30)) as reply:
         page = samples(reply.read().decode())
     at = {"directory": f"{disk}/logs"}
     free, total = (
@@ -173,7 +173,7 @@ def told_free(admin: int, disk: Path) -> float:
 
 def said(node: NodeProcess, *words: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "penstock.cli.main", *words, "-b", node.address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within(60))
     return done.returncode, done.stdout
 
 

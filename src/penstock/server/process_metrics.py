@@ -10,7 +10,7 @@ import gc
 import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from penstock.server.metrics import COUNTER, GAUGE, SUMMARY, Sample
@@ -25,11 +25,14 @@ _UTIME, _STIME, _THREADS, _STARTED, _VIRTUAL, _RESIDENT = 11, 12, 17, 19, 20, 21
 class ProcessWatch:
     """Made and started in the thread of the node's loop, whose time on the processor it measures."""
 
-    __slots__ = ("_began_s", "_busy", "_collecting_s", "_collections", "_thread_s")
+    __slots__ = ("_began_s", "_busy", "_collecting_s", "_collections", "_now_s", "_worked_s")
 
-    def __init__(self) -> None:
-        self._thread_s = time.thread_time()
-        self._busy = RecentRate(time.monotonic())
+    def __init__(
+        self, now_s: Callable[[], float] = time.monotonic, worked_s: Callable[[], float] = time.thread_time
+    ) -> None:
+        """`worked_s` is the time that the thread has had on a processor."""
+        self._now_s, self._worked_s = now_s, worked_s
+        self._busy = RecentRate(now_s(), worked_s())
         self._collections = 0
         self._collecting_s = self._began_s = 0.0
 
@@ -59,7 +62,7 @@ class ProcessWatch:
 
     def _loop_samples(self) -> Iterator[Sample]:
         """One thread does what Kafka's network and request threads do, so both are idle when it is."""
-        busy = self._busy.per_second(time.monotonic(), time.thread_time() - self._thread_s)
+        busy = self._busy.per_second(self._now_s(), self._worked_s())
         idle = round(min(1.0, max(0.0, 1.0 - busy)), 4)
         words = "Share of the last minute in which the event loop did nothing"
         yield Sample("kafka_network_socketserver_networkprocessoravgidle_percent", {}, idle, GAUGE, words)

@@ -53,11 +53,12 @@ def test_collections_are_counted_from_start_to_stop() -> None:
     watch.stop()
 
 
-def test_a_loop_that_computes_is_not_idle() -> None:
-    watch = ProcessWatch()
-    began = threading.Event()
-    began.wait(0.02)
-    idle = told(watch)["kafka_network_socketserver_networkprocessoravgidle_percent"]
-    sum(range(20_000_000))
-    busy = told(watch)["kafka_network_socketserver_networkprocessoravgidle_percent"]
-    assert 0 <= busy < idle <= 1
+def test_the_loop_is_idle_while_its_thread_does_nothing() -> None:
+    now_s, worked_s = 100.0, 3.0
+    watch = ProcessWatch(lambda: now_s, lambda: worked_s)
+    now_s, worked_s = 110.0, 5.5
+    page = told(watch)
+    assert page["kafka_network_socketserver_networkprocessoravgidle_percent"] == 0.75
+    assert page["kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"] == 0.75
+    now_s, worked_s = 200.0, 110.0
+    assert told(watch)["kafka_network_socketserver_networkprocessoravgidle_percent"] == 0, "never below nothing"
