@@ -58,6 +58,9 @@ class Following:
     def leave(self, hosted: Hosted) -> None:
         self.calls.append(("leave", str(hosted.name)))
 
+    def start_moved(self, hosted: Hosted) -> None:
+        """Who leads hears of it with the next fetch, which tests make by hand."""
+
 
 class House:
     """One broker."""

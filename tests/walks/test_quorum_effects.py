@@ -8,7 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from penstock.quorum import events
-from tests.walks.quorum_nodes import Machine, Quorum, run, until
+from tests.patience import until
+from tests.walks.quorum_nodes import Machine, Quorum, run
 
 EFFECTS = get_args(events.Effect)
 

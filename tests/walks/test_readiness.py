@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.server.node import Node
-from tests.walks.three_nodes import PATIENCE_S, Cluster, until, walk
+from tests.patience import until, within
+from tests.walks.three_nodes import Cluster, walk
 
 
 async def readyz(node: Node) -> tuple[int, list[str]]:
@@ -24,7 +25,7 @@ async def readyz(node: Node) -> tuple[int, list[str]]:
 async def probed(node: Node, wanted: Callable[[int, list[str]], bool]) -> None:
     answer: Any = None
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(within(30)):
             while True:
                 answer = await readyz(node)
                 if wanted(*answer):

@@ -23,9 +23,10 @@ from penstock.protocol.registry import Api
 from penstock.server.context import Context
 from penstock.transport.dial import Link
 from penstock.transport.net import AsyncioNet
+from tests.patience import until
 from tests.unit.server.served import on_loop, serving
 from tests.walks.every_api import Target, codes, request_of, served
-from tests.walks.three_nodes import Cluster, until, walk
+from tests.walks.three_nodes import Cluster, walk
 
 ANSWER_MS = 10_000
 OF_LEADERS = ("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords")

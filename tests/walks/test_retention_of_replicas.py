@@ -8,8 +8,9 @@ import pytest
 
 from penstock import Admin
 from penstock.server.drivers.hosted import Hosted
+from tests.patience import until
 from tests.walks.test_three_nodes import Load
-from tests.walks.three_nodes import Cluster, until, walk
+from tests.walks.three_nodes import Cluster, walk
 
 TOPIC = "short-lived"
 BY_TIME = {"retention.ms": "300", "segment.ms": "100"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.testing.memory_files import MemoryFiles
 
-from .test_log_basics import NOW, append, batch, header_of, new_log, reopen
+from .test_log_basics import append, batch, header_of, new_log, reopen
 
 
 def test_what_a_clean_close_leaves_survives_a_power_cut() -> None:

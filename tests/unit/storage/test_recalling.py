@@ -9,7 +9,7 @@ from penstock.storage.log import Log
 from penstock.storage.tickets import Ticket
 from penstock.testing.memory_files import MemoryFiles
 
-from .test_log_basics import NOW, append, batch, header_of, new_log, reopen
+from .test_log_basics import append, batch, header_of, new_log, reopen
 
 OTHERS = 30
 
