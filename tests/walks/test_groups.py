@@ -29,8 +29,9 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
-from penstock.model.ids import OFFSETS_TOPIC, NodeId, Uuid
+from penstock.model.ids import OFFSETS_TOPIC, Epoch, NodeId, Offset, Uuid
 from penstock.protocol.batch import read_records
+from penstock.protocol.disk.metadata_topics import RemoveTopicRecord, TopicRecord
 from penstock.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from penstock.protocol.messages.delete_groups import DeleteGroupsRequest
 from penstock.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -345,6 +346,57 @@ def test_offsets_of_a_deleted_topic_go_with_it() -> None:
         await client.delete("t")
         held = home(machine, "g").shard.table.offsets
         await until(lambda: list(held["g"]) == [("u", 0)])
+
+    walk(steps)
+
+
+def test_offsets_of_a_topic_go_as_soon_as_they_can_when_replicas_were_missing() -> None:
+    """The topic is made anew before the offsets topic takes a word; what nobody could write is not forgotten."""
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await client.create("u")
+        await coordinator(client, "g")
+        for topic in ("t", "u"):
+            assert await commit(client, "g", topic, 3) == NONE.code
+        shard, index = home(machine, "g").shard, machine.node.broker.groups.home_of("g")
+        state = machine.node.partitions.named(OFFSETS_TOPIC, index).state
+        in_sync, state.isr = state.isr, frozenset()
+        await client.delete("t")
+        await client.create("t")
+        await until(lambda: home(machine, "g").shard not in (None, shard))
+        assert ("t", 0) in home(machine, "g").shard.table.offsets["g"], "it was read again, and is not removed yet"
+        assert await committed(client, "g") == {("u", 0): 3}
+        state.isr = in_sync
+        await until(lambda: list(home(machine, "g").shard.table.offsets["g"]) == [("u", 0)])
+        assert await committed(client, "g") == {("u", 0): 3}
+
+    walk(steps)
+
+
+def test_a_topic_may_go_while_its_offsets_are_loaded() -> None:
+    """And with a snapshot of the metadata, which brings an image of its own."""
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await client.create("u")
+        await coordinator(client, "g")
+        for topic in ("t", "u"):
+            assert await commit(client, "g", topic, 3) == NONE.code
+        groups = machine.node.broker.groups
+        index = groups.home_of("g")
+        hand_over(machine, index, leader=2)
+        hand_over(machine, index, leader=1)
+        loading = home(machine, "g")
+        groups._chores.clear()
+        for _ in range(3):
+            assert loading._step(), "its shard is made, and the log is being read"
+        image = machine.node.control.metadata.image.copy()
+        for record in (RemoveTopicRecord(topic_id=image.ids["t"]), TopicRecord(name="t", topic_id=Uuid(b"n" * 16))):
+            image.apply(record, Offset(image.offset + 1), Epoch(0))
+        groups.follow(image, image.take_delta())
+        assert await committed(client, "g") == {("u", 0): 3}
+        await until(lambda: list(home(machine, "g").shard.table.offsets["g"]) == [("u", 0)])
 
     walk(steps)
 

@@ -9,6 +9,7 @@ import pytest
 
 from penstock import Admin, Consumer, Producer
 from penstock.model.errors import Refused
+from penstock.model.ids import TopicPartition
 from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from penstock.server.node import StoppedEarly
 from tests.patience import until, within
@@ -272,3 +273,37 @@ def test_a_crash_leaves_nothing_running() -> None:
         await until(lambda: asyncio.all_tasks() == alone, "tasks of a dead node go on")
 
     asyncio.run(main())
+
+
+def test_offsets_of_a_topic_that_was_made_anew_while_its_coordinator_was_away_are_not_given() -> None:
+    async def steps(cluster: Cluster) -> None:
+        async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            for topic in ("remade", "kept"):
+                await admin.create_topic(topic, partitions=1, replication=3)
+            offsets = {TopicPartition("remade", 0): 7, TopicPartition("kept", 0): 8}
+            await admin.alter_group_offsets("readers", offsets)
+            assert found(await admin.group_offsets("readers")) == offsets
+        (home,) = (node_id for node_id, node in cluster.nodes.items() if committed(node))
+        cluster.crash(home)
+        others = ",".join(f"127.0.0.1:{cluster.ports[node_id]}" for node_id in cluster.nodes)
+        async with Admin(bootstrap_servers=others) as admin:
+            await admin.delete_topic("remade")
+            await admin.create_topic("remade", partitions=1, replication=2)
+        await cluster.start(home)
+        await until(lambda: any(committed(node) for node in cluster.nodes.values()), "nobody coordinates the group")
+        async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            assert found(await admin.group_offsets("readers")) == {("kept", 0): 8}
+            assert found(await admin.group_offsets("readers", [TopicPartition("remade", 0)])) == {}
+        await until(lambda: list(committed(cluster.nodes[home])) == [("kept", 0)], "the old offset was not removed")
+
+    walk(steps, offsets_topic_replication_factor="1")
+
+
+def found(told: Any) -> dict[tuple[str, int], int]:
+    return {(place.topic, place.partition): each.offset for place, each in told.items() if each.offset >= 0}
+
+
+def committed(node: Any) -> dict[tuple[str, int], Any]:
+    """The offsets of the group, at the node that coordinates it."""
+    shards = (home.shard for home in node.broker.groups if home.shard is not None)
+    return next((dict(shard.table.offsets["readers"]) for shard in shards if "readers" in shard.table.offsets), {})

@@ -29,7 +29,7 @@ from tests.unit.coordinators.classic.script import GROUP, START, Script
 DAY_MS = 86_400_000
 WEEK_MS = 7 * DAY_MS
 CALLER = Caller("c", "/127.0.0.1", 9, object())
-ID, OTHER_ID = Uuid(b"i" * 16), Uuid(b"j" * 16)
+ID, OTHER_ID = Uuid(b"\1" * 16), Uuid(b"\2" * 16)  # of the topics t and u
 
 STABLE = """
     a join v=3      | -
@@ -107,7 +107,7 @@ def test_offsets_without_members_make_a_group_in_name() -> None:
 def test_a_null_metadata_is_kept_as_an_empty_one() -> None:
     script = Script()
     commit(script, 7, committed_metadata=None)
-    assert script.shard.table.offsets[GROUP] == {("t", 0): CommittedOffset(7, -1, "", START.wall)}
+    assert script.shard.table.offsets[GROUP] == {("t", 0): CommittedOffset(7, -1, "", START.wall, topic_id=ID)}
 
 
 def test_all_offsets_of_a_group_come_by_topic() -> None:
@@ -202,18 +202,54 @@ def test_a_deleted_group_leaves_no_timer() -> None:
 
 def test_offsets_of_a_deleted_topic_go() -> None:
     script = Script()
-    commit(script, topic="t", topic_id=ID)
+    commit(script, topic="t")
     commit(script, topic="u")
-    commit(script, topic="t", topic_id=OTHER_ID, partition=1)
     commit(script, topic="t", group_id="other")
+    script.delete_topic("t")
+    successor = script.make_topic("t")
+    commit(script, topic="t", partition=1)
     delta = Delta(deleted={ID: TopicImage("t", ID)})
     script._carry_out(script.shard.image_changed(script.image, delta, script.now))
     assert script.shard.table.offsets == {
         GROUP: {
-            ("u", 0): CommittedOffset(1, -1, "", START.wall),
-            ("t", 1): CommittedOffset(1, -1, "", START.wall, topic_id=OTHER_ID),
+            ("u", 0): CommittedOffset(1, -1, "", START.wall, topic_id=OTHER_ID),
+            ("t", 1): CommittedOffset(1, -1, "", START.wall, topic_id=successor),
         }
     }
+
+
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_offsets_of_a_topic_that_went_while_nobody_coordinated_are_not_shown_and_go(made_anew: bool) -> None:
+    script = Script()
+    script.play(STABLE)
+    script.play("a commit | a: NONE")
+    commit(script, 5, topic="u", group_id="other")
+    script.delete_topic("t")
+    if made_anew:
+        script.make_topic("t")
+    written = len(script.log)
+    script.reload()
+    assert fetch(script, ("t", [0])) == [("t", 0, -1, -1, "")]
+    assert fetch(script) == []
+    assert len(script.log) == written, "a load needs no log that can be written to"
+    script.wait(0)
+    assert [(record.key.topic, record.value) for record in script.log[written:]] == [("t", None)]
+    assert list(script.shard.table.offsets) == ["other"]
+    assert (script.shard.next_deadline() or 0) > script.now.tick, "the check is not due again and again"
+
+
+def test_an_offset_without_an_id_is_taken_for_one_of_the_topic_that_has_the_name() -> None:
+    """Nothing tells it from an offset of the topic before; but without any topic of the name it is nobody's."""
+    script = Script()
+    commit(script, 5, version=4, retention_time_ms=DAY_MS, committed_metadata="")
+    script.delete_topic("t")
+    script.make_topic("t")
+    script.reload()
+    assert fetch(script, ("t", [0])) == [("t", 0, 5, -1, "")]
+    script.delete_topic("t")
+    script.reload()
+    script.wait(0)
+    assert script.shard.table.offsets == {}
 
 
 # Expiry

@@ -1,4 +1,4 @@
-"""Offsets that nobody has used for long enough, and groups of which nothing is left."""
+"""Offsets that nobody has used for long enough or whose topic is gone, and groups of which nothing is left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.coordinators.decision import Decision, Moment
 from penstock.coordinators.groups.records import offset_tombstone
-from penstock.coordinators.groups.table import Group, GroupTable
+from penstock.coordinators.groups.table import CommittedOffset, Group, GroupTable
 from penstock.metadata.delta import Delta
 from penstock.model.errors import NONE
 from penstock.model.ids import ZERO_UUID
@@ -37,20 +37,29 @@ def _expire_group(table: GroupTable, group: Group, retention_ms: int, now: Momen
     out = Decision()
     kept = False
     for (topic, partition), committed in table.offsets.get(group.id, {}).items():
-        base = group.expiry_base(committed)
-        if base is None:
-            return out
-        if committed.expire_timestamp != -1:
-            expired = now.wall >= committed.expire_timestamp
-        else:
-            expired = now.wall - base >= retention_ms
-        if expired and not group.subscribes_to(topic):
+        former = table.is_of_a_former_topic(topic, committed)
+        if former or (_expired(group, committed, retention_ms, now) and not group.subscribes_to(topic)):
             out.records.append(offset_tombstone(group.id, topic, partition))
         else:
             kept = True
     if not kept and group.check_delete() is NONE:
         out.records.extend(group.tombstones())
     return out
+
+
+def _expired(group: Group, committed: CommittedOffset, retention_ms: int, now: Moment) -> bool:
+    base = group.expiry_base(committed)
+    if base is None:
+        return False
+    if committed.expire_timestamp != -1:
+        return now.wall >= committed.expire_timestamp
+    return now.wall - base >= retention_ms
+
+
+def holds_former_topics(table: GroupTable, group: Group) -> bool:
+    """Whether a group has offsets of topics that went while nobody coordinated it."""
+    held = table.offsets.get(group.id, {})
+    return any(table.is_of_a_former_topic(topic, committed) for (topic, _), committed in held.items())
 
 
 def topics_deleted(table: GroupTable, delta: Delta) -> Iterator[Decision]:

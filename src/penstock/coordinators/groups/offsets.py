@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from penstock.coordinators.decision import Caller, Decision, Moment, StateRecord
@@ -11,6 +12,7 @@ from penstock.coordinators.groups.table import (
     CommittedOffset,
     Group,
     GroupTable,
+    OffsetKey,
 )
 from penstock.model.errors import (
     GROUP_ID_NOT_FOUND,
@@ -128,11 +130,12 @@ def fetch_offsets(
     held = {} if group is None else table.offsets.get(request.group_id, {})
     reply = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=request.group_id)
     if request.topics is None:
-        reply.topics = _all_topics(held)
+        reply.topics = _all_topics(table, held)
         return reply
     for topic in request.topics:
         partitions = [
-            _fetched(index, held.get((topic.name, index)), topic.topic_id) for index in topic.partition_indexes
+            _fetched(index, _held(table, held, (topic.name, index)), topic.topic_id)
+            for index in topic.partition_indexes
         ]
         reply.topics.append(
             OffsetFetchResponse.OffsetFetchResponseTopics(
@@ -142,11 +145,19 @@ def fetch_offsets(
     return reply
 
 
+def _held(table: GroupTable, held: Mapping[OffsetKey, CommittedOffset], key: OffsetKey) -> CommittedOffset | None:
+    """An offset that is of today's topic. One of a topic that is gone may lie here until it can be removed."""
+    committed = held.get(key)
+    return None if committed is None or table.is_of_a_former_topic(key[0], committed) else committed
+
+
 def _all_topics(
-    held: dict[tuple[str, int], CommittedOffset],
+    table: GroupTable, held: Mapping[OffsetKey, CommittedOffset]
 ) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
     topics: dict[str, OffsetFetchResponse.OffsetFetchResponseTopics] = {}
     for (name, index), committed in held.items():
+        if table.is_of_a_former_topic(name, committed):
+            continue
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = OffsetFetchResponse.OffsetFetchResponseTopics(name=name)

@@ -213,9 +213,14 @@ class GroupShard:
                 self.table.other_kinds.add(record.key.group_id)
 
     def loaded(self, now: Moment) -> Iterator[Decision]:
-        """After the replay: members have a session from now on."""
+        """After the replay: members have a session from now on.
+
+        Offsets of topics that are gone are removed as soon as there is something to write to, and not shown before.
+        """
         self._next_check = now.tick + self.table.settings.offsets_check_interval_ms
         for seen, group in enumerate(list(self.table.groups.values()), start=1):
+            if expiry.holds_former_topics(self.table, group):
+                self._next_check = now.tick
             if isinstance(group, ClassicGroup):
                 yield from _if_any(timing.loaded(self.table, group, now))
             elif isinstance(group, ConsumerGroup):
@@ -248,9 +253,13 @@ class GroupShard:
         group = self.table.groups.get(key[1])
         return timing.expire(self.table, group, key, now) if isinstance(group, ClassicGroup) else None
 
+    def see(self, image: ClusterImage) -> None:
+        """The cluster is as `image` says. What follows from that `loaded` or `image_changed` decides."""
+        self.table.image = image
+
     def image_changed(self, image: ClusterImage, delta: Delta, now: Moment) -> Iterator[Decision]:
         """The cluster is as `image` says: offsets of deleted topics go, consumer groups may have to reassign."""
-        self.table.image = image
+        self.see(image)
         yield from expiry.topics_deleted(self.table, delta)
         yield from consumer_timing.image_changed(self.table, delta, now)
 

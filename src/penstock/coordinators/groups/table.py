@@ -91,6 +91,15 @@ class GroupTable:
         self.other_kinds: set[str] = set()
         self.timers: Timers[TimerKey] = Timers()
 
+    def is_of_a_former_topic(self, topic: str, committed: CommittedOffset) -> bool:
+        """Whether the topic that an offset was committed for is no more, though its name may be another one's now.
+
+        One without an id (of a client that named a retention time, or by Apache Kafka before 4.1) is taken for an
+        offset of whichever topic has the name: nothing tells when a topic was made.
+        """
+        known = self.image.ids.get(topic)
+        return known is None or committed.topic_id not in (known, ZERO_UUID)
+
     def put_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         """Takes in one committed offset; for `apply`."""
         held = self.offsets.setdefault(group_id, {})

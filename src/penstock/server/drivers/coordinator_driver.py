@@ -255,8 +255,11 @@ class CoordinatorDriver:
     def new_shard(self) -> GroupShard:
         from penstock.coordinators.groups.shard import GroupShard
 
+        return GroupShard(self._settings_of_groups(), self.image(), new_id=self._new_id)
+
+    def image(self) -> ClusterImage:
         assert self._image is not None, "partitions come from an image"
-        return GroupShard(self._settings_of_groups(), self._image, new_id=self._new_id)
+        return self._image
 
     def _new_id(self) -> str:
         """A random uuid as text; the module that makes them costs more to import than all of this."""

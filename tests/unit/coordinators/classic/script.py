@@ -20,8 +20,9 @@ from penstock.coordinators.groups.shard import GroupShard
 from penstock.metadata.image import ClusterImage
 from penstock.model.config.definition import ConfigValue
 from penstock.model.errors import MEMBER_ID_REQUIRED, error_of
-from penstock.model.ids import Millis
+from penstock.model.ids import Epoch, Millis, Offset, Uuid
 from penstock.protocol.codec import encode
+from penstock.protocol.disk.metadata_topics import RemoveTopicRecord, TopicRecord
 from penstock.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from penstock.protocol.messages.heartbeat import HeartbeatRequest
 from penstock.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -32,6 +33,7 @@ from tests.unit.coordinators.durable import durable, round_trip
 
 GROUP = "g"
 START = Moment(Millis(1_700_000_000_000), 5_000)
+TOPICS = ("t", "u", "old")
 
 
 def subscription(*topics: str) -> bytes:
@@ -46,6 +48,9 @@ class Script:
         named = {name.replace("_", "."): value for name, value in properties.items()}
         self.settings = GroupSettings.fixed(named)
         self.image = ClusterImage()
+        self.topics_made = 0
+        for topic in TOPICS:
+            self.make_topic(topic)
         self.now = START
         self.log: list[StateRecord] = []
         self.ids: dict[str, str] = {}
@@ -54,6 +59,20 @@ class Script:
         self._made = 0
         self.shard = self._new_shard()
         self._carry_out(self.shard.loaded(self.now))
+
+    def make_topic(self, name: str) -> Uuid:
+        """The cluster has a topic of that name, which no other had the id of."""
+        self.topics_made += 1
+        topic_id = Uuid(bytes([self.topics_made]) * 16)
+        self._change_image(TopicRecord(name=name, topic_id=topic_id))
+        return topic_id
+
+    def delete_topic(self, name: str) -> None:
+        """The cluster has it no more, and the shard is not told."""
+        self._change_image(RemoveTopicRecord(topic_id=self.image.ids[name]))
+
+    def _change_image(self, record: object) -> None:
+        self.image.apply(record, Offset(self.image.offset + 1), Epoch(0))
 
     def _new_shard(self) -> GroupShard:
         return GroupShard(self.settings, self.image, new_id=self._new_id)
