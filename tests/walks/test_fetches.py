@@ -90,9 +90,48 @@ def test_an_error_is_told_at_once() -> None:
         await client.create("orders", 2)
         await client.produce("orders", b"x")
         reply = await client.fetch(at("orders", 0, 1), at("orders", 99), max_wait_ms=LONG_MS)
-        failed = next(data for topic in reply.responses for data in topic.partitions if data.error_code)
-        assert failed.error_code == OFFSET_OUT_OF_RANGE.code
-        assert (failed.log_start_offset, failed.high_watermark) == (0, 1), "the client learns where it can go on"
+        assert sorted(errors(reply)) == [0, OFFSET_OUT_OF_RANGE.code]
+
+    walk(steps)
+
+
+def test_an_error_tells_no_ends() -> None:
+    """Who is told that an offset is out of range asks ListOffsets; what has no log to look at has no records either."""
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("orders", 4)
+        for partition in range(4):
+            await client.produce("orders", b"x", partition=partition)
+        asked = [
+            at("orders", 99, 0), at("orders", -5, 1), at("orders", 0, 2, current_leader_epoch=9), at("orders", 0, 77),
+            at("missing", 0),
+        ]  # fmt: skip
+        reply = await client.fetch(*asked)
+        found = {(topic.topic, data.partition_index): data for topic in reply.responses for data in topic.partitions}
+        data, nothing = FetchResponse.PartitionData, memoryview(b"")
+        read = {0: OFFSET_OUT_OF_RANGE, 1: OFFSET_OUT_OF_RANGE, 2: UNKNOWN_LEADER_EPOCH}
+        assert found == {
+            **{
+                ("orders", index): data(
+                    partition_index=index,
+                    error_code=error.code,
+                    high_watermark=-1,
+                    aborted_transactions=None,
+                    records=nothing,
+                )
+                for index, error in read.items()
+            },
+            **{
+                (topic, index): data(
+                    partition_index=index,
+                    error_code=UNKNOWN_TOPIC_OR_PARTITION.code,
+                    high_watermark=-1,
+                    records=None,
+                )
+                for topic, index in (("orders", 77), ("missing", 0))
+            },
+        }
+        assert {(each.last_stable_offset, each.log_start_offset) for each in found.values()} == {(-1, -1)}
 
     walk(steps)
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from penstock import Admin, Consumer, Producer
-from penstock.model.errors import Refused
+from penstock.client.cluster_view import ClusterView
+from penstock.model.errors import NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, Refused
 from penstock.model.ids import TopicPartition
+from penstock.protocol.messages.describe_producers import DescribeProducersRequest
 from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from penstock.server.node import StoppedEarly
 from tests.patience import until, within
@@ -297,6 +299,29 @@ def test_offsets_of_a_topic_that_was_made_anew_while_its_coordinator_was_away_ar
         await until(lambda: list(committed(cluster.nodes[home])) == [("kept", 0)], "the old offset was not removed")
 
     walk(steps, offsets_topic_replication_factor="1")
+
+
+def test_every_replica_tells_which_producers_its_log_remembers() -> None:
+    async def steps(cluster: Cluster) -> None:
+        async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            await admin.create_topic("orders", partitions=2, replication=3)
+            await admin.create_topic("elsewhere", assignment={0: [1]})
+        async with Producer(bootstrap_servers=cluster.bootstrap, idempotence=True) as producer:
+            for _ in range(3):
+                await producer.send("orders", b"x", partition=0)
+        asked = DescribeProducersRequest
+        wanted = [asked.TopicRequest(name=name, partition_indexes=[0]) for name in ("orders", "elsewhere", "missing")]
+        async with ClusterView(cluster.bootstrap) as view:
+            for node_id, node in cluster.nodes.items():
+                await until(lambda node=node: node.broker.partitions.named("orders", 0).require_log().written == 3)
+                orders, elsewhere, missing = (await view.ask(node_id, asked(topics=wanted))).topics
+                (remembered,) = orders.partitions[0].active_producers
+                assert (orders.partitions[0].error_code, remembered.last_sequence) == (0, 2)
+                held = NONE if node_id == 1 else NOT_LEADER_OR_FOLLOWER
+                assert elsewhere.partitions[0].error_code == held.code
+                assert missing.partitions[0].error_code == UNKNOWN_TOPIC_OR_PARTITION.code
+
+    walk(steps)
 
 
 def found(told: Any) -> dict[tuple[str, int], int]:

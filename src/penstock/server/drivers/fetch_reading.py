@@ -13,6 +13,8 @@ from penstock.model.errors import (
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_COMPRESSION_TYPE,
     ErrorCode,
     Refused,
@@ -41,6 +43,8 @@ _READ_COMMITTED: Final = 1
 _ZSTD_SINCE: Final = 10
 _FOLLOWERS_SERVE_SINCE: Final = 11
 LEADERS_SINCE: Final = 16
+_UNREAD: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION})
+"""What is refused before there is a log to look at; Kafka tells it without records rather than with empty ones."""
 _ELSEWHERE: Final = frozenset({NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH})
 
 
@@ -200,7 +204,7 @@ class Reading:
         return choose_replica(rack, offset, leader, others)
 
     def _refused(self, ask: Ask, interest: Interest, error: ErrorCode) -> Data:
-        data = _failed(interest, error, self._partitions.ends_of(interest, error))
+        data = _failed(interest, error)
         if error in _ELSEWHERE and ask.version >= LEADERS_SINCE:
             leader, epoch = self._partitions.leader_of(interest.topic, interest.topic_id, interest.partition)
             data.current_leader = FetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
@@ -233,13 +237,13 @@ def _found(interest: Interest, log: Log, diverging: tuple[int, int] | None = Non
     return data
 
 
-def _failed(interest: Interest, error: ErrorCode, ends: tuple[int, int, int] = (-1, -1, -1)) -> Data:
-    high_watermark, last_stable, log_start = ends
+def _failed(interest: Interest, error: ErrorCode) -> Data:
+    """An error tells no ends, not even of a log that has them: a client asks ListOffsets where it can go on."""
+    unread = error in _UNREAD
     return Data(
         partition_index=interest.partition,
         error_code=error.code,
-        high_watermark=high_watermark,
-        last_stable_offset=last_stable,
-        log_start_offset=log_start,
-        records=b"",
+        high_watermark=-1,
+        aborted_transactions=[] if unread else None,
+        records=None if unread else b"",
     )

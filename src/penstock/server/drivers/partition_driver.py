@@ -21,10 +21,8 @@ from penstock.model.config.definition import LONG_MAX
 from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,
     NOT_LEADER_OR_FOLLOWER,
-    OFFSET_OUT_OF_RANGE,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode,
     Refused,
     StorageFailed,
 )
@@ -202,13 +200,6 @@ class PartitionDriver:
         hosted: Hosted | None = interest.hosted
         if hosted is not None:
             hosted.watchers.pop(interest, None)
-
-    def ends_of(self, interest: Interest, error: ErrorCode) -> tuple[int, int, int]:
-        """(high watermark, last stable offset, log start) to tell beside an error; a lost client needs them."""
-        hosted: Hosted | None = interest.hosted
-        if error is not OFFSET_OUT_OF_RANGE or hosted is None or hosted.log is None:
-            return -1, -1, -1
-        return hosted.log.committed, hosted.log.last_stable, hosted.log.log_start
 
     # -- following the image
 

@@ -1,4 +1,7 @@
-"""DescribeProducers (61), version 0. The idempotent and transactional producers a partition remembers."""
+"""DescribeProducers (61), version 0. The idempotent and transactional producers a partition remembers.
+
+Behaviour: any replica answers for its own log, so that a hanging transaction can be looked for on each of them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,6 @@ def handle(ctx: Context, request: DescribeProducersRequest) -> DescribeProducers
 def _answer(ctx: Context, topic: str, index: int) -> Reply:
     try:
         hosted = ctx.node.partitions.named(topic, index)
-        hosted.state.check_read(-1)
         producers = hosted.require_log().producers.states()
     except Refused as refusal:
         return Reply(partition_index=index, error_code=refusal.error.code, error_message=refusal.why or None)
