@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import socket
 import ssl
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock import Admin
+from penstock.client.admin.configs import ConfigResource
 from tests.cli.command import Running, penstock
 from tests.compat.processes import free_ports
 
@@ -70,6 +73,36 @@ def test_defaults_of_brokers_are_set_read_and_taken_back(bootstrap: str) -> None
     assert penstock(*config, "get", "log.retention.ms", "-b", bootstrap).code == 3
     assert penstock(*config, "set", "log.retention.ms=soon", "--dry-run", "-b", bootstrap).code == 1
     assert penstock(*config, "set", "-b", bootstrap).code == 2
+
+
+def test_a_property_that_nobody_knows_is_refused_with_the_one_that_was_meant(bootstrap: str) -> None:
+    config = ("cluster", "config")
+    for change in (("log.retention.mss=5",), ("-d", "log.retention.mss"), ("log.retention.mss=5", "--broker", "1")):
+        said = penstock(*config, "set", *change, "-b", bootstrap)
+        assert said.code == 2
+        assert "log.retention.mss is not a property; did you mean log.retention.ms?" in said.err
+    said = penstock(*config, "set", "quite.another=5", "log.retention.mss=5", "-b", bootstrap)
+    assert "quite.another is not a property\nlog.retention.mss is not" in said.err
+    assert "log.retention.mss" not in penstock(*config, "list", "-b", bootstrap).out, "nothing was stored"
+    for known in (
+        "listener.name.plaintext.max.connections=5",
+        "super.users=User:me",
+        "leader.replication.throttled.rate=5",
+    ):
+        assert penstock(*config, "set", known, "--dry-run", "--broker", "1", "-b", bootstrap).code == 0
+
+
+def test_a_property_that_only_the_cluster_knows_can_be_changed_and_taken_back(bootstrap: str) -> None:
+    """Brokers keep what a plug-in of theirs may read, as Apache Kafka does; other clients set such names."""
+
+    async def set_by_another() -> None:
+        async with Admin(bootstrap_servers=bootstrap) as admin:
+            (await admin.alter_configs({ConfigResource.cluster(): {"plugin.size": "5"}})).checked()
+
+    asyncio.run(set_by_another())
+    assert penstock("cluster", "config", "set", "plugin.size=6", "-b", bootstrap).code == 0
+    assert penstock("cluster", "config", "set", "-d", "plugin.size", "-b", bootstrap).code == 0
+    assert penstock("cluster", "config", "set", "-d", "plugin.size", "-b", bootstrap).code == 2
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_node_that_is_well(bootstrap: str) -> None:

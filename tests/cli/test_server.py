@@ -115,6 +115,36 @@ def test_a_broker_and_a_controller_may_be_two_processes(config: ConfigFile, tmp_
         assert "Traceback" not in serving.words + deciding.words
 
 
+def test_a_file_that_asks_for_an_authorizer_does_not_start_an_open_node(config: ConfigFile) -> None:
+    path = config(**{"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"})
+    assert penstock("server", "format", "--config", path).code == 0
+    said = penstock("server", "start", "--config", path)
+    assert said.code == 1
+    assert "ACLs are not enforced yet" in said.err
+    assert "Remove the property to start it without" in said.err
+    assert (
+        "authorizer.class.name: keeps the node from starting"
+        in penstock("server", "config", "lint", "--config", path).out
+    )
+
+
+def test_tls_and_logins_beside_plain_listeners_are_named_at_the_start(config: ConfigFile, tmp_path: Path) -> None:
+    given = {
+        "ssl.keystore.location": "/etc/keys.pem",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": "secret",
+    }
+    path = config(**given)
+    assert penstock("server", "format", "--config", path).code == 0
+    with Running("server", "start", "--config", path, log=tmp_path / "log") as node:
+        node.wait_to_say("is ready on")
+        for name in given:
+            assert f"{name} has no effect: all listeners of this node are PLAINTEXT" in node.words
+        assert "secret" not in node.words
+        assert node.words.count("has no effect") == 3
+        assert node.stop() == 0
+
+
 def test_a_directory_that_was_not_formatted_says_what_to_run(config: ConfigFile) -> None:
     said = penstock("server", "start", "--config", config())
     assert said.code == 1

@@ -183,10 +183,22 @@ def test_a_command_that_makes_no_sense_is_exit_code_2(arguments: tuple[str, ...]
 
 @pytest.mark.parametrize(
     ("config", "hint"),
-    [("retention.ms=soon", "retention.ms"), ("retention.mss=1", "retention.mss"), ("segment.bytes=1", "segment.bytes")],
+    [
+        ("retention.ms=soon", "retention.ms"),
+        ("retention.mss=1", "retention.mss; did you mean retention.ms?"),
+        ("segment.bytes=1", "segment.bytes"),
+    ],
 )
 def test_a_bad_config_is_refused_by_name(bootstrap: str, config: str, hint: str) -> None:
     said = penstock("topic", "create", "never", "-c", config, "-b", bootstrap)
     assert said.code == 1
     assert hint in said.err
     assert "INVALID_CONFIG" in said.err
+
+
+def test_a_config_that_nobody_knows_is_no_change_and_the_one_that_was_meant_is_named(bootstrap: str) -> None:
+    assert penstock("topic", "create", "meant", "-b", bootstrap).code == 0
+    said = penstock("topic", "alter", "meant", "-c", "cleanup.polcy=compact", "-b", bootstrap)
+    assert (said.code, "did you mean cleanup.policy?" in said.err) == (1, True)
+    said = penstock("topic", "alter", "meant", "-d", "cleanup.polcy", "-b", bootstrap)
+    assert (said.code, "did you mean cleanup.policy?" in said.err) == (2, True)

@@ -94,6 +94,7 @@ def set_config(
     changes: tuple[str, ...], deleted: tuple[str, ...], broker: int | None, dry_run: bool, connection: Connection
 ) -> None:
     """Set properties of all brokers, or of one, while they run."""
+    from penstock.cli.config_names import check_broker_configs
     from penstock.cli.connection import administer
 
     wanted: dict[str, str | None] = {**pairs(changes, "KEY=VALUE"), **dict.fromkeys(deleted)}
@@ -102,6 +103,7 @@ def set_config(
     resource = _resource(broker)
 
     async def work(admin: Admin) -> None:
+        await check_broker_configs(admin, broker, wanted)
         (await admin.alter_configs({resource: wanted}, validate_only=dry_run)).checked()
 
     administer(connection, work)

@@ -63,6 +63,7 @@ def create(
     connection: Connection,
 ) -> None:
     """Create the topic NAME."""
+    from penstock.cli.config_names import with_suggestions
     from penstock.cli.connection import administer
     from penstock.client.errors import ClientError
     from penstock.model.errors import TOPIC_ALREADY_EXISTS
@@ -75,7 +76,7 @@ def create(
             return await admin.create_topic(name, partitions, replicas, settings, validate_only=dry_run), True
         except ClientError as refusal:
             if refusal.error is not TOPIC_ALREADY_EXISTS or not if_not_exists:
-                raise
+                raise with_suggestions(refusal, settings) from refusal
             found = await admin.describe_topic(name, offsets=False, configs=False)
             return found.id, False
 
@@ -124,12 +125,22 @@ def _nodes(nodes: list[int]) -> str:
 @connection_options
 def alter(name: str, configs: tuple[str, ...], deleted: tuple[str, ...], connection: Connection) -> None:
     """Change the configs of NAME."""
+    from penstock.cli.config_names import check_taken_back, with_suggestions
     from penstock.cli.connection import administer
+    from penstock.client.errors import ClientError
 
     changes: dict[str, str | None] = {**pairs(configs), **dict.fromkeys(deleted)}
     if not changes:
         raise click.UsageError("nothing to change: give -c KEY=VALUE or -d KEY")
-    administer(connection, lambda admin: admin.configure_topic(name, changes))
+
+    async def work(admin: Admin) -> None:
+        await check_taken_back(admin, name, deleted)
+        try:
+            await admin.configure_topic(name, changes)
+        except ClientError as refusal:
+            raise with_suggestions(refusal, changes) from refusal
+
+    administer(connection, work)
     click.echo(f"changed {', '.join(sorted(changes))} of {name}", err=True)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.model.config import BrokerSettings
 from penstock.model.errors import PenstockError
 from penstock.model.ports import Ports
+from penstock.server.security import AUTHORIZER
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock, Files, Offload
@@ -63,7 +64,10 @@ def explain_settings(settings: BrokerSettings, *, everything: bool) -> list[Expl
 def idle_properties(settings: BrokerSettings) -> list[tuple[str, str]]:
     """The given properties that change nothing here, and why."""
     words = {"accepted": "has no meaning here", "later": "belongs to a part that is not built yet"}
-    return [(name, words[effect.value]) for name, effect in settings.without_effect()]
+    refused = {AUTHORIZER: "keeps the node from starting, because ACLs are not enforced yet"}
+    if not settings.text(AUTHORIZER):
+        refused = {}
+    return [(name, refused.get(name, words[effect.value])) for name, effect in settings.without_effect()]
 
 
 def dev_properties(

@@ -28,6 +28,7 @@ from penstock.server.parts.control import ControlPart
 from penstock.server.parts.identity import bound_settings, read_identity
 from penstock.server.process_metrics import ProcessWatch
 from penstock.server.reception import Reception
+from penstock.server.security import check_security
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +67,8 @@ class Node:
         self._ports, self._random, self._formats_itself = ports, random, formats_itself
         self._authorizer = authorizer or AllowAll()
         self._listeners = Listeners(settings)
+        for name in check_security(settings):
+            log.warning("%s has no effect: all listeners of this node are PLAINTEXT, open and unencrypted", name)
         self._control: ControlPart | None = None
         self._broker: BrokerPart | None = None
         self._reception: Reception | None = None

@@ -24,8 +24,8 @@ from penstock.model.config.validators import OneOf, at_least
 SECURITY: tuple[ConfigDef, ...] = (
     ConfigDef(
         "authorizer.class.name", STRING, "", None, LOW,
-        "The authorizer. Kafka's StandardAuthorizer is understood and keeps its rules in the metadata log; empty "
-        "allows everything.", LATER),
+        "The authorizer; empty allows everything. ACLs are not enforced yet, so a node with an authorizer does not "
+        "start.", LATER),
     ConfigDef(
         "principal.builder.class", CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", None, MEDIUM,
