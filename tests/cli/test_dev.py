@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.dev_ports import ephemeral_ports
 from tests.cli.command import Running, penstock
 from tests.compat.processes import free_ports
 from tests.patience import within
@@ -85,7 +87,24 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         said = penstock("dev", "--port", port, "--data-dir", tmp_path / "data")
     assert (said.code, said.out) == (1, "")
-    assert said.err == f"penstock: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    assert said.err == f"penstock: cannot listen on 127.0.0.1:{port}: Address already in use; choose with --port\n"
+
+
+def test_the_controller_has_a_port_of_its_own_that_is_kept_and_gives_way_if_it_is_taken(tmp_path: Path) -> None:
+    data, kept = tmp_path / "data", []
+    for life in range(3):
+        (port,) = free_ports(1)
+        taken = kept[-1] if life == 2 else port - 10_000 if port + 10_000 > 65_535 else port + 10_000
+        with (
+            socket.create_server(("127.0.0.1", taken)),
+            Running("dev", "--port", str(port), "--data-dir", data, log=tmp_path / f"log{life}") as node,
+        ):
+            node.wait_to_say("try")
+            kept.append(json.loads((data / "dev.json").read_text())["controller_port"])
+            socket.create_connection(("127.0.0.1", kept[-1]), timeout=10).close()
+            assert node.stop() == 0
+    assert kept[0] == kept[1] != kept[2]
+    assert not set(kept) & set(ephemeral_ports())
 
 
 def test_every_bad_property_is_named_at_once(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.dev_cluster import find
+from penstock.cli.dev_ports import ephemeral_ports
 from penstock.cli.dev_processes import NodeProcess, command_line, kill
 from tests.cli.command import Running, penstock
 from tests.compat.processes import wait_for
@@ -165,3 +167,31 @@ def test_a_process_that_is_no_node_is_left_alone(tmp_path: Path) -> None:
         stranger.communicate()
     assert command_line(os.getpid())
     wait_for("the stranger to be gone", lambda: not command_line(stranger.pid), timeout_s=DEADLINE_S)
+
+
+def test_the_controllers_have_ports_of_their_own_which_the_cluster_keeps(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with dev(folder) as running:
+        running.wait_to_say("try")
+        running.send(signal.SIGINT)
+        assert running.stop(signal.SIGTERM) == 0
+    stopped = [folder / f"node-{node_id}" / ".kafka_cleanshutdown" for node_id in (1, 2, 3)]
+    assert all(mark.exists() for mark in stopped), "two signals at once are one wish"
+    kept = json.loads((folder / "cluster.json").read_text())["controller_ports"]
+    assert not set(kept) & set(ephemeral_ports())
+    assert f"CONTROLLER://127.0.0.1:{kept[1]}" in (folder / "node-2.properties").read_text()
+    with socket.create_server(("127.0.0.1", kept[1])):
+        for command in (("dev", "--nodes", "3"), ("dev", "start", "2")):
+            said = penstock(*command, "--data-dir", folder)
+            assert said.code == 1
+            assert f"cannot listen on 127.0.0.1:{kept[1]}, the controller's port of node 2" in said.err
+    assert not list(folder.glob("*.pid")), "nothing was started"
+
+
+def test_a_cluster_of_an_earlier_release_keeps_the_ports_that_it_knows_its_controllers_by(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text(
+        json.dumps({"cluster_id": "x", "port": 9092, "voters": 3, "nodes": [1, 2, 3], "overrides": {}})
+    )
+    cluster = find(tmp_path)
+    assert cluster is not None
+    assert cluster.controller_ports == [19_092, 19_093, 19_094]

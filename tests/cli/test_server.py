@@ -172,17 +172,18 @@ def test_a_taken_port_is_named(config: ConfigFile) -> None:
     with socket.create_server(("127.0.0.1", int(port))):
         said = penstock("server", "start", "--config", path)
     assert said.code == 1
-    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in said.err
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use (listeners: PLAINTEXT)" in said.err
 
 
-def test_a_taken_admin_port_is_named_too(config: ConfigFile) -> None:
+def test_a_taken_admin_port_is_named_with_its_property_and_the_way_out(config: ConfigFile) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         admin = f"127.0.0.1:{taken.getsockname()[1]}"
         path = config(**{"penstock.admin.listener": admin})
         penstock("server", "format", "--config", path)
         said = penstock("server", "start", "--config", path)
     assert said.code == 1
-    assert f"cannot listen on {admin}: Address already in use" in said.err
+    assert f"cannot listen on {admin}: Address already in use (penstock.admin.listener)" in said.err
+    assert "Servers that share a host need an admin port each" in said.err
 
 
 @pytest.mark.parametrize("command", [("start",), ("format",), ("config", "print"), ("config", "lint")])

@@ -121,6 +121,7 @@ def _run_demo(nodes: int | None, data_dir: str | None, keep: bool, seconds: floa
 def _run_one(
     directory: str, port: int, overrides: dict[str, str], ephemeral: bool, log_level: str, log_format: str
 ) -> None:
+    from penstock.cli.dev_ports import HOST, controller_port, is_free, keep_controller_port
     from penstock.model.errors import PenstockError
     from penstock.server.launch import dev_node
     from penstock.server.logs import configure
@@ -128,12 +129,18 @@ def _run_one(
 
     if (Path(directory) / "cluster.json").exists():
         raise PenstockError(f"{directory} holds a cluster of several nodes; run it without --nodes")
+    if port and "listeners" not in overrides and not is_free(port):
+        raise PenstockError(f"cannot listen on {HOST}:{port}: Address already in use; choose with --port")
     configure(log_level.upper(), form=log_format)
     overrides = _with_free_admin_port(directory, port, overrides)
-    serve(
-        lambda: dev_node(directory, port=port, overrides=overrides),
-        lambda node: _announce(node, directory, ephemeral),
-    )
+    chosen = controller_port(Path(directory))
+
+    def ready(node: Node) -> None:
+        # Only now: the folder is ours.
+        keep_controller_port(Path(directory), chosen)
+        _announce(node, directory, ephemeral)
+
+    serve(lambda: dev_node(directory, port=port, overrides=overrides, controller_port=chosen), ready)
 
 
 def _run_several(
@@ -159,13 +166,13 @@ def _run_several(
 
 def _with_free_admin_port(directory: str, port: int, overrides: dict[str, str]) -> dict[str, str]:
     """Nobody chose the admin port of a node for development, so a taken one is no reason not to start."""
-    from penstock.cli.dev_cluster import is_free
+    from penstock.cli.dev_ports import is_free
     from penstock.server.launch import dev_properties
 
     if ADMIN_LISTENER in overrides:
         return overrides
     host, _, admin_port = dev_properties(directory, port=port, overrides={})[ADMIN_LISTENER].rpartition(":")
-    return overrides if is_free(host, int(admin_port)) else {**overrides, ADMIN_LISTENER: f"{host}:0"}
+    return overrides if is_free(int(admin_port), host) else {**overrides, ADMIN_LISTENER: f"{host}:0"}
 
 
 def _announce(node: Node, directory: str, ephemeral: bool) -> None:

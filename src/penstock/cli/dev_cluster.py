@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import os
 import random
-import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from penstock.cli.dev_ports import HOST, PORT_MAX, free_ports, is_free, lasting_ports
 from penstock.cli.dev_processes import NodeProcess
 from penstock.model.errors import PenstockError
 
-HOST = "127.0.0.1"
 ADMIN_LISTENER = "penstock.admin.listener"
-FREE_PORTS = range(20_000, 22_700, 16)
-"""With those of the controllers, 10,000 above, they stay below what systems give to outgoing connections."""
+EARLIER_CONTROLLER_STEP = 10_000
+"""Clusters of earlier releases have their controllers so much above, or below, the ports of their brokers."""
 
 
 @dataclass(slots=True)
@@ -33,6 +32,13 @@ class DevCluster:
     voters: int
     nodes: list[int]
     overrides: dict[str, str] = field(default_factory=dict)
+    controller_ports: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.controller_ports:
+            step = EARLIER_CONTROLLER_STEP
+            own = range(self.port, self.port + self.voters)
+            self.controller_ports = [each + step if each + step <= PORT_MAX else each - step for each in own]
 
     @property
     def bootstrap(self) -> str:
@@ -57,13 +63,30 @@ class DevCluster:
         from penstock.server.launch import dev_properties
 
         found = dev_properties(
-            str(self.folder), port=self.port, overrides=self.overrides, node_id=node_id, nodes=self.voters
-        )
+            str(self.folder), port=self.port, overrides=self.overrides, node_id=node_id, nodes=self.voters,
+            controller_ports=self.controller_ports,
+        )  # fmt: skip
         if ADMIN_LISTENER not in self.overrides:
             host, _, port = found[ADMIN_LISTENER].rpartition(":")
             # Nobody chose the admin port of a node for development, so a taken one is no reason not to start.
-            found[ADMIN_LISTENER] = f"{host}:{port if is_free(host, int(port)) else 0}"
+            found[ADMIN_LISTENER] = f"{host}:{port if is_free(int(port), host) else 0}"
         return found
+
+    def check_ports(self, *node_ids: int) -> None:
+        """PenstockError when something else has a port of these nodes, none of which runs."""
+        if "listeners" in self.overrides:
+            return
+        for node_id in node_ids:
+            ports = {"": self.port + node_id - 1}
+            if node_id <= self.voters:
+                ports["controller's "] = self.controller_ports[node_id - 1]
+            for whose, port in ports.items():
+                if not is_free(port):
+                    raise PenstockError(
+                        f"cannot listen on {HOST}:{port}, the {whose}port of node {node_id}: Address already in use. "
+                        f"The nodes of {self.folder} know each other by their ports, so this one has to be free again; "
+                        f"`ss -tanp sport = :{port}` shows who has it"
+                    )
 
     def write_config(self, node_id: int) -> None:
         lines = [f"{name}={value}" for name, value in self.properties(node_id).items()]
@@ -128,11 +151,16 @@ def create(folder: Path, *, nodes: int, port: int, overrides: Mapping[str, str])
             f"{folder} holds a single node, which does not become a cluster by itself: take another --data-dir,"
             " or run it without --nodes"
         )
-    cluster = DevCluster(folder, "", port or _free_base(nodes), nodes, list(range(1, nodes + 1)), dict(overrides))
-    for address in _ports(cluster.port, nodes):
+    if port + nodes - 1 > PORT_MAX:
+        raise PenstockError(f"there are no {nodes} ports from {port} on; choose a lower one with --port")
+    first = port or _free_base(nodes)
+    own = range(first, first + nodes)
+    for each in own:
         # Before anything is written: the cluster will know its nodes by their ports.
-        if not is_free(HOST, address):
-            raise PenstockError(f"cannot listen on {HOST}:{address}: Address already in use; choose with --port")
+        if not is_free(each):
+            raise PenstockError(f"cannot listen on {HOST}:{each}: Address already in use; choose with --port")
+    controllers = free_ports(nodes, apart_from=own)
+    cluster = DevCluster(folder, "", first, nodes, list(range(1, nodes + 1)), dict(overrides), controllers)
     folder.mkdir(parents=True, exist_ok=True)
     for node_id in cluster.nodes:
         cluster.write_config(node_id)
@@ -156,29 +184,12 @@ def _format(cluster: DevCluster) -> str:
     return cluster_id
 
 
-def is_free(host: str, port: int) -> bool:
-    try:
-        socket.create_server((host, port)).close()
-    except OSError:
-        return False
-    return True
-
-
-def _ports(first: int, nodes: int) -> list[int]:
-    """Those of the nodes, and those of the controllers that go with them."""
-    from penstock.server.launch import CONTROLLER_PORT_STEP, PORT_MAX
-
-    if first + nodes - 1 > PORT_MAX:
-        raise PenstockError(f"there are no {nodes} ports from {first} on; choose a lower one with --port")
-    own = range(first, first + nodes)
-    step = CONTROLLER_PORT_STEP
-    return [*own, *(port + step if port + step <= PORT_MAX else port - step for port in own)]
-
-
 def _free_base(nodes: int) -> int:
-    """A port that is free with those after it, and with those of the controllers."""
+    """A port that is free with those after it."""
+    lasting = set(lasting_ports())
     # In any order: whoever else looks for ports at this moment shall not find the same ones.
-    for base in random.sample(FREE_PORTS, len(FREE_PORTS)):
-        if all(is_free(HOST, port) for port in _ports(base, nodes)):
+    for base in random.sample(sorted(lasting), len(lasting)):
+        wanted = range(base, base + nodes)
+        if lasting.issuperset(wanted) and all(map(is_free, wanted)):
             return base
-    raise PenstockError("no free ports between 20000 and 22700; choose one with --port")
+    raise PenstockError(f"there are no {nodes} free ports in a row; choose where they begin with --port")

@@ -73,6 +73,7 @@ def start(node_id: int, folder: Path, log_level: str, log_format: str) -> None:
     if node.pid is not None:
         click.echo(f"node {node_id} runs already (process {node.pid})", err=True)
         return
+    cluster.check_ports(node_id)
     is_new = node_id not in cluster.nodes
     if is_new:
         cluster.add(node_id)

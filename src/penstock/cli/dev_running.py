@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -15,6 +16,7 @@ from penstock.cli.dev_processes import command_line, stop_all, wait_ready
 from penstock.model.errors import PenstockError
 
 LOOK_EVERY_S = 0.2
+ONE_WISH_S = 1.0
 
 
 class Foreground:
@@ -48,6 +50,7 @@ def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str
             f"node {running[0].node_id} of {cluster.folder} runs already (process {running[0].pid});"
             f" `penstock dev stop --data-dir {cluster.folder}` stops it"
         )
+    cluster.check_ports(*cluster.nodes)
     signals = _Signals()
     foreground = Foreground(cluster.folder)
     foreground.write()
@@ -63,28 +66,30 @@ def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str
         finally:
             # Those that `dev start` added meanwhile are in the file.
             now = find(cluster.folder) or cluster
-            stop_all(now.processes(), again=signals.came_twice)
+            stop_all(now.processes(), again=signals.came_again)
     finally:
         foreground.forget()
 
 
 class _Signals:
-    """Counts the signals that ask us to stop."""
+    """The signals that ask us to stop. Several at once are one wish; one that comes later is impatience."""
 
     def __init__(self) -> None:
-        self._count, self._woken = 0, threading.Event()
+        self._first_s, self._impatient, self._woken = 0.0, False, threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._count += 1
+        now_s = time.monotonic()
+        self._first_s = self._first_s or now_s
+        self._impatient = now_s - self._first_s >= ONE_WISH_S
         self._woken.set()
 
     def came(self) -> bool:
-        return self._count > 0
+        return self._first_s > 0
 
-    def came_twice(self) -> bool:
-        return self._count > 1
+    def came_again(self) -> bool:
+        return self._impatient
 
     def wait(self, timeout_s: float) -> bool:
         return self._woken.wait(timeout_s)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.server.node import Node
 
 DEV_NODE_ID = 1
-CONTROLLER_PORT_STEP = 10_000
 ADMIN_PORT_STEP = 552  # 9092 goes with 9644
 PORT_MAX = 65_535
 OPEN_FILES_MIN = 64
@@ -77,18 +76,20 @@ def dev_properties(
     overrides: Mapping[str, str],
     node_id: int = DEV_NODE_ID,
     nodes: int = 1,
+    controller_ports: Sequence[int] = (),
 ) -> dict[str, str]:
     """What node `node_id` of `penstock dev --nodes N` runs with: everything on this machine, nothing to decide.
 
-    Node i listens on `port` + i - 1. The first `nodes` are the controllers; one that comes later is only a broker.
+    Node i listens on `port` + i - 1, its controller on the i-th of `controller_ports`; without them on any free one,
+    which is enough for a quorum of one. The first `nodes` are the controllers; one that comes later is only a broker.
     """
-    ports = [port + at if port else 0 for at in range(max(nodes, node_id))]
-    own_port, controller = ports[node_id - 1], node_id <= nodes
+    own_port, controller = port + node_id - 1 if port else 0, node_id <= nodes
+    ports = list(controller_ports) or [0] * nodes
     replicas, min_isr = str(min(3, nodes)), "2" if nodes >= 3 else "1"
     listeners = [f"PLAINTEXT://127.0.0.1:{own_port}"]
     if controller:
-        listeners.append(f"CONTROLLER://127.0.0.1:{_port_beside(own_port, CONTROLLER_PORT_STEP)}")
-    controllers = [f"127.0.0.1:{_port_beside(each, CONTROLLER_PORT_STEP)}" for each in ports[:nodes]]
+        listeners.append(f"CONTROLLER://127.0.0.1:{ports[node_id - 1]}")
+    controllers = [f"127.0.0.1:{each}" for each in ports]
     properties = {
         "node.id": str(node_id),
         "process.roles": "broker,controller" if controller else "broker",
@@ -102,7 +103,7 @@ def dev_properties(
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": min_isr,
         "group.initial.rebalance.delay.ms": "0",
-        "penstock.admin.listener": f"127.0.0.1:{_port_beside(own_port, ADMIN_PORT_STEP)}",
+        "penstock.admin.listener": f"127.0.0.1:{_admin_port(own_port)}",
     }
     if nodes > 1:
         properties |= {"default.replication.factor": replicas, "min.insync.replicas": min_isr}
@@ -110,11 +111,11 @@ def dev_properties(
     return properties
 
 
-def _port_beside(port: int, step: int) -> int:
-    """A second port that goes with the first, so that nodes with different ports never meet; 0 stays a free one."""
+def _admin_port(port: int) -> int:
+    """One that goes with the clients' port, so that nodes with different ports never meet; 0 stays a free one."""
     if not port:
         return 0
-    return port + step if port + step <= PORT_MAX else port - step
+    return port + ADMIN_PORT_STEP if port + ADMIN_PORT_STEP <= PORT_MAX else port - ADMIN_PORT_STEP
 
 
 def dev_node(
@@ -122,12 +123,15 @@ def dev_node(
     *,
     port: int,
     overrides: Mapping[str, str],
+    controller_port: int = 0,
     clock: Clock | None = None,
     offload: Offload | None = None,
     files: Files | None = None,
 ) -> Node:
     """A node that formats its directory itself when it is new. Tests give it ports of their own."""
-    settings = BrokerSettings.load(dev_properties(data_dir, port=port, overrides=overrides))
+    settings = BrokerSettings.load(
+        dev_properties(data_dir, port=port, overrides=overrides, controller_ports=(controller_port,))
+    )
     return _node(settings, system_ports(settings, clock=clock, offload=offload, files=files), formats_itself=True)
 
 

@@ -43,8 +43,12 @@ class Listener:
         self._bound: Bound | None = None
 
     async def open(self, net: Net) -> None:
-        """Binds the address; OSError, naming it, when that fails."""
-        self._bound = await net.listen(self.endpoint.host, self.endpoint.port, self._accept, serving=False)
+        """Binds the address; OSError, naming it and its property, when that fails."""
+        endpoint = self.endpoint
+        try:
+            self._bound = await net.listen(endpoint.host, endpoint.port, self._accept, serving=False)
+        except OSError as cause:
+            raise OSError(cause.errno, f"{cause.strerror} (listeners: {endpoint.name})") from cause
         self.info = self.info._replace(port=self._bound.port)
 
     async def serve(self, reception: Reception) -> None:

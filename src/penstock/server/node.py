@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.node")
 
 DRAIN_MS = 2_000.0
+ADMIN_PORT_TAKEN = (
+    "Servers that share a host need an admin port each: set another address in this one's file, or leave it empty "
+    "to serve no metrics and health"
+)
 
 
 class StoppedEarly(PenstockError):
@@ -190,7 +194,10 @@ class Node:
     async def _open_admin(self) -> None:
         host, _, port = self.settings.text("penstock.admin.listener").rpartition(":")
         if port and self._admin is not None:
-            await self._admin.open(self._ports.net, host, int(port))
+            try:
+                await self._admin.open(self._ports.net, host, int(port))
+            except OSError as cause:
+                raise OSError(cause.errno, f"{cause.strerror} (penstock.admin.listener). {ADMIN_PORT_TAKEN}") from cause
 
     # -- going down
 

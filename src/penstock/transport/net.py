@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -102,8 +103,10 @@ class AsyncioNet:
             family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
             return _bound(address[:2], family)
         except OSError as cause:
-            why = f"cannot listen on {host or '*'}:{port}: {cause.strerror or cause}"
-            raise OSError(cause.errno, why) from cause
+            # The system's own words: Python's tell the address a second time.
+            number = cause.errno or 0
+            words = os.strerror(number) if number in errno.errorcode else cause.strerror or cause
+            raise OSError(cause.errno, f"cannot listen on {host or '*'}:{port}: {words}") from cause
 
 
 def _bound(address: Any, family: int) -> socket.socket:

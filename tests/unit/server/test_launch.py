@@ -4,18 +4,20 @@ from penstock.model.config import BrokerSettings
 from penstock.server.launch import dev_properties
 
 
-def ports(port: int) -> tuple[int, int, int]:
+def ports(port: int) -> tuple[int, int]:
+    """The clients' port and the admin port."""
     settings = BrokerSettings.load(dev_properties("/data", port=port, overrides={}))
     client, controller = (each.port for each in settings.listeners)
-    return client, controller, int(settings.text("penstock.admin.listener").rpartition(":")[2])
+    assert controller == 0, "any that is free"
+    return client, int(settings.text("penstock.admin.listener").rpartition(":")[2])
 
 
-def test_the_usual_port_brings_the_usual_others() -> None:
-    assert ports(9092) == (9092, 19_092, 9644)
+def test_the_usual_port_brings_the_usual_other() -> None:
+    assert ports(9092) == (9092, 9644)
 
 
 def test_a_free_port_is_asked_for_everywhere() -> None:
-    assert ports(0) == (0, 0, 0)
+    assert ports(0) == (0, 0)
 
 
 def test_nodes_on_neighbouring_ports_do_not_meet() -> None:
@@ -34,16 +36,20 @@ def test_what_is_given_comes_before_the_defaults() -> None:
 
 
 def test_three_nodes_find_each_other_and_keep_three_copies() -> None:
+    controllers = (20_007, 20_001, 20_005)
     nodes = [
-        BrokerSettings.load(dev_properties("/data", port=9092, overrides={}, node_id=i, nodes=3)) for i in (1, 2, 3)
+        BrokerSettings.load(
+            dev_properties("/data", port=9092, overrides={}, node_id=i, nodes=3, controller_ports=controllers)
+        )
+        for i in (1, 2, 3)
     ]
     assert [(each.node_id, each.listeners[0].port, each.listeners[1].port) for each in nodes] == [
-        (1, 9092, 19_092),
-        (2, 9093, 19_093),
-        (3, 9094, 19_094),
+        (1, 9092, 20_007),
+        (2, 9093, 20_001),
+        (3, 9094, 20_005),
     ]
     for each in nodes:
-        assert each.quorum_bootstrap_servers == tuple(("127.0.0.1", port) for port in (19_092, 19_093, 19_094))
+        assert each.quorum_bootstrap_servers == tuple(("127.0.0.1", port) for port in controllers)
         assert (each.number("default.replication.factor"), each.number("min.insync.replicas")) == (3, 2)
         assert each.number("offsets.topic.replication.factor") == 3
     assert len({each.log_dirs for each in nodes}) == 3
