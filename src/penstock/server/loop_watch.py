@@ -1,4 +1,6 @@
-"""How late the event loop runs, and who held it: a histogram of lag, and the stack of a callback that took too long."""
+"""How late the event loop runs, and why: a histogram of lag, and for a long delay the stack of the callback that held
+the loop, or the word that it got no processor.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ import signal
 import threading
 import traceback
 from types import FrameType
+from typing import Protocol
 
+from penstock.server.processor_time import Account
 from penstock.server.request_metrics import Timing
 
 _log = logging.getLogger(__name__)
@@ -19,6 +23,12 @@ QUIET_S = 30.0
 INNERMOST = 5
 
 
+class Processor(Protocol):
+    """What is known of the processor time of the loop's thread."""
+
+    def account(self, *, now: bool = False) -> Account: ...
+
+
 class LoopWatch:
     """A timer every 50 ms that measures by how much it is late.
 
@@ -26,12 +36,19 @@ class LoopWatch:
     long that the alarm rings, its handler runs in the middle of the guilty callback and finds that on the stack. No
     thread, and one system call a tick. Only the main thread may do that, and only if nobody else uses the alarm;
     otherwise a stall is logged without its stack.
+
+    A delay in which the loop's thread waited for a processor is nobody's fault in here. With a `processor` it is
+    counted apart, as `starved`, and told in other words.
     """
 
-    __slots__ = ("_alarmed", "_due", "_loop", "_quiet_until", "_stack", "_timer", "_untold", "lag", "stalls")
+    __slots__ = (
+        "_alarmed", "_before", "_due", "_loop", "_processor", "_quiet_until", "_stack", "_timer", "_untold",
+        "lag", "stalls", "starved",
+    )  # fmt: skip
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, processor: Processor | None = None) -> None:
+        self._loop, self._processor = loop, processor
+        self._before = Account(0, 0, 0)
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._alarmed = False
@@ -39,7 +56,7 @@ class LoopWatch:
         self._quiet_until = 0.0
         self._untold = 0
         self.lag = Timing()
-        self.stalls = 0
+        self.stalls = self.starved = 0
 
     def start(self) -> None:
         self._alarmed = (
@@ -65,6 +82,8 @@ class LoopWatch:
     def _wind(self) -> None:
         self._due = self._loop.time() + TICK_S
         self._timer = self._loop.call_at(self._due, self._tick)
+        if self._processor is not None:
+            self._before = self._processor.account()
         if self._alarmed:
             signal.setitimer(signal.ITIMER_REAL, TICK_S + STALL_MS / 1000)
 
@@ -72,20 +91,30 @@ class LoopWatch:
         late_ms = max(0.0, (self._loop.time() - self._due) * 1000)
         self.lag.observe(late_ms)
         if late_ms > STALL_MS or self._stack:
-            self.stalls += 1
-            self._tell(late_ms)
+            self._late(late_ms)
             self._stack = ""
         self._wind()
 
-    def _tell(self, late_ms: float) -> None:
-        """On a machine that is simply too busy stalls would fill the log, so they are told once in a while."""
+    def _late(self, late_ms: float) -> None:
+        denied_ms = 0.0
+        if self._processor is not None:
+            denied_ms = self._processor.account(now=True).since(self._before).denied_ms(late_ms)
+        if late_ms > STALL_MS >= late_ms - denied_ms:
+            self.starved += 1
+            self._tell(f"the loop got no processor for about {denied_ms:.0f} ms: this machine, or its host, is busy")
+            return
+        self.stalls += 1
+        by = f" in {self._stack}" if self._stack else ""
+        self._tell(f"the loop was held for about {late_ms - denied_ms:.0f} ms{by}")
+
+    def _tell(self, words: str) -> None:
+        """On a machine that is simply too busy delays would fill the log, so they are told once in a while."""
         now = self._loop.time()
         if now < self._quiet_until:
             self._untold += 1
             return
-        others = f", and {self._untold} times more since the last word of it" if self._untold else ""
-        by = f" in {self._stack}" if self._stack else ""
-        _log.warning("the loop was held for about %.0f ms%s%s", late_ms, by, others)
+        others = f", and it was late {self._untold} times more since the last word of it" if self._untold else ""
+        _log.warning("%s%s", words, others)
         self._untold, self._quiet_until = 0, now + QUIET_S
 
     def _rang(self, _number: int, frame: FrameType | None) -> None:

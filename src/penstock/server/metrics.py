@@ -275,3 +275,6 @@ def loop_samples(watch: LoopWatch) -> Iterator[Sample]:
     yield Sample(name + "_sum", {}, round(watch.lag.sum_ms, 3), SUMMARY, words)
     yield Sample(name + "_count", {}, watch.lag.count, SUMMARY, words)
     yield Sample("penstock_loop_stalls_total", {}, watch.stalls, COUNTER, "Times the loop was held over 100 ms")
+    yield Sample(
+        "penstock_loop_starved_total", {}, watch.starved, COUNTER, "Times the loop got no processor for over 100 ms"
+    )

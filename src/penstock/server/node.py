@@ -22,7 +22,7 @@ from penstock.server.formatting import format_for
 from penstock.server.http_admin import AdminServer
 from penstock.server.listener import Listeners
 from penstock.server.live_settings import LiveSettings
-from penstock.server.loop_watch import LoopWatch
+from penstock.server.loop_watch import LoopWatch, Processor
 from penstock.server.metrics import Metrics, connection_samples, loop_samples, request_samples
 from penstock.server.parts.control import ControlPart
 from penstock.server.parts.identity import bound_settings, read_identity
@@ -83,6 +83,8 @@ class Node:
         self._progress = "starting"
         self.ending = "beginning to stop"
         """What a stop is about, for whoever has waited too long for it."""
+        self.processor: Processor | None = None
+        """Set before the start where the loop's thread is the machine's, and not a simulated one."""
         self._failure: str | None = None
         self._failed = asyncio.Event()
         self.ready = False
@@ -172,7 +174,7 @@ class Node:
 
     def _build(self) -> None:
         loop, settings, ports = asyncio.get_running_loop(), self.settings, self._ports
-        self._watch, self._process = LoopWatch(loop), ProcessWatch()
+        self._watch, self._process = LoopWatch(loop, self.processor), ProcessWatch()
         bound = bound_settings(settings, self._listeners)
         if self._formats_itself:
             format_for(bound, files=ports.files, clock=ports.clock, random=self._random, own_host=ports.net.host_name())

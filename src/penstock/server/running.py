@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.model.errors import PenstockError
 from penstock.server.duty import DUTY
+from penstock.server.processor_time import ProcessorTime
 
 if TYPE_CHECKING:
     from penstock.server.node import Node
@@ -89,6 +90,7 @@ class _Run:
         # Loading makes nothing but objects that stay; the collector would walk them over and over and find nothing.
         gc.disable()
         node = self._node = self._make_node()
+        node.processor = ProcessorTime()
         loop.set_exception_handler(self._uncaught)
         try:
             await self._live(node, stopping, hurrying)

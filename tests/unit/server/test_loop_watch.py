@@ -10,22 +10,24 @@ import time
 import pytest
 
 from penstock.server.loop_watch import LoopWatch
+from penstock.server.processor_time import Account, ProcessorTime
 from tests.patience import until, within
 from tests.unit.server.served import on_loop
 
 GUILTY = """
 import asyncio, logging, sys, time, uvloop
 from penstock.server.loop_watch import LoopWatch
+from penstock.server.processor_time import ProcessorTime
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
 
 def the_guilty_callback():
-    end = time.monotonic() + 0.4
-    while time.monotonic() < end:
+    end = time.thread_time() + 0.4
+    while time.thread_time() < end:
         pass
 
 async def main():
     loop = asyncio.get_running_loop()
-    watch = LoopWatch(loop)
+    watch = LoopWatch(loop, ProcessorTime())
     watch.start()
     while not watch.lag.count:
         await asyncio.sleep(0.01)
@@ -59,3 +61,58 @@ async def test_without_the_alarm_a_stall_is_still_counted(caplog: pytest.LogCapt
     watch.stop()
     assert "the loop was held for about" in caplog.text
     assert watch.lag.max_ms > 100
+
+
+class Machine:
+    """A machine whose account the test keeps."""
+
+    def __init__(self) -> None:
+        self.so_far = Account(0, 0, 0)
+
+    def account(self, *, now: bool = False) -> Account:
+        return self.so_far
+
+
+async def late_with(spent: Account) -> LoopWatch:
+    """A watch of a loop that was late for 300 ms in which its thread spent its time so."""
+    machine = Machine()
+    watch = LoopWatch(asyncio.get_running_loop(), machine)
+    machine.so_far = spent
+    watch._late(300)
+    return watch
+
+
+@on_loop
+async def test_a_loop_without_a_processor_was_held_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    for spent in (Account(5, 295, 0), Account(5, 100, 400)):
+        caplog.clear()
+        watch = await late_with(spent)
+        assert (watch.stalls, watch.starved) == (0, 1)
+        assert "the loop got no processor for about" in caplog.text
+
+
+@on_loop
+async def test_a_callback_that_holds_the_loop_is_not_excused_by_a_busy_machine(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    watch = await late_with(Account(280, 60, 1_000))
+    assert (watch.stalls, watch.starved) == (1, 0)
+    assert "the loop was held for about" in caplog.text
+
+
+@on_loop
+async def test_a_call_that_waits_holds_the_loop_too(caplog: pytest.LogCaptureFixture) -> None:
+    watch = await late_with(Account(3, 2, 0))
+    assert (watch.stalls, watch.starved) == (1, 0)
+
+
+def test_the_account_of_a_thread_tells_running_from_sleeping() -> None:
+    processor = ProcessorTime()
+    before, began = processor.account(now=True), time.thread_time()
+    while time.thread_time() < began + 0.05:
+        pass
+    spent = processor.account(now=True).since(before)
+    processor.close()
+    assert spent.ran_ms >= 50
+    assert min(spent) >= 0
+    assert processor.account(now=True)[1:] == (0, 0), "what is not told was not denied"
