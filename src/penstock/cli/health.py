@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin, ClusterInfo, LogDirInfo, QuorumInfo, TopicInfo
+    from penstock.client.admin.copying import Behind, Damage
 
 _SHOWN = 5
+_SUSPECTS_MAX = 50
+"""Two requests are made for each replica that is not in sync."""
 TIMEOUT_MS = 5_000
 """A broker that says nothing for so long is not waited for: that is an answer too."""
 FREE_LOW = 0.10
@@ -27,6 +31,8 @@ _ATTEMPTS = {
     " `penstock cluster partitions elect --unclean` goes on without them",
     "under_min_isr": "bring replicas back; `penstock cluster partitions list --only under-replicated` shows which",
     "under_replicated": "see which brokers lag or are down: `penstock cluster brokers`",
+    "damaged": "if another replica is in sync: stop the broker that has the damage, delete the partition's directory"
+    " there and start it, it copies from the others; if none is: `penstock topic trim` to behind the damage",
     "offline_dirs": "look at the disk and the broker's log, then restart it",
     "disks_low": "lower retention.ms or retention.bytes of large topics, trim them, or add space",
 }
@@ -50,6 +56,7 @@ def reasons(
     log_dirs: Mapping[int, Sequence[LogDirInfo]],
     quorum: QuorumInfo | None = None,
     silent: Iterable[int] = (),
+    damage: Iterable[Damage] = (),
 ) -> list[Reason]:
     """`silent` are brokers that nobody reaches, whatever the cluster thinks of them."""
     alive = {broker.id for broker in cluster.brokers if not broker.fenced}
@@ -82,6 +89,11 @@ def reasons(
         ("leaderless", "partitions have no leader, so nobody can write or read them", leaderless),
         ("under_min_isr", "partitions have too few in-sync replicas to take acks=all writes", too_few),
         ("under_replicated", "partitions have replicas that are not in sync", behind),
+        (
+            "damaged",
+            "followers cannot copy damaged batches of their leaders",
+            sorted({_place(each) for each in damage}),
+        ),
         ("offline_dirs", "log directories are offline", offline),
         ("disks_low", "disks are nearly full; a full one takes its replicas offline", low),
     ]
@@ -98,6 +110,26 @@ def nearly_full(directory: LogDirInfo) -> bool:
 def free_percent(directory: LogDirInfo) -> str:
     free = 100 * directory.usable_bytes / directory.total_bytes
     return f"{free:.1f}" if 0 < free < 1 else f"{free:.0f}"
+
+
+def suspects(topics: Sequence[TopicInfo], alive: Collection[int]) -> list[Behind]:
+    """Replicas that are not in sync although their broker and their leader are there; no more than can be asked."""
+    from penstock.client.admin.copying import Behind
+    from penstock.model.ids import TopicPartition
+
+    behind = (
+        Behind(TopicPartition(topic.name, partition.partition), partition.leader, replica)
+        for topic in topics
+        for partition in topic.partitions
+        for replica in partition.replicas
+        if replica not in partition.isr and {replica, partition.leader} <= set(alive)
+    )
+    return list(islice(behind, _SUSPECTS_MAX))
+
+
+def _place(damage: Damage) -> str:
+    topic, partition = damage.behind.partition
+    return f"{topic}-{partition} at offset {damage.offset} of broker {damage.behind.leader} ({damage.why})"
 
 
 def silent_voters(quorum: QuorumInfo | None) -> list[str]:
@@ -134,9 +166,10 @@ async def look(admin: Admin) -> tuple[ClusterInfo, list[Reason]]:
     alive = [broker.id for broker in cluster.brokers if not broker.fenced]
     log_dirs = await admin.describe_log_dirs(alive)
     silent = [node for node, why in log_dirs.failed.items() if isinstance(why, (NotReachable, TimedOutWaiting))]
+    damage = await admin.find_damage(suspects(topics, set(alive) - set(silent)))
     # Last, because nobody answers it while there is no leader.
     cluster, quorum = await _with_quorum(admin, cluster)
-    return cluster, reasons(cluster, topics, min_isr, log_dirs.done, quorum, silent)
+    return cluster, reasons(cluster, topics, min_isr, log_dirs.done, quorum, silent, damage)
 
 
 async def _with_quorum(admin: Admin, cluster: ClusterInfo) -> tuple[ClusterInfo, QuorumInfo | None]:

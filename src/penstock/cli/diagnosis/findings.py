@@ -126,6 +126,7 @@ def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
         "leaderless": "writes and reads of these wait or fail",
         "under_min_isr": "producers with acks=all are refused",
         "under_replicated": "another loss could lose records",
+        "damaged": "a bad disk changed them; readers stop there too, and the leader's copy may be the only one",
         "offline_dirs": "the replicas in them are away",
     }
     # `disk_findings` tells of each disk by itself.

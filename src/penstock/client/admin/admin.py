@@ -13,6 +13,7 @@ from penstock.model.ids import TopicPartition
 if TYPE_CHECKING:
     from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
     from penstock.client.admin.configs import ConfigEntry, ConfigResource
+    from penstock.client.admin.copying import Behind, Damage
     from penstock.client.admin.group_offsets import CommittedOffset, PartitionLag
     from penstock.client.admin.groups import GroupInfo, GroupListing
     from penstock.client.admin.log_dirs import LogDirInfo
@@ -156,6 +157,12 @@ class Admin:
 
         times = {item: time_of(when) for item, when in wanted.items()}
         return await list_offsets(self._session, times, read_committed=read_committed)
+
+    async def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
+        """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
+        from penstock.client.admin.copying import find_damage
+
+        return await find_damage(self._session, behind)
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]

@@ -13,6 +13,7 @@ from penstock.model.ids import TopicPartition
 if TYPE_CHECKING:
     from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
     from penstock.client.admin.configs import ConfigEntry, ConfigResource
+    from penstock.client.admin.copying import Behind, Damage
     from penstock.client.admin.group_offsets import CommittedOffset, PartitionLag
     from penstock.client.admin.groups import GroupInfo, GroupListing
     from penstock.client.admin.log_dirs import LogDirInfo
@@ -109,6 +110,10 @@ class Admin:
     ) -> Results[TopicPartition, OffsetInfo]:
         """The offset of "earliest", "latest", "max_timestamp", or of the first record at or after a time in ms."""
         return self._thread.call(self._inner.offsets(wanted, read_committed=read_committed))
+
+    def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
+        """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
+        return self._thread.call(self._inner.find_damage(behind))
 
     def describe_producers(self, partitions: Iterable[TopicPartition]) -> Results[TopicPartition, list[ProducerInfo]]:
         """The producers that are active in partitions."""

@@ -3,7 +3,8 @@
 Behaviour: -1 is the end a consumer may read to (last stable offset for read_committed), -2 the log start, -3 the
 record with the largest timestamp (v7), -4 the earliest local offset (v8), -5 the last tiered one (v9: none here, so
 -1), -6 the earliest that awaits upload (v11: none here, so -1); any other time finds the first record at or after it.
-A leader that does not know its end yet answers OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below v5).
+A leader that does not know its end yet answers OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below v5). Replicas and
+debuggers (replica id -2) see the whole log; a debugger is answered by followers too, of their own logs.
 Notes: v2 isolation level; v4 leader epochs; v10 a timeout that only tiered reads need.
 """
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.server.context import Context
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+CLIENT, DEBUGGER = -1, -2
 LEADER_EPOCH_SINCE = 4
 NOT_AVAILABLE_SINCE = 5
 SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
@@ -74,7 +76,7 @@ def _answer(
         if ctx.api_version < SINCE_VERSION.get(wanted.timestamp, 0):
             raise Refused(UNSUPPORTED_VERSION)
         hosted = ctx.node.partitions.named(topic, index)
-        hosted.state.check_read(wanted.current_leader_epoch)
+        hosted.state.check_read(wanted.current_leader_epoch, leader_only=request.replica_id != DEBUGGER)
         timestamp, offset, epoch = _find(hosted, wanted.timestamp, request)
     except Refused as refusal:
         error = refusal.error
@@ -92,7 +94,7 @@ def _answer(
 def _find(hosted: object, timestamp: int, request: ListOffsetsRequest) -> tuple[int, int, int]:
     """(timestamp, offset, leader epoch); -1 where there is none."""
     state, log = hosted.state, hosted.require_log()  # type: ignore[attr-defined]  # a driver's handle
-    is_client = request.replica_id < 0
+    is_client = request.replica_id == CLIENT
     limit = (log.last_stable if request.isolation_level else log.committed) if is_client else log.written
     if timestamp == LATEST:
         _check_known(state, is_client)
