@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,3 +211,35 @@ def test_a_lost_majority_is_told(four: EmbeddedCluster) -> None:
     assert "a majority of them runs" in kinds["no_controller"]["attempt"]
     four.start(1, 2)
     four.wait_until_in_sync()
+
+
+def wipe(running: EmbeddedCluster, node_id: int) -> None:
+    """Its disk is lost; it is formatted as a node that joins, and comes back."""
+    running.kill(node_id)
+    shutil.rmtree(f"{running.data_dir}/node-{node_id}")
+    running._format([node_id])
+    running.start(node_id)
+
+
+def test_a_voter_whose_disk_was_wiped_twice_comes_back_by_doing_what_is_said() -> None:
+    with cluster(nodes=3) as running:
+        environment = {"PENSTOCK_BOOTSTRAP": running.bootstrap_servers}
+        lost = next(node for node in (1, 2, 3) if node != running.controller)
+        adding = ("cluster", "quorum", "add-voter", str(lost), "--at", running.controller_address(lost))
+        for _ in range(2):
+            wipe(running, lost)
+            duplicate = penstock(*adding, environment=environment)
+            assert duplicate.code == 1
+            (removing,) = re.findall(r"`penstock (cluster quorum remove-voter [^`]+)`", duplicate.err)
+            assert penstock(*removing.split(), "--yes", environment=environment).code == 0
+            observers = [each for each in told(running, "cluster", "quorum")["observers"] if each["id"] == lost]
+            assert len(observers) > 1, "lost directories are remembered for a while"
+            ambiguous = penstock(*adding, environment=environment)
+            assert ambiguous.code == 3
+            (named,) = re.findall(r"--directory-id (\S+) if that is the directory.id", ambiguous.err)
+            listed = said(running, "cluster", "quorum").out
+            assert all(each["directory_id"] in listed for each in observers)
+            written = Path(running.data_dir, f"node-{lost}", "meta.properties").read_text()
+            assert f"directory.id={named}" in written
+            said(running, *adding, "--directory-id", named)
+        assert sorted(voter["id"] for voter in told(running, "cluster", "quorum")["voters"]) == [1, 2, 3]

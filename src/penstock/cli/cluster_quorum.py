@@ -32,13 +32,23 @@ def quorum(context: click.Context, style: str, connection: Connection) -> None:
     from penstock.cli.connection import administer
 
     found = administer(connection, lambda admin: admin.describe_quorum())
-    rows = [
-        (each.id, role, each.log_end, each.lag, ", ".join(found.endpoints.get(each.id, [])) or "-")
-        for role, replicas in (("voter", found.voters), ("observer", found.observers))
-        for each in replicas
-    ]
     lines = [f"leader  {found.leader} (epoch {found.epoch}, high watermark {found.high_watermark})", ""]
-    show(asdict(found), style, "\n".join([*lines, table(("ID", "ROLE", "END", "LAG", "ENDPOINT"), rows)]))
+    show(asdict(found), style, "\n".join([*lines, _replicas(found)]))
+
+
+def _replicas(found: QuorumInfo) -> str:
+    """A table. Directories are of interest when a node has had more than one of them."""
+    replicas = [*found.voters, *found.observers]
+    header: tuple[str, ...] = ("ID", "ROLE", "END", "LAG", "ENDPOINT")
+    rows: list[tuple[object, ...]] = [
+        (each.id, role, each.log_end, each.lag, ", ".join(found.endpoints.get(each.id, [])) or "-")
+        for role, of_role in (("voter", found.voters), ("observer", found.observers))
+        for each in of_role
+    ]
+    if len({each.id for each in replicas}) < len(replicas):
+        header = (*header, "DIRECTORY")
+        rows = [(*row, each.directory_id) for row, each in zip(rows, replicas, strict=True)]
+    return table(header, rows)
 
 
 @quorum.command("add-voter", epilog=examples("penstock cluster quorum add-voter 4 --at 127.0.0.1:19095"))
@@ -55,7 +65,9 @@ def add_voter(node_id: int, address: str, listener: str, directory_id: str | Non
     from penstock.cli.connection import administer
 
     async def work(admin: Admin) -> QuorumInfo:
-        directory = directory_id or _directory_of(node_id, (await admin.describe_quorum()).observers, "observer")
+        found = await admin.describe_quorum()
+        _refuse_second_disk(node_id, found.voters)
+        directory = directory_id or _directory_of(node_id, found.observers, "observer")
         await admin.add_voter(node_id, directory, [f"{listener}://{address}"])
         return await admin.describe_quorum()
 
@@ -82,18 +94,41 @@ def remove_voter(node_id: int, directory_id: str | None, yes: bool, connection: 
     click.echo(f"node {node_id} does not vote any more; {_voters(administer(connection, work))}", err=True)
 
 
+def _refuse_second_disk(node_id: int, voters: list[QuorumReplica]) -> None:
+    """A voter is a node with one disk. With another it comes back as an observer, and the old one votes on."""
+    from penstock.client.errors import BrokerRefused
+    from penstock.model.errors import DUPLICATE_VOTER
+
+    for voter in voters:
+        if voter.id == node_id:
+            removing = f"penstock cluster quorum remove-voter {node_id} --directory-id {voter.directory_id}"
+            raise BrokerRefused(
+                f"node {node_id} votes already, with directory {voter.directory_id}; if its disk is new, that vote"
+                f" has to go first: `{removing}`",
+                error=DUPLICATE_VOTER,
+            )
+
+
 def _directory_of(node_id: int, replicas: list[QuorumReplica], role: str) -> str:
     from penstock.client.errors import BrokerRefused
     from penstock.model.errors import VOTER_NOT_FOUND
 
-    found = [each.directory_id for each in replicas if each.id == node_id]
+    found = sorted((each for each in replicas if each.id == node_id), key=lambda each: -each.last_fetch_ms)
     if len(found) == 1:
-        return found[0]
-    why = f"is no {role} of the quorum" if not found else f"is {len(found)} {role}s, with a directory each"
-    raise BrokerRefused(
-        f"node {node_id} {why}; `penstock cluster quorum` lists them, and --directory-id names one",
-        error=VOTER_NOT_FOUND,
-    )
+        return found[0].directory_id
+    if not found:
+        words = f"node {node_id} is no {role} of the quorum; `penstock cluster quorum` lists them"
+    else:
+        now_ms = max(each.last_fetch_ms for each in replicas)
+        heard = ", ".join(
+            f"{each.directory_id} (heard of {max(now_ms - each.last_fetch_ms, 0) / 1_000:.0f} s before the last)"
+            for each in found
+        )
+        words = (
+            f"node {node_id} is {len(found)} {role}s, because its disk was made anew: {heard}. Say which one is meant: "
+            f"--directory-id {found[0].directory_id} if that is the directory.id in its meta.properties"
+        )
+    raise BrokerRefused(words, error=VOTER_NOT_FOUND)
 
 
 def _voters(found: QuorumInfo) -> str:
