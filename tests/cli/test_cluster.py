@@ -71,7 +71,7 @@ def test_defaults_of_brokers_are_set_read_and_taken_back(bootstrap: str) -> None
     assert everything["num.partitions"]["source"] in ("default", "static")
     assert penstock(*config, "set", "-d", "log.retention.ms", "-b", bootstrap).code == 0
     assert penstock(*config, "get", "log.retention.ms", "-b", bootstrap).code == 3
-    assert penstock(*config, "set", "log.retention.ms=soon", "--dry-run", "-b", bootstrap).code == 1
+    assert penstock(*config, "set", "log.cleanup.policy=soon", "--dry-run", "-b", bootstrap).code == 1
     assert penstock(*config, "set", "-b", bootstrap).code == 2
 
 

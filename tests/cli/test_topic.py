@@ -184,7 +184,7 @@ def test_a_command_that_makes_no_sense_is_exit_code_2(arguments: tuple[str, ...]
 @pytest.mark.parametrize(
     ("config", "hint"),
     [
-        ("retention.ms=soon", "retention.ms"),
+        ("cleanup.policy=soon", "cleanup.policy"),
         ("retention.mss=1", "retention.mss; did you mean retention.ms?"),
         ("segment.bytes=1", "segment.bytes"),
     ],
@@ -202,3 +202,52 @@ def test_a_config_that_nobody_knows_is_no_change_and_the_one_that_was_meant_is_n
     assert (said.code, "did you mean cleanup.policy?" in said.err) == (1, True)
     said = penstock("topic", "alter", "meant", "-d", "cleanup.polcy", "-b", bootstrap)
     assert (said.code, "did you mean cleanup.policy?" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topic", "describe", "suggestd"),
+        ("topic", "alter", "suggestd", "-c", "retention.ms=1"),
+        ("topic", "delete", "suggestd", "--yes"),
+        ("topic", "add-partitions", "suggestd", "-p", "3"),
+        ("topic", "trim", "suggestd", "--yes"),
+        ("consume", "suggestd", "-e"),
+        ("consume", "suggestd", "-g", "g"),
+        ("tail", "suggestd"),
+        ("produce", "suggestd"),
+        ("cluster", "partitions", "list", "suggestd"),
+    ],
+)
+def test_a_topic_that_is_not_there_is_told_with_the_nearest_that_is(bootstrap: str, command: tuple[str, ...]) -> None:
+    penstock("topic", "create", "suggested", "--if-not-exists", "-b", bootstrap)
+    said = penstock(*command, "-b", bootstrap)
+    assert said.code == 3
+    assert "'suggestd' does not exist; did you mean suggested?" in said.err
+
+
+def test_a_config_that_is_not_there_is_told_with_the_nearest_that_is(bootstrap: str) -> None:
+    created = penstock("topic", "create", "misspelt", "-c", "retention.mss=1", "-b", bootstrap)
+    assert (created.code, "did you mean retention.ms?" in created.err) == (1, True)
+    penstock("topic", "create", "misspelt", "-b", bootstrap)
+    altered = penstock("topic", "alter", "misspelt", "-c", "clenup.policy=compact", "-b", bootstrap)
+    assert (altered.code, "did you mean cleanup.policy?" in altered.err) == (1, True)
+
+
+def test_configs_take_times_and_sizes(bootstrap: str) -> None:
+    given = ("-c", "retention.ms=7d", "-c", "retention.bytes=1GiB")
+    assert penstock("topic", "create", "amounts", *given, "-b", bootstrap).code == 0
+    (found,) = penstock("topic", "describe", "amounts", "--format", "json", "-b", bootstrap).data
+    assert found["configs"] == {"retention.ms": "604800000", "retention.bytes": "1073741824"}
+    refused = penstock("topic", "alter", "amounts", "-c", "retention.ms=7x", "-b", bootstrap)
+    assert (refused.code, "a time such as 7d" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [(("tpic", "list"), "topic"), (("topics",), "topic"), (("topic", "lst"), "list"), (("cosume", "t"), "consume")],
+)
+def test_a_command_that_is_not_there_is_told_with_the_nearest_that_is(arguments: tuple[str, ...], meant: str) -> None:
+    said = penstock(*arguments)
+    assert said.code == 2
+    assert f"Did you mean {meant!r}?" in said.err.replace('"', "'")

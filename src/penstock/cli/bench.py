@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from penstock.cli.amounts import Bytes, Seconds
 from penstock.cli.options import connection_options, examples, format_option
 
 if TYPE_CHECKING:
@@ -32,17 +33,17 @@ warm_up_option = click.option(
     help="Load of each address before the first round, in no figure; Java brokers want 60s.",
 )
 seconds_option = click.option(
-    "--seconds", type=click.FloatRange(min=0.05), default=5.0, show_default=True, help="How long a round is."
+    "--seconds", type=Seconds(min=0.05), default=5.0, show_default=True, help="How long a round is."
 )
 quick_option = click.option(
     "--quick", is_flag=True, help="One short round, to see that it works; not for figures that decide something."
 )
 record_option = click.option(
-    "--record-bytes", type=click.IntRange(1, 1 << 20), default=1_000, show_default=True, help="The size of values."
+    "--record-bytes", type=Bytes(1, 1 << 20), default=1_000, show_default=True, help="The size of values."
 )
 batch_option = click.option(
     "--batch-bytes",
-    type=click.IntRange(1, 64 << 20),
+    type=Bytes(1, 64 << 20),
     default=16_384,
     show_default=True,
     help="The size of a batch before it is packed.",
@@ -81,7 +82,7 @@ config_option = click.option(
 )
 topic_bytes_option = click.option(
     "--topic-bytes",
-    type=click.IntRange(1, 1 << 40),
+    type=Bytes(1, 1 << 40),
     default=200_000_000,
     show_default=True,
     help="How much an empty topic is filled with before it is read.",

@@ -59,6 +59,7 @@ def chosen(
 ) -> dict[TopicPartition, PartitionInfo]:
     """The partitions that were named, in their order; all of them if none was. UnknownTopic for what is not there."""
     from penstock.client.errors import UnknownTopic
+    from penstock.model.closest import did_you_mean
 
     by_topic: Mapping[str, Mapping[int, PartitionInfo]] = {
         topic.name: {partition.partition: partition for partition in topic.partitions} for topic in topics
@@ -67,7 +68,7 @@ def chosen(
     for topic, index in choices or [(name, None) for name in by_topic]:
         partitions = by_topic.get(topic)
         if partitions is None:
-            raise UnknownTopic(f"topic {topic!r} does not exist")
+            raise UnknownTopic(f"topic {topic!r} does not exist{did_you_mean(topic, by_topic)}")
         if index is not None and index not in partitions:
             raise UnknownTopic(f"partition {index} of topic {topic!r} does not exist")
         for number in partitions if index is None else (index,):

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.model.closest import did_you_mean
+
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
-    from penstock.client.errors import ClientError
-
-CUTOFF = 0.6
 
 
 async def check_broker_configs(admin: Admin, broker: int | None, names: Iterable[str]) -> None:
@@ -44,25 +43,7 @@ async def check_taken_back(admin: Admin, topic: str, names: Iterable[str]) -> No
         _refuse((name for name in unknown if name not in theirs), {*TOPIC_CONFIGS, *theirs})
 
 
-def with_suggestions(refusal: ClientError, names: Iterable[str]) -> ClientError:
-    """What a broker said of configs of a topic, with what was perhaps meant by those that we do not know either."""
-    from penstock.model.config.topic import TOPIC_CONFIGS
-    from penstock.model.errors import INVALID_CONFIG
-
-    unknown = [name for name in names if name not in TOPIC_CONFIGS] if refusal.error is INVALID_CONFIG else []
-    meant = "".join(suggestion(name, TOPIC_CONFIGS) for name in unknown)
-    return type(refusal)(refusal.why + meant, where=refusal.where, error=refusal.error) if meant else refusal
-
-
-def suggestion(name: str, known: Collection[str]) -> str:
-    """`; did you mean …?`, or nothing."""
-    from difflib import get_close_matches  # only a mistake needs it, and it is slow to import
-
-    near = get_close_matches(name, sorted(known), n=1, cutoff=CUTOFF)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def _refuse(unknown: Iterable[str], known: Collection[str]) -> None:
-    words = [f"{name} is not a property{suggestion(name, known)}" for name in unknown]
+    words = [f"{name} is not a property{did_you_mean(name, sorted(known))}" for name in unknown]
     if words:
         raise click.UsageError("\n".join(words))

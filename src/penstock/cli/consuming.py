@@ -12,6 +12,7 @@ import click
 
 from penstock.cli.progress import Progress
 from penstock.cli.records.offsets import Point, Range, place
+from penstock.cli.suggesting import suggesting
 from penstock.client.consumer import Consumer
 from penstock.client.errors import UnknownTopic
 from penstock.client.settings import ConsumerSettings
@@ -95,7 +96,7 @@ async def _in_group(job: Job, printer: Printer) -> None:
     if job.regex:
         consumer.subscribe(pattern="|".join(f"(?:{text})" for text in job.topics))
     else:
-        async with job.connection.admin() as admin:
+        async with job.connection.admin() as admin, suggesting(admin, topics=job.topics):
             (await admin.describe_topics(job.topics, offsets=False, configs=False)).checked()
         consumer.subscribe(job.topics)
     async with consumer:
@@ -127,8 +128,9 @@ async def _partitions(job: Job) -> list[TopicPartition]:
                 words = " or ".join(map(repr, job.topics))
                 raise UnknownTopic(f"no topic matches {words}", error=UNKNOWN_TOPIC_OR_PARTITION)
         else:
-            found = await admin.describe_topics(job.topics, offsets=False, configs=False)
-            topics = list(found.checked().values())
+            async with suggesting(admin, topics=job.topics):
+                found = await admin.describe_topics(job.topics, offsets=False, configs=False)
+                topics = list(found.checked().values())
     everything = [TopicPartition(topic.name, each.partition) for topic in topics for each in topic.partitions]
     if not job.partitions:
         return everything

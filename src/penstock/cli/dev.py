@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.amounts import Seconds
 from penstock.cli.dev_commands import NODES_MAX, kill, start, stop
 from penstock.cli.options import examples, log_format_option, log_level_option, pairs
 
@@ -57,7 +58,7 @@ DEMO_NODES = 3
 @click.option("--keep", is_flag=True, help="With --demo: leave everything up and say how to stop it.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(5, 3600),
+    type=Seconds(5, 3600),
     help="With --demo: how long lines are written; 60 if not given.",
 )
 @click.option(

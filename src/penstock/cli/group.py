@@ -61,9 +61,11 @@ def list_groups(states: tuple[str, ...], types: tuple[str, ...], style: str, con
 def describe(groups: tuple[str, ...], style: str, connection: Connection) -> None:
     """Show state, coordinator, assignor, epochs, members and what each of them reads."""
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
 
     async def work(admin: Admin) -> list[tuple[GroupInfo, list[PartitionLag]]]:
-        described = (await admin.describe_groups(groups)).checked()
+        async with suggesting(admin, groups=groups):
+            described = (await admin.describe_groups(groups)).checked()
         return [(described[name], await admin.group_lag(name)) for name in groups]
 
     found = administer(connection, work)
@@ -109,12 +111,14 @@ def _assignment(assignment: dict[str, list[int]]) -> str:
 def lag(groups: tuple[str, ...], watch: bool, interval_s: float, style: str, connection: Connection) -> None:
     """Show how far groups are behind the ends of what they read: of all groups the totals, of named ones everything."""
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
     from penstock.cli.watching import watch as keep_watching
 
     async def work(admin: Admin) -> None:
         async def look() -> tuple[Any, str]:
             names = groups or [each.id for each in await admin.groups()]
-            found = [(name, await admin.group_lag(name)) for name in names]
+            async with suggesting(admin, groups=groups):
+                found = [(name, await admin.group_lag(name)) for name in names]
             data = [
                 {"group": name, "lag": _total(lags), "partitions": [asdict(each) for each in lags]}
                 for name, lags in found
@@ -256,9 +260,11 @@ def offset_delete(name: str, topics: tuple[str, ...], act: bool, style: str, con
 def delete(groups: tuple[str, ...], act: bool, style: str, connection: Connection) -> None:
     """Delete groups that have no members, with their positions. Prints the plan; --yes carries it out."""
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
 
     async def work(admin: Admin) -> list[dict[str, Any]]:
-        described = (await admin.describe_groups(groups)).checked()
+        async with suggesting(admin, groups=groups):
+            described = (await admin.describe_groups(groups)).checked()
         plan = [
             {
                 "group": name,

@@ -15,6 +15,7 @@ import click
 from penstock.cli.failures import FAILED, NOT_FOUND, UNHEALTHY, USAGE
 from penstock.cli.options import examples, format_option
 from penstock.cli.output import show, table
+from penstock.declared.amounts import size_of
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ LIBRARIES = {"pyarrow": "spark", "deltalake": "spark", "duckdb": "spark", "pyspa
 """What a command may find missing, and the extra that brings it."""
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_UNITS_BYTES = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
 def age(text: str) -> timedelta:
@@ -40,12 +40,10 @@ def age(text: str) -> timedelta:
 
 def size(text: str) -> int:
     """`128m`: bytes."""
-    bare = text.lower().removesuffix("b")
-    digits = bare.rstrip("kmg")
-    shift = _UNITS_BYTES.get(bare[len(digits) :])
-    if shift is None or not digits.isdigit() or int(digits) << shift < 4096:
-        raise click.BadParameter(f"{text!r} is not a size such as 64m, 1g")
-    return int(digits) << shift
+    found = size_of(text)
+    if found is None or found < 4096:
+        raise click.BadParameter(f"{text!r} is not a size such as 64m, 1g, of at least 4096 bytes")
+    return found
 
 
 @contextmanager

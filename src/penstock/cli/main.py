@@ -47,6 +47,20 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as wrong:
+            from penstock.model.closest import closest
+
+            # Of groups that are loaded click knows the names and does it by itself.
+            near = closest(args[0], COMMANDS)
+            if near is None or not wrong.message.startswith("No such command"):
+                raise
+            raise click.UsageError(f"{wrong.message} Did you mean {near!r}?", ctx=wrong.ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock.cli.amounts import plain_amount
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 format_option = click.option(
@@ -86,11 +88,11 @@ def examples_of(command: click.Command) -> list[str]:
 
 
 def pairs(given: tuple[str, ...], hint: str = "-c") -> dict[str, str]:
-    """Repeated `-c KEY=VALUE` options as a mapping."""
+    """Repeated `-c KEY=VALUE` options as a mapping; times and sizes as brokers read them."""
     configs = {}
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise click.BadParameter(f"{pair!r} is not key=value", param_hint=hint)
-        configs[name.strip()] = value.strip()
+        configs[name.strip()] = plain_amount(name.strip(), value.strip(), hint)
     return configs

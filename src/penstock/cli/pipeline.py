@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from penstock.cli.amounts import Seconds
 from penstock.cli.failures import FAILED, NOT_FOUND, UNHEALTHY
 from penstock.cli.options import connection_options, examples, format_option, yes_option
 from penstock.cli.output import show, table
@@ -26,7 +27,7 @@ sink_option = click.option("--sink", "sinks", multiple=True, metavar="NAME", hel
 deadline_option = click.option(
     "--within",
     "within_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=STOPPED_WITHIN_S,
     show_default=True,
     metavar="SECONDS",
@@ -163,7 +164,7 @@ def _over_file(flow: Flow, connection: Connection, master: str | None = None) ->
 @click.option(
     "--stop-within",
     "stop_within_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=30.0,
     show_default=True,
     metavar="SECONDS",

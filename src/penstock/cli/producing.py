@@ -13,6 +13,7 @@ import click
 from penstock.cli.feeding import Feed, Parse
 from penstock.cli.progress import Progress
 from penstock.cli.records.reading import BadInput, InputRecord
+from penstock.cli.suggesting import suggesting
 from penstock.client.errors import ClientError
 from penstock.client.producer import Producer
 from penstock.client.settings import ProducerSettings
@@ -135,10 +136,11 @@ async def _check(job: Job, topic: str, known: set[str]) -> None:
     if not job.create:
         async with job.connection.admin() as admin:
             try:
-                await admin.describe_topic(topic, offsets=False, configs=False)
+                async with suggesting(admin, topics=[topic]):
+                    await admin.describe_topic(topic, offsets=False, configs=False)
             except ClientError as failure:
                 from penstock.client.errors import UnknownTopic
 
                 if isinstance(failure, UnknownTopic):
-                    failure.why += f"; `penstock topic create {topic}` makes it, or --create"
+                    failure.why += f" `penstock topic create {topic}` makes it, or --create"
                 raise

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.amounts import Seconds
 from penstock.cli.failures import FAILED
 from penstock.cli.options import examples, format_option
 from penstock.cli.output import show
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--nodes", type=click.IntRange(1, 9), default=3, show_default=True, help="How many nodes a cluster has.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=15.0,
     show_default=True,
     help="Virtual seconds during which things go wrong; starting, healing and judging come on top.",

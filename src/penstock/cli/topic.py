@@ -39,7 +39,7 @@ def list_topics(internal: bool, style: str, connection: Connection) -> None:
         click.echo("no topics yet; `penstock topic create NAME` makes one", err=True)
 
 
-@topic.command(epilog=examples("penstock topic create payments -p 6 -c retention.ms=86400000"))
+@topic.command(epilog=examples("penstock topic create payments -p 6 -c retention.ms=7d -c retention.bytes=1GiB"))
 @click.argument("name")
 @click.option(
     "-p", "--partitions", type=click.IntRange(min=1), help="Number of partitions; the broker's default if not given."
@@ -63,8 +63,8 @@ def create(
     connection: Connection,
 ) -> None:
     """Create the topic NAME."""
-    from penstock.cli.config_names import with_suggestions
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
     from penstock.client.errors import ClientError
     from penstock.model.errors import TOPIC_ALREADY_EXISTS
 
@@ -73,10 +73,11 @@ def create(
     async def work(admin: Admin) -> tuple[str, bool]:
         """(id of the topic, whether it is new)"""
         try:
-            return await admin.create_topic(name, partitions, replicas, settings, validate_only=dry_run), True
+            async with suggesting(admin, configs=settings):
+                return await admin.create_topic(name, partitions, replicas, settings, validate_only=dry_run), True
         except ClientError as refusal:
             if refusal.error is not TOPIC_ALREADY_EXISTS or not if_not_exists:
-                raise with_suggestions(refusal, settings) from refusal
+                raise
             found = await admin.describe_topic(name, offsets=False, configs=False)
             return found.id, False
 
@@ -96,9 +97,11 @@ def create(
 def describe(names: tuple[str, ...], style: str, connection: Connection) -> None:
     """Show partitions, leaders, in-sync replicas, offsets and changed configs."""
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
 
     async def work(admin: Admin) -> list[TopicInfo]:
-        return list((await admin.describe_topics(names)).checked().values())
+        async with suggesting(admin, topics=names):
+            return list((await admin.describe_topics(names)).checked().values())
 
     topics = administer(connection, work)
     show([asdict(found) for found in topics], style, "\n\n".join(map(_description, topics)))
@@ -118,27 +121,25 @@ def _nodes(nodes: list[int]) -> str:
     return ",".join(map(str, nodes))
 
 
-@topic.command(epilog=examples("penstock topic alter clicks -c retention.ms=3600000"))
+@topic.command(epilog=examples("penstock topic alter clicks -c retention.ms=12h"))
 @click.argument("name")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a config; repeatable.")
 @click.option("-d", "--delete-config", "deleted", multiple=True, metavar="KEY", help="Back to the default; repeatable.")
 @connection_options
 def alter(name: str, configs: tuple[str, ...], deleted: tuple[str, ...], connection: Connection) -> None:
     """Change the configs of NAME."""
-    from penstock.cli.config_names import check_taken_back, with_suggestions
+    from penstock.cli.config_names import check_taken_back
     from penstock.cli.connection import administer
-    from penstock.client.errors import ClientError
+    from penstock.cli.suggesting import suggesting
 
     changes: dict[str, str | None] = {**pairs(configs), **dict.fromkeys(deleted)}
     if not changes:
         raise click.UsageError("nothing to change: give -c KEY=VALUE or -d KEY")
 
     async def work(admin: Admin) -> None:
-        await check_taken_back(admin, name, deleted)
-        try:
+        async with suggesting(admin, topics=[name], configs=changes):
+            await check_taken_back(admin, name, deleted)
             await admin.configure_topic(name, changes)
-        except ClientError as refusal:
-            raise with_suggestions(refusal, changes) from refusal
 
     administer(connection, work)
     click.echo(f"changed {', '.join(sorted(changes))} of {name}", err=True)
@@ -151,13 +152,15 @@ def alter(name: str, configs: tuple[str, ...], deleted: tuple[str, ...], connect
 def delete(names: tuple[str, ...], yes: bool, connection: Connection) -> None:
     """Delete topics with all their records."""
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
 
     if not yes:
         click.confirm(f"Delete {', '.join(names)} and every record in it?", abort=True, err=True)
 
     async def work(admin: Admin) -> None:
         for name in names:
-            await admin.delete_topic(name)
+            async with suggesting(admin, topics=[name]):
+                await admin.delete_topic(name)
             click.echo(f"deleted {name}", err=True)
 
     administer(connection, work)
@@ -172,8 +175,13 @@ def delete(names: tuple[str, ...], yes: bool, connection: Connection) -> None:
 def add_partitions(name: str, total: int, connection: Connection) -> None:
     """Raise the number of partitions of NAME. Keys may then map to other partitions than before."""
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
 
-    administer(connection, lambda admin: admin.grow_topic(name, total))
+    async def work(admin: Admin) -> None:
+        async with suggesting(admin, topics=[name]):
+            await admin.grow_topic(name, total)
+
+    administer(connection, work)
     click.echo(f"{name} has {total} partitions now", err=True)
 
 
@@ -191,6 +199,7 @@ def add_partitions(name: str, total: int, connection: Connection) -> None:
 def trim(name: str, before: int | None, chosen: tuple[int, ...], yes: bool, style: str, connection: Connection) -> None:
     """Delete the oldest records of NAME by moving its log start."""
     from penstock.cli.connection import administer
+    from penstock.cli.suggesting import suggesting
 
     if not yes:
         what = "every record" if before is None else f"the records before offset {before}"
@@ -198,10 +207,11 @@ def trim(name: str, before: int | None, chosen: tuple[int, ...], yes: bool, styl
 
     async def work(admin: Admin) -> dict[int, int]:
         partitions = chosen
-        if not partitions:
-            found = await admin.describe_topic(name, offsets=False, configs=False)
-            partitions = tuple(p.partition for p in found.partitions)
-        return await admin.trim_topic(name, dict.fromkeys(partitions, EVERYTHING if before is None else before))
+        async with suggesting(admin, topics=[name]):
+            if not partitions:
+                found = await admin.describe_topic(name, offsets=False, configs=False)
+                partitions = tuple(p.partition for p in found.partitions)
+            return await admin.trim_topic(name, dict.fromkeys(partitions, EVERYTHING if before is None else before))
 
     starts = administer(connection, work)
     data = [{"partition": index, "start": start} for index, start in sorted(starts.items())]

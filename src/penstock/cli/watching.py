@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from penstock.cli.amounts import Seconds
 from penstock.cli.output import show
 
 CLEAR = "\x1b[H\x1b[2J"
@@ -18,7 +19,7 @@ watch_option = click.option("-w", "--watch", is_flag=True, help="Show it again a
 interval_option = click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

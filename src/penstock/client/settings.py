@@ -7,12 +7,12 @@ does not exist or a value that cannot be is a `BadSetting` that says what was pr
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from penstock.client.errors import BadSetting
+from penstock.model.closest import closest
 from penstock.protocol.compression import CODECS
 
 INT32_MAX = 0x7FFFFFFF
@@ -122,6 +122,8 @@ def _names(given: Any) -> tuple[str, ...]:
 class CommonSettings:
     """What every client has."""
 
+    whose: ClassVar[str] = "a client"
+
     bootstrap_servers: tuple[str, ...] = _setting(
         ("localhost:9092",), _addresses, "Brokers to ask first, as host:port; the others are learned from them."
     )
@@ -138,7 +140,7 @@ class CommonSettings:
         for name, value in given.items():
             found = known.get(name)
             if found is None:
-                raise BadSetting(f"there is no setting {name!r}{_nearest(name, known)}")
+                raise BadSetting(cls._unknown(name, known))
             if found.name in values:
                 raise BadSetting(f"{name!r} is another name of {found.name!r}; both were given")
             try:
@@ -148,6 +150,18 @@ class CommonSettings:
         settings = cls(**values)
         settings.check(values)
         return settings
+
+    @classmethod
+    def _unknown(cls, name: str, known: Mapping[str, object]) -> str:
+        """What to say about a name that is none here: whose it is, or what is nearest."""
+        plain = name.replace(".", "_").replace("-", "_")
+        if plain in known:
+            return f"there is no setting {name!r}; as a keyword it is {plain}"
+        kinds: list[type[CommonSettings]] = [ProducerSettings, ConsumerSettings, AdminSettings]
+        if owners := [kind.whose for kind in kinds if plain in _names_of(kind)]:
+            return f"{name!r} is a setting of {' and '.join(owners)}, and this is {cls.whose}"
+        near = closest(plain, known, least=0.5)
+        return f"there is no setting {name!r}" + ("" if near is None else f"; did you mean {near!r}?")
 
     def check(self, given: Mapping[str, Any]) -> None:
         """What hangs together must fit together; BadSetting when it does not."""
@@ -165,6 +179,8 @@ class RecordSettings(CommonSettings):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings(RecordSettings):
     """What a Producer has, with the defaults of Kafka's own."""
+
+    whose: ClassVar[str] = "a producer"
 
     acks: int = _setting(-1, _acks, "Who must have a record before it counts as sent: nobody 0, its leader 1, or all.")
     idempotence: bool = _setting(
@@ -235,6 +251,8 @@ class ProducerSettings(RecordSettings):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings(RecordSettings):
     """What a Consumer has, with the defaults of Kafka's own."""
+
+    whose: ClassVar[str] = "a consumer"
 
     group_id: str | None = _setting(None, _optional_text, "The group that shares the partitions; None reads alone.")
     group_instance_id: str | None = _setting(
@@ -312,6 +330,8 @@ class ConsumerSettings(RecordSettings):
 class AdminSettings(CommonSettings):
     """What an Admin has."""
 
+    whose: ClassVar[str] = "an admin"
+
     default_api_timeout_ms: int = _setting(60_000, _number(0), "How long a call may take, retries included.")
 
 
@@ -327,8 +347,3 @@ def _names_of(cls: type[CommonSettings]) -> dict[str, Field[Any]]:
             if name.isidentifier():
                 known[name] = setting
     return known
-
-
-def _nearest(name: str, known: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from penstock.client.errors import BadSetting
-from penstock.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
+from penstock.client.settings import AdminSettings, CommonSettings, ConsumerSettings, ProducerSettings
 
 
 def test_the_defaults_are_those_of_kafkas_clients() -> None:
@@ -84,7 +85,7 @@ def test_a_consumers_settings_fit_together(given: dict[str, Any], words: str) ->
 
 
 def test_an_admin_has_no_setting_for_metadata_which_it_never_keeps() -> None:
-    with pytest.raises(BadSetting, match="there is no setting 'metadata_max_age_ms'"):
+    with pytest.raises(BadSetting, match="of a producer and a consumer, and this is an admin"):
         AdminSettings.of({"metadata_max_age_ms": 1})
     assert ProducerSettings.of({"metadata_max_age_ms": 1}).metadata_max_age_ms == 1
     assert ConsumerSettings.of({"metadata_max_age_ms": 1}).metadata_max_age_ms == 1
@@ -97,3 +98,26 @@ def test_a_setting_that_rules_idempotence_out_turns_it_off(given: dict[str, Any]
 
 def test_a_long_request_timeout_raises_the_delivery_timeout() -> None:
     assert ProducerSettings.of({"request_timeout_ms": 300_000}).delivery_timeout_ms == 300_005
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "words"),
+    [
+        (ConsumerSettings, "acks", "'acks' is a setting of a producer, and this is a consumer"),
+        (ProducerSettings, "group_id", "'group_id' is a setting of a consumer, and this is a producer"),
+        (
+            ProducerSettings,
+            "auto.offset.reset",
+            "'auto.offset.reset' is a setting of a consumer, and this is a producer",
+        ),
+        (
+            AdminSettings,
+            "create_topics",
+            "'create_topics' is a setting of a producer and a consumer, and this is an admin",
+        ),
+        (ProducerSettings, "linger.ms", "there is no setting 'linger.ms'; as a keyword it is linger_ms"),
+    ],
+)
+def test_a_setting_of_another_client_is_called_so(kind: type[CommonSettings], given: str, words: str) -> None:
+    with pytest.raises(BadSetting, match=re.escape(words)):
+        kind.of({given: "x"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from penstock.model.closest import did_you_mean
 from penstock.model.config.definition import ConfigDef, UpdateMode, by_name
 from penstock.model.config.tables.dynamic_only import DYNAMIC_ONLY
 from penstock.model.config.tables.groups import GROUPS
@@ -143,10 +144,7 @@ def unknown_name(name: str) -> str | None:
         return f"{name} no longer exists: {_REMOVED[name]}"
     if name.startswith("zookeeper."):
         return f"{name} no longer exists: {_REMOVED['zookeeper.connect']}"
-    from difflib import get_close_matches  # only a mistake needs it, and it is slow to import
-
-    near = get_close_matches(name, BROKER_CONFIGS, n=1, cutoff=0.8)
-    return f"{name} is not a property" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{name} is not a property{did_you_mean(name, BROKER_CONFIGS, least=0.8)}"
 
 
 def _without_mechanism(name: str) -> str:
