@@ -84,7 +84,7 @@ def test_describe_shows_members_and_what_they_read(read: str, protocol: str, tmp
         assert "reads       read:0,1" in text
         refused = penstock("group", "seek", name, "--to", "start", "--yes", "-b", read)
         assert refused.code == 1
-        assert "has 1 members; stop them first" in refused.err
+        assert "has 1 member; it is moved when it has none" in refused.err
         refused = penstock("group", "delete", name, "--yes", "-b", read)
         assert refused.code == 1
         assert "NON_EMPTY_GROUP" in refused.err

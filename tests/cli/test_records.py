@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.model.units import count
 from tests.cli.command import DEADLINE_S, PENSTOCK, Running, penstock
 from tests.compat.processes import wait_for
 
@@ -20,7 +21,7 @@ def lines(text: str) -> list[dict[str, object]]:
 def filled(bootstrap: str, topic: str, *values: str, partitions: int = 1) -> None:
     assert penstock("topic", "create", topic, "-p", str(partitions), "-b", bootstrap).code == 0
     sent = penstock("produce", topic, "-b", bootstrap, stdin="".join(f"{value}\n" for value in values))
-    assert (sent.code, sent.err) == (0, f"sent {len(values)} records\n")
+    assert (sent.code, sent.err) == (0, f"sent {count('record', len(values))}\n")
 
 
 def test_lines_go_in_and_json_lines_come_out(bootstrap: str) -> None:

@@ -13,6 +13,7 @@ from penstock.cli.failures import FAILED
 from penstock.cli.options import connection_options, examples, format_option, log_format_option, log_level_option
 from penstock.cli.output import show
 from penstock.cli.watching import interval_option, watch_option
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -111,8 +112,7 @@ def validate(argument: Path | None, config: Path | None, style: str) -> None:
     for each in found.warnings:
         click.echo(f"warning: {each.at(str(file))}", err=True)
     if found.mistakes:
-        count = len(found.mistakes)
-        click.echo(f"{file} has {count} mistake{'s' if count > 1 else ''}", err=True)
+        click.echo(f"{file} has {count('mistake', len(found.mistakes))}", err=True)
         click.get_current_context().exit(FAILED)
     click.echo(f"{file} is fine", err=True)
 

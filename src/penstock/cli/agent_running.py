@@ -20,6 +20,7 @@ from penstock.agent.view.rates import Rates
 from penstock.agent.view.views import Silence, View, short
 from penstock.cli.systemd_notify import Notify
 from penstock.model.errors import PenstockError
+from penstock.model.units import count
 from penstock.processes import birth_of
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Attendance:
         names = ", ".join(self._settings.inputs)
         where = f"; http://{self._port.address}/status" if self._port else ""
         _log.info("%s is ready: %s → %s%s", self._settings.name, names, self._settings.bootstrap, where)
-        self._notify.ready(f"{len(self._settings.inputs)} inputs")
+        self._notify.ready(count("input", len(self._settings.inputs)))
         self._spawn(self._show())
         self._spawn(self._pulse())
 
@@ -190,7 +191,7 @@ class Attendance:
             before, self._settings = self._settings, settings
             await self._move_port(before.admin, settings.admin)
             _log.info("reloaded %s: %s", settings.path, told(done))
-            self._notify.ready(f"reloaded, {len(settings.inputs)} inputs")
+            self._notify.ready(f"reloaded, {count('input', len(settings.inputs))}")
 
     async def _move_port(self, before: str | None, now: str | None) -> None:
         if before == now:

@@ -28,6 +28,7 @@ from penstock.cli.records.offsets import BadOffset, parse_duration_ms
 from penstock.client.cluster_view import parse_bootstrap
 from penstock.client.errors import BadSetting
 from penstock.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
+from penstock.model.units import count
 
 QUICK = {"rounds": 1, "seconds": 0.3, "warm_up": "100ms", "topic_bytes": 5_000_000}
 
@@ -122,7 +123,8 @@ def check(kind: str, settings: Settings) -> None:
     divided = kind in ("consume", "e2e") and settings.topic is None and settings.client != RAW
     if divided and settings.clients > settings.partitions:
         raise click.UsageError(
-            f"{settings.clients} clients cannot share {settings.partitions} partitions; --partitions makes more"
+            f"{count('client', settings.clients)} cannot share {count('partition', settings.partitions)};"
+            " --partitions makes more"
         )
 
 

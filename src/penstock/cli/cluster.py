@@ -16,6 +16,7 @@ from penstock.cli.cluster_rearrange import balance
 from penstock.cli.options import connection_options, examples, format_option
 from penstock.cli.output import show, table
 from penstock.cli.watching import interval_option, watch_option
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -52,7 +53,7 @@ def info(style: str, connection: Connection) -> None:
     lines = [
         f"cluster      {data['cluster_id']}",
         f"controller   {controller}",
-        f"topics       {data['topics']} with {data['partitions']} partitions",
+        f"topics       {data['topics']} with {count('partition', data['partitions'])}",
         "features     " + ", ".join(f"{name} {level}" for name, level in data["features"].items()),
         "",
         _brokers([(b["id"], b["host"], b["port"], b["rack"], b["fenced"]) for b in data["brokers"]]),

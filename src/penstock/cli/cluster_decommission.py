@@ -19,6 +19,7 @@ from penstock.cli.cluster_rearrange import (
 )
 from penstock.cli.options import connection_options, examples, format_option
 from penstock.model.errors import PenstockError
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.cluster_plan import Move
@@ -86,7 +87,7 @@ async def _plan(admin: Admin, node_id: int) -> list[Move]:
         ]
         if only_there:
             raise PenstockError(
-                f"broker {node_id} is down, and {len(only_there)} partitions are on it alone"
+                f"broker {node_id} is down, and has the only copy of {count('partition', len(only_there))}"
                 f" ({', '.join(only_there[:5])}): start it, so that others can copy them, or delete their topics"
             )
     return evacuate(placement, places, [node_id])

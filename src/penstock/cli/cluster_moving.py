@@ -15,7 +15,7 @@ import click
 
 from penstock.cli.cluster_plan import Move
 from penstock.model.errors import PenstockError
-from penstock.model.units import bytes_text
+from penstock.model.units import bytes_text, count
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin, ConfigResource, LogDirInfo
@@ -193,7 +193,7 @@ async def _restore(admin: Admin, before: Mapping[ConfigResource, Mapping[str, st
     if left:
         where, why = next(iter(left.items()))
         raise PenstockError(
-            f"the throttle of {len(left)} resources is still there ({where}: {why}); take it away with"
+            f"the throttle of {count('resource', len(left))} is still there ({where}: {why}); take it away with"
             f" `penstock cluster config set --broker ID -d {LEADER_RATE} -d {FOLLOWER_RATE}`"
         )
 
@@ -213,9 +213,8 @@ class Bar:
             filled = BAR_WIDTH * tally.partitions_done // max(1, tally.partitions)
             amount = f", {bytes_text(tally.bytes_done)} of {bytes_text(tally.bytes)}" if tally.bytes else ""
             bar = "#" * filled + "-" * (BAR_WIDTH - filled)
-            sys.stderr.write(
-                f"\r\x1b[K{self._verb} [{bar}] {tally.partitions_done} of {tally.partitions} partitions{amount}"
-            )
+            done = f"{tally.partitions_done} of {count('partition', tally.partitions)}"
+            sys.stderr.write(f"\r\x1b[K{self._verb} [{bar}] {done}{amount}")
             sys.stderr.flush()
         if tally.partitions_done != self._done:
             self._done, self._changed_s = tally.partitions_done, time.monotonic()
@@ -224,7 +223,7 @@ class Bar:
             self.close()
             names = ", ".join(map(str, tally.waiting_for[:3]))
             click.echo(
-                f"still waiting for {len(tally.waiting_for)} partitions ({names}); are their brokers up?"
+                f"still waiting for {count('partition', len(tally.waiting_for))} ({names}); are their brokers up?"
                 " `penstock cluster health` tells, `penstock cluster partitions status` shows how far they are",
                 err=True,
             )

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from penstock.model.errors import PenstockError
 from penstock.model.ids import TopicPartition
+from penstock.model.units import count
 
 Placement = dict[TopicPartition, tuple[int, ...]]
 """The replicas of each partition, the preferred leader first."""
@@ -155,8 +156,8 @@ class _Board:
         free = [node for node in self._brokers if node not in nodes]
         if not free:
             raise CannotPlace(
-                f"partition {item.partition} of topic {item.topic!r} has {len(nodes)} replicas, and without broker"
-                f" {leaving} there are only {len(self._brokers)} brokers to hold them: start another broker first,"
+                f"partition {item.partition} of topic {item.topic!r} has {count('replica', len(nodes))}, and"
+                f" without broker {leaving} there is only {count('broker', len(self._brokers))}: start another first,"
                 f" or give the partition fewer replicas (`penstock cluster partitions move`)"
             )
         taken = {self._place(node) for node in nodes if node != leaving}

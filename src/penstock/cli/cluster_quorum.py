@@ -9,6 +9,7 @@ import click
 
 from penstock.cli.options import connection_options, examples, format_option, yes_option
 from penstock.cli.output import show, table
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -87,7 +88,7 @@ def remove_voter(node_id: int, directory_id: str | None, yes: bool, connection: 
         voters = (await admin.describe_quorum()).voters
         directory = directory_id or _directory_of(node_id, voters, "voter")
         if not yes:
-            click.confirm(f"Let {len(voters) - 1} voters go on without node {node_id}?", abort=True, err=True)
+            click.confirm(f"Let {count('voter', len(voters) - 1)} go on without node {node_id}?", abort=True, err=True)
         await admin.remove_voter(node_id, directory)
         return await admin.describe_quorum()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from penstock.cli.dev_ports import HOST, PORT_MAX, free_ports, is_free, lasting_ports
 from penstock.cli.dev_processes import NodeProcess
 from penstock.model.errors import PenstockError
+from penstock.model.units import count
 
 ADMIN_LISTENER = "penstock.admin.listener"
 EARLIER_CONTROLLER_STEP = 10_000
@@ -96,7 +97,7 @@ class DevCluster:
         """Takes what a later start asks for, if it does not speak against what the cluster is."""
         if nodes is not None and nodes != len(self.nodes):
             raise PenstockError(
-                f"{self.folder} has {len(self.nodes)} nodes, not {nodes}: run it without --nodes,"
+                f"{self.folder} has {count('node', len(self.nodes))}, not {nodes}: run it without --nodes,"
                 f" and add one with `penstock dev start {max(self.nodes) + 1} --data-dir {self.folder}`"
             )
         if port and port != self.port:

@@ -10,6 +10,7 @@ import click
 from penstock.cli.options import connection_options, examples, format_option
 from penstock.cli.output import show, table
 from penstock.cli.watching import interval_option, watch_option
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -75,7 +76,7 @@ def describe(groups: tuple[str, ...], style: str, connection: Connection) -> Non
 
 def _description(info: GroupInfo, lags: list[PartitionLag]) -> str:
     lines = [
-        f"{info.id}  ({info.type}, {info.state}, {len(info.members)} members, lag {_total(lags)})",
+        f"{info.id}  ({info.type}, {info.state}, {count('member', len(info.members))}, lag {_total(lags)})",
         f"  coordinator  {info.coordinator}",
         f"  assignor     {info.assignor or '-'}",
     ]
@@ -249,7 +250,7 @@ def offset_delete(name: str, topics: tuple[str, ...], act: bool, style: str, con
         return moves
 
     moves = administer(connection, work)
-    _show_plan(moves, style, act, f"forgot {len(moves)} positions of {name}", "nothing was forgotten")
+    _show_plan(moves, style, act, f"forgot {count('position', len(moves))} of {name}", "nothing was forgotten")
 
 
 @group.command(epilog=examples("penstock group delete audit", "penstock group delete audit --yes"))

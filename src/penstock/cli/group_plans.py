@@ -13,6 +13,7 @@ from penstock.cli.records.offsets import BadOffset, parse_point, place
 from penstock.client.errors import ClientError
 from penstock.model.errors import GROUP_ID_NOT_FOUND, PenstockError
 from penstock.model.ids import TopicPartition
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
@@ -104,7 +105,9 @@ async def carry_out(admin: Admin, group: str, moves: list[Move]) -> None:
             raise
     else:
         if info.members:
-            raise PenstockError(f"group {group!r} has {len(info.members)} members; stop them first")
+            raise PenstockError(
+                f"group {group!r} has {count('member', len(info.members))}; it is moved when it has none"
+            )
     if moves:
         offsets = {move.where: move.to for move in moves if move.to is not None}
         (await admin.alter_group_offsets(group, offsets)).checked()

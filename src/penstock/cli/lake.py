@@ -17,6 +17,7 @@ from penstock.cli.options import examples, format_option
 from penstock.cli.output import show, table
 from penstock.declared.amounts import size_of
 from penstock.model.errors import PenstockError
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.spark.lake.store import TableStore
@@ -192,7 +193,7 @@ def query(sql: str, engine: str, master: str, limit: int, style: str, warehouse:
         rows = output.plain_rows(answer.rows)
         show(rows, style, output.rows_text(answer.rows.schema.names, rows))
     if answer.more:
-        click.echo(f"only the first {limit} rows are shown; --limit 0 shows all", err=True)
+        click.echo(f"there are more than {count('row', limit)}; --limit 0 shows all", err=True)
 
 
 @lake.command(epilog=examples("penstock lake snapshots orders", "penstock lake snapshots orders --limit 5 --ledger"))

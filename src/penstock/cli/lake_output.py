@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import table
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +74,7 @@ def description_text(data: Mapping[str, Any]) -> str:
     lines = [
         f"{data['name']}  ({data['format']}, version {data['version']}, changed {data['changed'] or 'never'})",
         f"  location      {data['location']}",
-        f"  rows          {data['rows']} in {data['files']} files, {size_text(data['bytes'])}",
+        f"  rows          {data['rows']} in {count('file', data['files'])}, {size_text(data['bytes'])}",
         f"  partitioned   {', '.join(data['partition_by']) or 'not'}",
     ]
     if data["feed"]:

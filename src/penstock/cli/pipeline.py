@@ -11,6 +11,7 @@ from penstock.cli.amounts import Seconds
 from penstock.cli.failures import FAILED, NOT_FOUND, UNHEALTHY
 from penstock.cli.options import connection_options, examples, format_option, yes_option
 from penstock.cli.output import show, table
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -110,8 +111,7 @@ def validate(file: Path, deep: bool, style: str, connection: Connection) -> None
     show(data, style, "\n".join(each.at(str(file)) for each in mistakes))
     _warn(found, file)
     if mistakes:
-        count = len(mistakes)
-        click.echo(f"{file} has {count} mistake{'s' if count > 1 else ''}", err=True)
+        click.echo(f"{file} has {count('mistake', len(mistakes))}", err=True)
         click.get_current_context().exit(FAILED)
     click.echo(f"{file} is fine", err=True)
 

@@ -18,6 +18,7 @@ from penstock.client.errors import ClientError
 from penstock.client.producer import Producer
 from penstock.client.settings import ProducerSettings
 from penstock.model.errors import PenstockError
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -76,7 +77,7 @@ async def run(job: Job) -> None:
                 tally.failed(PenstockError(f"the input is not as --format says: {wrong}"))
     finally:
         progress.close()
-        click.echo(f"sent {tally.delivered} records", err=True)
+        click.echo(f"sent {count('record', tally.delivered)}", err=True)
     if tally.failure is not None:
         raise tally.failure
 

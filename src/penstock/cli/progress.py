@@ -6,6 +6,8 @@ import asyncio
 import sys
 import time
 
+from penstock.model.units import count
+
 _EVERY_S = 0.25
 _BAR = 24
 
@@ -25,7 +27,7 @@ class Progress:
             self._last = time.monotonic()
             took_s = max(self._last - self._begun, 1e-9)
             rate = f"{self.records / took_s:,.0f} records/s, {self.bytes / took_s / 1e6:,.1f} MB/s"
-            sys.stderr.write(f"\r\x1b[K{self._verb} {self.records:,} records ({rate})")
+            sys.stderr.write(f"\r\x1b[K{self._verb} {count('record', self.records, grouped=True)} ({rate})")
             sys.stderr.flush()
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ import click
 
 from penstock.cli.options import examples, format_option, log_format_option, log_level_option
 from penstock.cli.output import show, table
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
@@ -39,8 +40,8 @@ def _load(path: str) -> BrokerSettings:
     except UnicodeDecodeError as broken:
         raise PenstockError(f"{path} is not UTF-8 text: {broken.reason} at byte {broken.start}") from None
     except BadSettings as bad:
-        count = f"{len(bad.problems)} problems" if len(bad.problems) > 1 else "a problem"
-        raise PenstockError("\n".join([f"{path} has {count}:", *bad.problems])) from None
+        told = count("problem", len(bad.problems))
+        raise PenstockError("\n".join([f"{path} has {told}:", *bad.problems])) from None
 
 
 @server.command(epilog=examples("penstock server start --config server.properties"))

@@ -11,6 +11,7 @@ from penstock.cli.amounts import Seconds
 from penstock.cli.failures import FAILED
 from penstock.cli.options import examples, format_option
 from penstock.cli.output import show
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.testing.sim.story import Story
@@ -51,16 +52,15 @@ def sim(seed: int, seeds: int, nodes: int, seconds: float, minutes: float | None
             break
     took_s = time.monotonic() - began
     last = stories[-1]
-    rate = f"{len(stories)} seeds in {took_s:.1f} s, {len(stories) / took_s:.2f} a second"
+    rate = f"{count('seed', len(stories))} in {took_s:.1f} s, {len(stories) / took_s:.2f} a second"
     show(_data(stories, took_s), style, f"{last.text()}\n{rate}")
     if not last.ok:
         click.get_current_context().exit(FAILED)
 
 
 def _line(story: Story) -> str:
-    return (
-        f"seed {story.seed}: {story.virtual_s:.1f} s, {story.steps} steps, {story.counts.get('acknowledged', 0)} acks"
-    )
+    acks = count("ack", story.counts.get("acknowledged", 0))
+    return f"seed {story.seed}: {story.virtual_s:.1f} s, {count('step', story.steps)}, {acks}"
 
 
 def _data(stories: list[Story], took_s: float) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 
 from penstock.cli.options import connection_options, examples, format_option, pairs, yes_option
 from penstock.cli.output import show, table
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -108,7 +109,8 @@ def describe(names: tuple[str, ...], style: str, connection: Connection) -> None
 
 
 def _description(found: TopicInfo) -> str:
-    lines = [f"{found.name}  (id {found.id}, {len(found.partitions)} partitions, {found.replication} replicas)"]
+    size = f"{count('partition', len(found.partitions))}, {count('replica', found.replication)}"
+    lines = [f"{found.name}  (id {found.id}, {size})"]
     lines += [f"  {name} = {value}" for name, value in sorted(found.configs.items())]
     rows = [
         (p.partition, p.leader, p.leader_epoch, _nodes(p.replicas), _nodes(p.isr), p.start, p.end)
@@ -182,7 +184,7 @@ def add_partitions(name: str, total: int, connection: Connection) -> None:
             await admin.grow_topic(name, total)
 
     administer(connection, work)
-    click.echo(f"{name} has {total} partitions now", err=True)
+    click.echo(f"{name} has {count('partition', total)} now", err=True)
 
 
 @topic.command(epilog=examples("penstock topic trim clicks --partition 0 --before 10 --yes"))

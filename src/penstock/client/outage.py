@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final, Self
 
-from penstock.model.units import duration_text
+from penstock.model.units import count, duration_text
 
 FIRST_SILENCE_MS: Final = 5_000
 SILENCE_MAX_MS: Final = 300_000
@@ -49,7 +49,7 @@ class Outage:
             return None
         self._told_ms = now_ms
         self._silence_ms = min(2 * self._silence_ms, SILENCE_MAX_MS)
-        return f"{self._what} for {duration_text(now_ms - self._began_ms)}, {self._failures} tries: {why}"
+        return f"{self._what} for {duration_text(now_ms - self._began_ms)}, {count('try', self._failures)}: {why}"
 
     def over(self, now_ms: float) -> str | None:
         """It succeeded."""

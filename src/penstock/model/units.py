@@ -1,8 +1,18 @@
-"""Sizes and times in words, both ways, for people."""
+"""Sizes, times and counts in words, for people."""
 
 from __future__ import annotations
 
 _SIZES = (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
+
+
+def count(noun: str, number: int, *, grouped: bool = False) -> str:
+    """`1 record`, `2 records`, `3 batches`, `4 directories`; large numbers with commas if `grouped`."""
+    text = f"{number:,}" if grouped else str(number)
+    if number == 1:
+        return f"{text} {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{text} {noun[:-1]}ies"
+    return f"{text} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
 def bytes_text(size: int) -> str:

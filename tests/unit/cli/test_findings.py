@@ -69,7 +69,7 @@ def test_a_disk_that_fills_up_is_named() -> None:
 def test_lag_is_a_notice_with_the_way_out() -> None:
     idle, busy = findings.lag_findings({"idle": (11, 0), "busy": (12, 2), "fine": (10, 0)}, 10)[::-1]
     assert (idle.level, idle.what) == ("notice", "group idle is 11 records behind; it has no members")
-    assert "2 members are slower" in busy.what
+    assert "with 2 members it is slower" in busy.what
 
 
 @pytest.mark.parametrize(("difference_ms", "found"), [(999, False), (-999, False), (1_100, True), (-5_000, True)])

@@ -11,6 +11,7 @@ from penstock.agent.admin.snapshot import Snapshot
 from penstock.agent.view.numbers import megabytes, rate
 from penstock.agent.view.rates import Rate, Rates
 from penstock.agent.view.sentences import brokers_sentence, input_sentence, summary
+from penstock.model.units import count
 
 LINES_EVERY_S: Final = 5.0
 
@@ -108,4 +109,4 @@ def short(snapshot: Snapshot, rates: dict[str, Rate]) -> str:
     events = sum(each.events_per_s for each in rates.values())
     size = sum(each.bytes_per_s for each in rates.values())
     brokers = "" if snapshot.brokers_up else ", no broker answers"
-    return f"{snapshot.events:,} events, {rate(events)} events/s, {megabytes(size)} MB/s{brokers}"
+    return f"{count('event', snapshot.events, grouped=True)}, {rate(events)} events/s, {megabytes(size)} MB/s{brokers}"

@@ -14,6 +14,7 @@ from penstock.cli.diagnosis.findings import Finding
 from penstock.cli.diagnosis.probe import knock
 from penstock.client.cluster_view import parse_bootstrap
 from penstock.client.errors import ClientError
+from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -78,7 +79,9 @@ async def _step(report: Report, check: str, work: Callable[[], Awaitable[Cluster
 
 async def _cluster(report: Report, admin: Admin) -> ClusterInfo:
     cluster = await admin.describe_cluster()
-    words = f"{len(cluster.brokers)} brokers, controller {cluster.controller} (epoch {cluster.controller_epoch})"
+    words = (
+        f"{count('broker', len(cluster.brokers))}, controller {cluster.controller} (epoch {cluster.controller_epoch})"
+    )
     report.add("cluster", words)
     return cluster
 
@@ -111,7 +114,7 @@ async def _versions(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
     for broker in cluster.brokers:
         if not broker.fenced:
             served = await admin.api_versions(broker.id)
-            report.add("versions", f"broker {broker.id} serves {len(served)} APIs",
+            report.add("versions", f"broker {broker.id} serves {count('API', len(served))}",
                        *findings.version_findings(broker.id, served, ours))  # fmt: skip
 
 
@@ -131,8 +134,7 @@ async def _clock(report: Report, admin: Admin) -> None:
 
 async def _disks(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
     dirs = (await admin.describe_log_dirs([broker.id for broker in cluster.brokers if not broker.fenced])).done
-    count = sum(map(len, dirs.values()))
-    report.add("disks", f"{count} log directories", *findings.disk_findings(dirs))
+    report.add("disks", count("log directory", sum(map(len, dirs.values()))), *findings.disk_findings(dirs))
 
 
 async def _groups(report: Report, admin: Admin, lag_max: int) -> None:
@@ -142,4 +144,4 @@ async def _groups(report: Report, admin: Admin, lag_max: int) -> None:
         lags_of = await admin.group_lag(listed.id)
         members = {each.member_id for each in lags_of if each.member_id}
         lags[listed.id] = (sum(each.lag or 0 for each in lags_of), len(members))
-    report.add("groups", f"{len(groups)} groups", *findings.lag_findings(lags, lag_max))
+    report.add("groups", count("group", len(groups)), *findings.lag_findings(lags, lag_max))

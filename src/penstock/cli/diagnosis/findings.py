@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.model.units import count
+
 if TYPE_CHECKING:
     from penstock.cli.diagnosis.probe import Knock
     from penstock.cli.health import Reason
@@ -156,12 +158,14 @@ def lag_findings(lags: Mapping[str, tuple[int, int]], lag_max: int) -> list[Find
     found = []
     for group_id, (lag, members) in sorted(lags.items()):
         if lag > lag_max:
-            reading = f"its {members} members are slower than the producers" if members else "it has no members"
+            reading = (
+                f"with {count('member', members)} it is slower than the producers" if members else "it has no members"
+            )
             found.append(
                 Finding(
                     "notice",
                     "group_lag",
-                    f"group {group_id} is {lag:,} records behind; {reading}",
+                    f"group {group_id} is {count('record', lag, grouped=True)} behind; {reading}",
                     "what it has not read when retention deletes it is lost to it",
                     f"`penstock group describe {group_id}` shows where; add members, up to the number of partitions"
                     if members

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from penstock.model.units import count
 from penstock.spark.lake.findings import (
     BROKEN,
     ERROR,
@@ -97,7 +98,8 @@ def _told(commit: Commit) -> tuple[Any, ...]:
 
 
 def _told_text(commit: Commit) -> str:
-    return f"{commit.kind}, {len(commit.ranges)} ranges, {commit.rows} rows, {commit.dead} dead, {commit.gaps} absent"
+    ranges, rows = count("range", len(commit.ranges)), count("row", commit.rows)
+    return f"{commit.kind}, {ranges}, {rows}, {commit.dead} dead, {commit.gaps} absent"
 
 
 def _tiling_findings(commits: Sequence[Commit]) -> Iterator[Finding]:
@@ -301,7 +303,9 @@ def _checks(evidence: Evidence, commits: Sequence[Commit], findings: Sequence[Fi
     yield Check(
         "ranges tile",
         outcome("gap", "overlap"),
-        f"{batches} commits, no offset skipped or doubled" + (f"; {lost} commits are lost" if lost else "") + beginning,
+        f"{count('commit', batches)}, no offset skipped or doubled"
+        + (f"; {lost} commits are lost" if lost else "")
+        + beginning,
     )
     yield Check("positions", outcome("position"), f"{len(evidence.committed)} partitions stand where they ended")
     yield Check("ledger", outcome("ledger"), f"{len(evidence.ledger)} entries, {len(evidence.history)} in the history")
@@ -313,7 +317,7 @@ def _checks(evidence: Evidence, commits: Sequence[Commit], findings: Sequence[Fi
     yield Check(
         "rows in the table",
         outcome("rows", known=known),
-        f"{evidence.rows_in_files} in {evidence.files} files, {expected} by commits"
+        f"{evidence.rows_in_files} in {count('file', evidence.files)}, {expected} by commits"
         if known
         else "the commits from its beginning on are not all known",
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
+from penstock.model.units import count
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Progress, SinkProgress, State
 
@@ -186,11 +187,11 @@ def sentence(sink: SinkProgress) -> str:
         return f"{sink.sink}{target}: {sink.state}"
     mark = _watermark(sink.watermark)
     extra = f", watermark {mark}" if mark else ""
-    extra += f", {sink.state_rows:,} rows of state" if sink.state_rows else ""
-    extra += f", {sink.late_rows:,} rows came too late" if sink.late_rows else ""
+    extra += f", {count('row', sink.state_rows, grouped=True)} of state" if sink.state_rows else ""
+    extra += f", {count('row', sink.late_rows, grouped=True)} came too late" if sink.late_rows else ""
     return (
         f"{sink.sink}{target}: {sink.state}, batch {sink.batch_id} took {sink.batch_ms / 1000:.2f} s, "
-        f"{sink.rows_per_s:,.0f} rows/s, {sink.rows:,} rows so far, lag {sink.lag:,}{extra}"
+        f"{sink.rows_per_s:,.0f} rows/s, {count('row', sink.rows, grouped=True)} so far, lag {sink.lag:,}{extra}"
     )
 
 
