@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.cli.dev_cluster import DevCluster
     from penstock.demo.plan import Plan
 
-EXTRA: Final = ("pyspark", "pyarrow", "deltalake", "duckdb", "rich")
+EXTRA: Final = ("pyspark", "pyarrow", "deltalake", "duckdb")
 """What `penstock[spark]` brings and the demo needs."""
 ACTORS_WITHIN_S: Final = 40.0
 LINE_WIDTH: Final = 120

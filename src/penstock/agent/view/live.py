@@ -1,4 +1,4 @@
-"""The live table, drawn in place on standard error, which leaves standard output to data. Needs rich."""
+"""The live table, drawn in place on standard error, which leaves standard output to data."""
 
 from __future__ import annotations
 

@@ -33,12 +33,9 @@ def view_for(style: str, *, quiet: bool) -> View:
     if quiet:
         return Silence()
     if sys.stderr.isatty():
-        try:
-            from penstock.agent.view.live import LiveTable
+        from penstock.agent.view.live import LiveTable
 
-            return LiveTable()
-        except ImportError:
-            pass
+        return LiveTable()
     return Lines(sys.stderr)
 
 
