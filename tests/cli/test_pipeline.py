@@ -213,3 +213,11 @@ def test_a_detached_pipeline_outlives_its_driver_and_stops_when_told(
     finally:
         stopped = pipeline("stop", "alive", "-b", bootstrap)
     assert (stopped.code, stopped.err) == (0, "alive is stopped\n")
+
+
+@pytest.mark.parametrize("room", ["pipeline", "agent"])
+def test_a_file_that_is_no_text_is_no_bug_of_ours(tmp_path: Path, room: str) -> None:
+    file = tmp_path / "f.toml"
+    file.write_bytes(b'name = "x"\n\xff\n')
+    said = penstock(room, "validate", file)
+    assert (said.code, said.err) == (1, f"penstock: {file}:2: this is not UTF-8 text: invalid start byte\n")

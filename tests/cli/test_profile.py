@@ -65,7 +65,7 @@ def test_what_makes_no_sense_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (tmp_path / "penstock" / "profiles.toml").write_text("= nonsense")
     broken = penstock("topic", "list")
     assert broken.code == 1
-    assert "profiles.toml cannot be read" in broken.err
+    assert "profiles.toml:1:1: this is not TOML" in broken.err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -79,3 +79,15 @@ def test_shells_are_told_how_to_complete(shell: str) -> None:
         asked |= {"COMP_WORDS": "penstock", "COMP_CWORD": "top"}
     completed = penstock(environment=asked)
     assert "topic" in completed.out
+
+
+def test_a_file_of_profiles_that_is_broken_is_told_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "penstock" / "profiles.toml"
+    file.parent.mkdir()
+    file.write_text('current = "a"\n[profiles.a\n')
+    said = penstock("profile", "list")
+    assert said.code == 1
+    assert f"{file}:2:12: this is not TOML" in said.err

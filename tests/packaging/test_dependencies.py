@@ -49,6 +49,8 @@ def _imported(path: Path) -> set[str]:
 
 
 def test_a_command_that_draws_nothing_does_not_load_what_draws() -> None:
-    words = "import sys; import penstock.cli.main, penstock.cli.agent, penstock.cli.cluster; print('rich' in sys.modules)"
+    words = (
+        "import sys; import penstock.cli.main, penstock.cli.agent, penstock.cli.cluster; print('rich' in sys.modules)"
+    )
     said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, timeout=60)
     assert said.stdout == "False\n"

@@ -100,9 +100,10 @@ def validate(argument: Path | None, config: Path | None, style: str) -> None:
     Nothing is opened, listened on or asked; exit code 1 when there are mistakes.
     """
     from penstock.agent.settings import examine
+    from penstock.declared.mistakes import text_of
 
     file = _chosen(argument, config)
-    found = examine(file.read_text(encoding="utf-8"), file)
+    found = examine(text_of(file.read_bytes(), str(file)), file)
     data = [
         {"line": each.line, "column": each.column, "severity": severity, "words": each.words}
         for severity, many in (("error", found.mistakes), ("warning", found.warnings))

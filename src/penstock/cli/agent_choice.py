@@ -62,9 +62,10 @@ class Choice:
 
     def _examined(self) -> tuple[str, Examined]:
         from penstock.agent.settings import examine
+        from penstock.declared.mistakes import text_of
 
         if self.file is not None:
-            text = self.file.read_text(encoding="utf-8")
+            text = text_of(self.file.read_bytes(), str(self.file))
             return text, examine(text, self.file)
         assert self.quick is not None, "one of both is given"
         text = self.quick.text()

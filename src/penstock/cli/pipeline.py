@@ -97,9 +97,10 @@ def _client_settings(connection: Connection) -> dict[str, str]:
 @connection_options
 def validate(file: Path, deep: bool, style: str, connection: Connection) -> None:
     """Say everything that is wrong with FILE, each mistake with its line and column. Runs nothing of it."""
+    from penstock.declared.mistakes import text_of
     from penstock.spark.pipeline.reading import examine
 
-    found = examine(file.read_text(encoding="utf-8"), file)
+    found = examine(text_of(file.read_bytes(), str(file)), file)
     mistakes = list(found.mistakes)
     if deep and found.flow is not None:
         mistakes = _ask_spark(_over_file(found.flow, connection))
@@ -198,11 +199,12 @@ def run(
 
     Restarts go on from the checkpoints. A backfill has none: it fills a table of its own, or sends records again.
     """
+    from penstock.declared.mistakes import text_of
     from penstock.spark.pipeline.home import Home, Job
     from penstock.spark.pipeline.reading import examine, read_flow
 
     flow = _over_file(read_flow(file), connection, master)
-    _warn(examine(file.read_text(encoding="utf-8"), file), file)
+    _warn(examine(text_of(file.read_bytes(), str(file)), file), file)
     _check_sinks(flow, sinks)
     job = Job(
         file=str(flow.path),

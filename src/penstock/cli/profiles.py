@@ -70,7 +70,11 @@ def load_profiles() -> Profiles:
             name: Profile(each.get("bootstrap"), {key: str(value) for key, value in each.get("settings", {}).items()})
             for name, each in content.get("profiles", {}).items()
         }
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as wrong:
+    except tomllib.TOMLDecodeError as wrong:
+        from penstock.declared.mistakes import not_toml
+
+        raise PenstockError(not_toml(str(wrong), data.decode()).at(path)) from None
+    except (UnicodeDecodeError, AttributeError) as wrong:
         raise PenstockError(f"{path} cannot be read: {wrong}") from None
     current = content.get("current")
     return Profiles(current if current in found else None, found)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penstock.model.errors import PenstockError
+
 _TOML_PLACE = re.compile(r"^(.*) \(at line (\d+), column (\d+)\)$")
 
 
@@ -21,6 +23,15 @@ class Mistake:
     def at(self, file: str) -> str:
         place = f"{file}:{self.line}:{self.column}" if self.line else file
         return f"{place}: {self.words}"
+
+
+def text_of(data: bytes, file: str) -> str:
+    """What a file says; PenstockError with the place of what is no text."""
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as broken:
+        line = data.count(b"\n", 0, broken.start) + 1
+        raise PenstockError(f"{file}:{line}: this is not UTF-8 text: {broken.reason}") from None
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

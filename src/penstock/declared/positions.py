@@ -104,6 +104,9 @@ class _Scan:
             self.keys.setdefault(path, begin)
             path = (*path, index)
         self.keys[path] = begin
+        for length in range(1, len(path)):
+            # `[sinks.lake]` is where `sinks` is, if nothing else is.
+            self.keys.setdefault(path[:length], begin)
         return path
 
     def _resolve(self, names: tuple[str, ...]) -> Path:

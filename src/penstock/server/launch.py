@@ -37,15 +37,23 @@ class Explained(NamedTuple):
 
 def load_settings(path: str) -> BrokerSettings:
     """The settings of a `server.properties` or TOML file; `PenstockError` names everything that is wrong with it."""
-    from penstock.model.config import parse_properties, parse_toml
+    from penstock.declared.mistakes import not_toml
+    from penstock.model.config import BadSettings, parse_properties, parse_toml
+    from penstock.server.config_places import lines_of, placed
 
     with open(path, encoding="utf-8") as file:
         text = file.read()
+    toml = path.endswith(".toml")
     try:
-        properties = parse_toml(text) if path.endswith(".toml") else parse_properties(text)
+        properties = parse_toml(text) if toml else parse_properties(text)
     except ValueError as wrong:
-        raise PenstockError(f"{path}: {wrong}") from wrong
-    return BrokerSettings.load(properties)
+        # What tomllib says ends with the place; the rest is ours.
+        told = not_toml(str(wrong), text).at(path) if "(at " in str(wrong) else f"{path}: {wrong}"
+        raise PenstockError(told) from wrong
+    try:
+        return BrokerSettings.load(properties)
+    except BadSettings as bad:
+        raise BadSettings(placed(bad.problems, path, lines_of(text, toml=toml))) from None
 
 
 def explain_settings(settings: BrokerSettings, *, everything: bool) -> list[Explained]:

@@ -60,3 +60,8 @@ def test_a_character_of_a_long_text_has_its_own_line() -> None:
     assert found.inside(("steps", 0, "sql"), sql, sql.index("orders")) == Place(17, 6)
     assert found.inside(("steps", 0, "sql"), sql, 0) == Place(16, 1)
     assert found.inside(("steps", 1, "sql"), "SELECT 1", 7) == Place(21, 15)
+
+
+def test_a_table_that_only_others_name_is_where_the_first_of_them_is() -> None:
+    positions = Positions('name = "x"\n\n[sinks.lake]\ntable = "t"\n[sinks.other]\n')
+    assert (positions.of(("sinks",)), positions.of(("sinks", "other"))) == (Place(3, 1), Place(5, 1))

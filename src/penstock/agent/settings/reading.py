@@ -21,7 +21,7 @@ from penstock.agent.settings.output import read_bootstrap, read_output
 from penstock.agent.settings.variables import filled_in
 from penstock.agent.transforms.reading import read_steps
 from penstock.declared.fields import Notes, Table
-from penstock.declared.mistakes import Mistake, did_you_mean, not_toml
+from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
 
 DEFAULT_ADMIN: Final = "127.0.0.1:0"
@@ -43,7 +43,7 @@ class Examined:
 
 def read_agent(path: Path) -> AgentSettings:
     """The settings in a file; AgentFileBroken with all that is wrong. A file that cannot be opened is an OSError."""
-    found = examine(path.read_text(encoding="utf-8"), path)
+    found = examine(text_of(path.read_bytes(), str(path)), path)
     if found.settings is None:
         raise AgentFileBroken(str(path), found.mistakes)
     return found.settings

@@ -15,26 +15,34 @@ _ESCAPED: Final = {char: "\\" + letter for letter, char in _ESCAPES.items()} | {
 def parse_properties(text: str) -> dict[str, str]:
     """The pairs of a `.properties` text; a later line wins. ValueError for a malformed unicode escape."""
     pairs: dict[str, str] = {}
-    for line in _logical_lines(text):
+    for number, line in _logical_lines(text):
         key_end = _end_of_key(line)
         rest = line[key_end:].lstrip(_BLANKS)
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(_BLANKS)
-        pairs[_unescape(line[:key_end])] = _unescape(rest)
+        try:
+            pairs[_unescape(line[:key_end])] = _unescape(rest)
+        except ValueError as wrong:
+            raise ValueError(f"line {number}: {wrong}") from None
     return pairs
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks, and with continuations joined."""
-    natural = iter(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    for first in natural:
+def property_lines(text: str) -> dict[str, int]:
+    """The line that each property of a `.properties` text is given in, counted from 1; the later one that wins."""
+    return {_unescape(line[: _end_of_key(line)]): number for number, line in _logical_lines(text)}
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments and blanks, with continuations joined, and the number of the first of each."""
+    natural = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
+    for number, first in natural:
         line = first.lstrip(_BLANKS)
         if not line or line[0] in "#!":
             continue
         while _continues(line):
             # A line that begins with # is text here: a comment cannot stand inside a value.
-            line = line[:-1] + next(natural, "").lstrip(_BLANKS)
-        yield line
+            line = line[:-1] + next(natural, (0, ""))[1].lstrip(_BLANKS)
+        yield number, line
 
 
 def _continues(line: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.declared.fields import Notes, Table
-from penstock.declared.mistakes import Mistake, did_you_mean, not_toml
+from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,
@@ -54,7 +54,7 @@ class Examined:
 
 def read_flow(path: Path) -> Flow:
     """The flow in a file; raises `FlowBroken` with all that is wrong. A file that cannot be opened is an OSError."""
-    found = examine(path.read_text(encoding="utf-8"), path)
+    found = examine(text_of(path.read_bytes(), str(path)), path)
     if found.flow is None:
         raise FlowBroken(str(path), found.mistakes)
     return found.flow
