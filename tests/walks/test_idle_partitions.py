@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
+
 from penstock.protocol.messages.list_offsets import ListOffsetsRequest
+from penstock.server.drivers import checkpoint_driver
 from penstock.server.drivers.upkeep_driver import UpkeepDriver
 from penstock.storage.checkpoints import HIGH_WATERMARKS, OffsetCheckpoint
 from tests.walks.data_plane import Client, Machine, walk
@@ -47,7 +50,7 @@ def test_only_partitions_with_deleted_segments_are_looked_at_for_them() -> None:
     walk(steps)
 
 
-def test_a_log_that_went_while_a_checkpoint_was_made_is_not_in_it() -> None:
+def test_a_log_that_went_while_a_checkpoint_was_made_is_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("stays")
         await client.create("goes")
@@ -56,12 +59,16 @@ def test_a_log_that_went_while_a_checkpoint_was_made_is_not_in_it() -> None:
         broker = machine.node.broker
         directory = broker.store.directories[0]
 
-        async def removed_halfway(things: Iterable[Any], visit: Callable[[Any], object]) -> None:
+        async def removed_halfway(
+            _clock: object, _slice_ms: float, things: Iterable[Any], visit: Callable[[Any], object]
+        ) -> None:
             for log in list(things):
                 visit(log)
+            monkeypatch.undo()
             await client.delete("goes")
 
-        broker.upkeep._in_slices = removed_halfway  # type: ignore[method-assign]  # the slices end where we want
+        # The slices end where we want.
+        monkeypatch.setattr(checkpoint_driver, "in_slices", removed_halfway)
         await broker.upkeep.checkpoint_high_watermarks()
         written = OffsetCheckpoint(machine.files, f"{directory.path}/{HIGH_WATERMARKS}").read()
         assert {name.topic: offset for name, offset in written.items()} == {"stays": 1}

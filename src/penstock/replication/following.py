@@ -127,9 +127,15 @@ class Cut(NamedTuple):
     to: Offset
 
 
-def range_mended(log_end: Offset, leader_start: int, leader_end: int) -> Restart | Cut | None:
-    """What to do when our end lies outside of the leader's log; None when it does not lie outside after all."""
+def range_mended(log_start: Offset, log_end: Offset, leader_start: int, leader_end: int) -> Restart | Cut | None:
+    """What to do when our end lies outside of the leader's log; None when it does not lie outside after all.
+
+    Of a log that begins where the leader's ends, or behind it, a cut would leave nothing: an empty log at the leader's
+    end looks caught up and lacks all that the leader has. It begins where the leader's does.
+    """
     if leader_end < log_end:
+        if leader_end <= log_start:
+            return Restart(Offset(max(leader_start, 0)))
         return Cut(Offset(max(leader_end, 0)))
     if leader_start > log_end:
         return Restart(Offset(leader_start))

@@ -1,10 +1,12 @@
-"""Long answers bit by bit, so that others are heard in between."""
+"""Long work bit by bit, so that others are heard in between."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
+
+from penstock.model.ports import Clock
 
 T = TypeVar("T")
 
@@ -15,3 +17,13 @@ async def in_turns(steps: Iterator[None], each: int, result: T) -> T:
         if done % each == 0:
             await asyncio.sleep(0)
     return result
+
+
+async def in_slices(clock: Clock, slice_ms: float, things: Iterable[T], visit: Callable[[T], object]) -> None:
+    """Visits each of the things that there are now, for `slice_ms` at a time."""
+    until = clock.monotonic_ms() + slice_ms
+    for thing in list(things):
+        visit(thing)
+        if clock.monotonic_ms() >= until:
+            await asyncio.sleep(0)
+            until = clock.monotonic_ms() + slice_ms

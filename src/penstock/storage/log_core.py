@@ -44,9 +44,9 @@ class LogCore:
 
     __slots__ = (
         "_cut_segments", "_doomed", "_names_dirty", "_older", "_opened_at", "_parent_dirty", "_recent", "_seals",
-        "_seals_handed", "_segments", "_snapshots", "_unsynced_paths", "committed", "cut_bytes", "directory", "epochs",
-        "failure", "files", "flushed", "home", "log_start", "messages_unflushed", "name", "next", "on_doomed",
-        "on_sealed", "producers", "scanned_bytes", "settings", "topic_id", "written",
+        "_seals_handed", "_segments", "_snapshots", "_unsynced_paths", "cleaned_to", "committed", "cut_bytes",
+        "directory", "epochs", "failure", "files", "flushed", "home", "log_start", "messages_unflushed", "name", "next",
+        "on_doomed", "on_sealed", "producers", "scanned_bytes", "settings", "topic_id", "written",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +80,8 @@ class LogCore:
         self.flushed = loaded.recovery_point
         self.scanned_bytes, self.cut_bytes = loaded.scanned_bytes, loaded.cut_bytes
         self.committed = loaded.log_start
+        # Where the last cleaning pass ended; None when there was none.
+        self.cleaned_to: Offset | None = None
         self.messages_unflushed = 0
         self._names_dirty = self._parent_dirty = False
         self._unsynced_paths: list[str] = []
@@ -92,7 +94,9 @@ class LogCore:
         self._doomed: list[tuple[int | None, list[str]]] = []
         self._older = OlderReads(self._segments)
         self._recent = RecentBatches(self.next, self._segments.active.size)
-        self.commit_to(Offset(min(high_watermark, self.next)))
+        if high_watermark <= self.next:
+            # One behind the end is another log's, or of records that a crash took. Replication tells what is true.
+            self.commit_to(Offset(high_watermark))
 
     # -- failing
 
@@ -194,6 +198,8 @@ class LogCore:
         self.next = self.written = end
         self.flushed = Offset(min(self.flushed, end))
         self.committed = Offset(min(self.committed, end))
+        if self.cleaned_to is not None:
+            self.cleaned_to = Offset(min(self.cleaned_to, end))
         self.messages_unflushed = self.written - self.flushed
         self._older.forget()
         self._recent = RecentBatches(end, self._segments.active.size)

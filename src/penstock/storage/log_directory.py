@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from penstock.model.errors import Corrupt, PenstockError
-from penstock.model.ids import NodeId, Offset, TopicPartition, Uuid
+from penstock.model.ids import Millis, NodeId, Offset, TopicPartition, Uuid
 from penstock.model.ports import File, Files
-from penstock.storage.checkpoints import (
-    CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    RECOVERY_POINTS,
-    OffsetCheckpoint,
-)
+from penstock.storage.checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoint, checkpoint_text
 from penstock.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
-from penstock.storage.flushing import TextWrite
 from penstock.storage.meta_properties import (
     MetaProperties,
     check_meta_properties,
@@ -42,6 +36,34 @@ def locked(files: Files, directory: str) -> File:
         ) from taken
 
 
+class CheckpointWrite:
+    """One offset checkpoint of a directory with the content that it had when this was made."""
+
+    __slots__ = ("_checkpoint", "_directory", "_lines", "_names")
+
+    def __init__(self, directory: LogDirectory, checkpoint: str, entries: Iterable[tuple[TopicPartition, str]]) -> None:
+        self._directory, self._checkpoint = directory, checkpoint
+        lines = dict(entries)
+        self._names, self._lines = frozenset(lines), list(lines.values())
+        directory.outdated.discard(checkpoint)
+
+    @property
+    def path(self) -> str:
+        return f"{self._directory.path}/{self._checkpoint}"
+
+    def sync(self) -> None:
+        directory = self._directory
+        directory.files.write_atomic(self.path, checkpoint_text(self._lines))
+        directory.named[self._checkpoint] = self._names
+
+
+class Said(NamedTuple):
+    """What an offset checkpoint said when its directory was opened, and when it was written."""
+
+    offsets: dict[TopicPartition, Offset]
+    at: Millis
+
+
 class LogDirectory:
     """Offline from its first failure until it is opened again; `why_offline` says what happened."""
 
@@ -55,10 +77,11 @@ class LogDirectory:
         self.cordoned = False
         self.clean = False
         self.clean_broker_epoch: int | None = None
-        self.recovery_points: dict[TopicPartition, Offset] = {}
-        self.log_starts: dict[TopicPartition, Offset] = {}
-        self.high_watermarks: dict[TopicPartition, Offset] = {}
-        self.cleaner_offsets: dict[TopicPartition, Offset] = {}
+        # What each offset checkpoint said. Only while logs are opened: from then on each log knows its own offsets.
+        self.said: dict[str, Said] = {}
+        # Of whom each of them speaks on disk, and which of them say what is not true any more.
+        self.named: dict[str, frozenset[TopicPartition]] = dict.fromkeys(OFFSET_CHECKPOINTS, frozenset())
+        self.outdated: set[str] = set()
         self._lock: File | None = None
 
     @property
@@ -94,10 +117,9 @@ class LogDirectory:
         self.clean_broker_epoch = read_clean_shutdown(self.files, self.path)
         self.clean = self.clean_broker_epoch is not None
         remove_clean_shutdown(self.files, self.path)
-        self.recovery_points = self._read(RECOVERY_POINTS)
-        self.log_starts = self._read(LOG_STARTS)
-        self.high_watermarks = self._read(HIGH_WATERMARKS)
-        self.cleaner_offsets = self._read(CLEANER_OFFSETS)
+        self.said = {checkpoint: self._read(checkpoint) for checkpoint in OFFSET_CHECKPOINTS}
+        self.named = {checkpoint: frozenset(said.offsets) for checkpoint, said in self.said.items()}
+        self.outdated = set()
         self.why_offline = None
 
     def fail(self, why: str) -> None:
@@ -117,21 +139,17 @@ class LogDirectory:
             self._lock.close()
             self._lock = None
 
-    def checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> TextWrite:
-        """The write of one offset checkpoint, to be done wherever the caller likes."""
-        return TextWrite(self.files, f"{self.path}/{name}", OffsetCheckpoint.text(offsets))
+    def speaks_of(self, name: TopicPartition) -> bool:
+        """Whether an offset checkpoint has an entry of this name on disk."""
+        return any(name in names for names in self.named.values())
 
-    def forget(self, name: TopicPartition) -> None:
-        """The log of this name lives here no longer."""
-        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_offsets):
-            offsets.pop(name, None)
-
-    def _read(self, name: str) -> dict[TopicPartition, Offset]:
+    def _read(self, checkpoint: str) -> Said:
+        path = f"{self.path}/{checkpoint}"
         try:
-            return OffsetCheckpoint(self.files, f"{self.path}/{name}").read()
-        except Corrupt:
+            return Said(OffsetCheckpoint(self.files, path).read(), self.files.mtime_ms(path))
+        except (FileNotFoundError, Corrupt):
             # Every checkpoint only saves work: without one, recovery scans more and replication tells the rest.
-            return {}
+            return Said({}, Millis(0))
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path}, {self.why_offline or 'online'})"

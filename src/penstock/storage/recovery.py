@@ -170,22 +170,23 @@ class _Loader:
             self._recover_from(recovery_point, log_start)
         for segment in self.without_index:
             self._rebuild_indexes(segment)
-        end = self._end_or_none(log_start)
+        end = self._end_or_none()
         if end is None and len(self.segments):
             # A clean stop was claimed, and yet the last segment does not end with a whole batch.
             recovered = True
             self._recover_from(self.segments.active.base, log_start)
-            end = self._end_or_none(log_start)
-        if end is not None and end < log_start:
-            # Somebody removed segments by hand; what is left lies before what the log promises to begin with.
-            for segment in list(self.segments):
-                self._delete(segment)
-            self.epochs.clear()
-            self.snapshots.start_over(log_start)
-            end = None
+            end = self._end_or_none()
+        while end is not None and (log_start > end or (recovered and recovery_point > end)):
+            # A checkpoint that speaks of more than there is was written for another log of this name, or for one whose
+            # end is lost. What is here is all that there is, and nobody can say what of it was flushed.
+            recovered, recovery_point = True, 0
+            log_start = 0 if log_start > end else log_start
+            self.epochs = Epochs(self._read_epochs())
+            self._recover_from(recovery_point, log_start)
+            end = self._end_or_none()
         if end is None:
-            self.segments.add(Segment.create(self.files, self.directory, log_start, self.now))
             end = log_start
+            self.segments.add(Segment.create(self.files, self.directory, end, self.now))
         start = max(log_start, self.segments[0].base)
         self.epochs.truncate_from_end(end)
         self.epochs.truncate_from_start(start)
@@ -236,7 +237,7 @@ class _Loader:
             segment.save()
         segment.offsets.seal()
 
-    def _end_or_none(self, log_start: int) -> int | None:
+    def _end_or_none(self) -> int | None:
         """The log's end; None when there is no segment, or the last one does not end with a whole batch."""
         if not len(self.segments):
             return None

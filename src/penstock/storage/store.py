@@ -16,11 +16,13 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import Millis, Offset, PartitionKey, TopicPartition, Uuid
 from penstock.model.ports import Files
-from penstock.storage.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from penstock.storage.beliefs import beliefs_about, cleaned_to, note_outdated
+from penstock.storage.checkpointing import OFFSET_TOLD, TELLS_OF_FUTURES, line_of
+from penstock.storage.checkpoints import CLEANER_OFFSETS, OFFSET_CHECKPOINTS, RECOVERY_POINTS
 from penstock.storage.clean_shutdown import UNKNOWN_BROKER_EPOCH
-from penstock.storage.flushing import Syncable
+from penstock.storage.departures import Departures, Leaving
 from penstock.storage.log import DEFAULT_PRODUCER_EXPIRATION_MS, Log
-from penstock.storage.log_directory import LogDirectory
+from penstock.storage.log_directory import CheckpointWrite, LogDirectory
 from penstock.storage.names import PARTITION_METADATA, Kind, parse_partition_directory, partition_directory
 from penstock.storage.partition_metadata import read_partition_metadata
 from penstock.storage.reports import DirectoryReport, report_of
@@ -53,6 +55,7 @@ class LogStore:
         # Partitions whose directory went offline, with the reason.
         self._lost: dict[PartitionKey, str] = {}
         self._homes: dict[Log, LogDirectory] = {}
+        self.departures = Departures()
         # A heap, by the time when they may go; no two have the same path.
         self._doomed: list[tuple[int, str, LogDirectory]] = []
         # The broker epoch of the last clean stop; -1 when one of the directories was not closed cleanly.
@@ -65,9 +68,13 @@ class LogStore:
         """Opens every directory and every log in it. Raises StorageFailed only when no directory works."""
         for _ in self.opening(cluster_id=cluster_id, node_id=node_id, now=now):
             pass
+        self.settle()
 
     def opening(self, *, cluster_id: str, node_id: int, now: Millis) -> Iterator[Log]:
-        """`open`, one log at a time, for a caller that has other things to do in between."""
+        """`open`, one log at a time, for a caller that has other things to do in between.
+
+        The caller has to `settle` as well, or to do what that does, before anything is made or removed.
+        """
         self._cluster = (cluster_id, node_id)
         for directory in self.directories:
             try:
@@ -92,6 +99,7 @@ class LogStore:
             directory.open(*self._cluster, self._new_uuid)
             for _ in self._open_logs(directory, now):
                 pass
+            self.settle()
         except OSError as error:
             self.fail(directory, str(error))
             raise StorageFailed(path, str(error)) from error
@@ -117,23 +125,26 @@ class LogStore:
                 return
             if log is not None:
                 yield log
+        note_outdated(directory, self._live_in(directory), self._futures_in(directory))
 
     def _open_log(
         self, directory: LogDirectory, entry: str, name: TopicPartition, kind: Kind, now: Millis
     ) -> Log | None:
         path = f"{directory.path}/{entry}"
+        metadata = f"{path}/{PARTITION_METADATA}"
         try:
-            topic_id = read_partition_metadata(self.files, f"{path}/{PARTITION_METADATA}")
+            topic_id = read_partition_metadata(self.files, metadata)
         except Corrupt:
             topic_id = None
         if topic_id is None:
             # Nobody can say whose data this is: kept, but not served.
-            self._set_aside(path, name)
+            self.departures.add(Leaving(name, path, directory, Kind.STRAY, now, None))
             return None
-        # A future log has a recovery point here; where it starts and what is committed is the current log's to say.
         future = kind is Kind.FUTURE
         settings = self.settings_for(name)
-        compacted = settings.compacts or name in directory.cleaner_offsets
+        beliefs = beliefs_about(directory, name, kind, self.files.mtime_ms(metadata))
+        # Any entry may stand for gaps that a cleaning left, whatever its offset is worth.
+        compacted = settings.compacts or name in directory.said[CLEANER_OFFSETS].offsets
         log = Log.open(
             self.files,
             path,
@@ -142,32 +153,40 @@ class LogStore:
             settings,
             now=now,
             clean=directory.clean,
-            recovery_point=directory.recovery_points.get(name, 0),
-            log_start=0 if future else directory.log_starts.get(name, 0),
-            high_watermark=0 if future else directory.high_watermarks.get(name, 0),
+            recovery_point=beliefs.recovery_point,
+            log_start=beliefs.log_start,
+            high_watermark=beliefs.high_watermark,
             gapless=not compacted and not future,
             producer_expiration_ms=self._producer_expiration_ms,
         )
-        return self._take_in(PartitionKey(topic_id, name.partition), log, directory, future)
+        log.cleaned_to = cleaned_to(beliefs.cleaned_to, log)
+        return self._take_in(PartitionKey(topic_id, name.partition), log, directory, future, now)
 
-    def _take_in(self, key: PartitionKey, log: Log, directory: LogDirectory, future: bool) -> Log | None:
+    def _take_in(self, key: PartitionKey, log: Log, directory: LogDirectory, future: bool, now: Millis) -> Log | None:
         """Takes a log into service that was found on disk, unless another directory has the better one.
 
         Two directories hold the same partition when a move was cut short after the new log took over and before the
-        old one went. The new one has all that the old one has, and what came since: the longer history wins.
+        old one went. The new one has all that the old one has, and what came since: the longer history wins. What
+        checkpoints say of either holds for both, and may not be in those of the new directory yet.
         """
         known = self.futures if future else self.logs
         other = known.get(key)
-        if other is not None:
-            wins = (log.epochs.latest, log.next) > (other.epochs.latest, other.next)
-            loser = other if wins else log
-            loser.close(clean=False)
-            self._set_aside(loser.directory, loser.name)
-            if not wins:
-                return None
-            self._disown(other)
-        self._adopt(key, log, directory, known)
-        return log
+        self._homes[log] = directory
+        directory.log_count += 1
+        if other is None:
+            known[key] = log
+            return log
+        winner, loser = (
+            (log, other) if (log.epochs.latest, log.next) > (other.epochs.latest, other.next) else (other, log)
+        )
+        known[key] = winner
+        if not future:
+            winner.commit_to(Offset(min(loser.committed, winner.next)))
+            winner.advance_start(Offset(min(loser.log_start, winner.committed)))
+            winner.cleaned_to = loser.cleaned_to if winner.cleaned_to is None else winner.cleaned_to
+            self._homes[winner].outdated.update(OFFSET_CHECKPOINTS)
+        self._let_go(loser, Kind.STRAY, now)
+        return log if winner is log else None
 
     def close(self, broker_epoch: int) -> None:
         """Closes every log cleanly, writes the checkpoints and leaves the marker that spares the next start a scan."""
@@ -182,8 +201,9 @@ class LogStore:
                 with self.files.one_sync(directory.path) if many else nullcontext():
                     for log in logs:
                         log.close()
-                    for write in self._checkpoints_of(directory):
+                    for write in self._last_checkpoints_of(directory):
                         write.sync()
+                self._depart_from(directory)
                 directory.close(broker_epoch)
             except (OSError, StorageFailed, Refused) as error:
                 self.fail(directory, str(error))
@@ -238,6 +258,7 @@ class LogStore:
         path = f"{directory.path}/{partition_directory(name, Kind.FUTURE if future else Kind.LIVE, unique)}"
         if self.files.exists(path):
             raise Refused(INCONSISTENT_TOPIC_ID, f"{path} still holds another topic of this name")
+        assert future or not directory.speaks_of(name), "what checkpoints say of a name left with its last owner"
         try:
             log = Log.create(
                 self.files, path, name, topic_id, settings, now=now, producer_expiration_ms=self._producer_expiration_ms
@@ -249,40 +270,66 @@ class LogStore:
         return log
 
     def remove(self, key: PartitionKey, *, now: Millis, future: bool = False) -> None:
-        """Takes a log out of service. Its directory gets a name of its own and is purged after file.delete.delay.ms."""
+        """`let_go`, and gone when this returns. For tools and tests; a broker lets logs depart off the loop."""
+        self.let_go(key, now=now, future=future)
+        self.settle()
+
+    def let_go(self, key: PartitionKey, *, now: Millis, future: bool = False) -> None:
+        """Takes a log out of service. It is one of `departures` until no checkpoint speaks of it.
+
+        Then its directory gets a name of its own, and is purged after file.delete.delay.ms.
+        """
         log = (self.futures if future else self.logs).pop(key, None)
         self._lost.pop(key, None)
-        if log is None:
-            return
-        if not future:
-            self._homes[log].forget(log.name)
-        self._discard(log, now)
+        if log is not None:
+            self._let_go(log, Kind.DELETE, now)
 
-    def _discard(self, log: Log, now: Millis) -> None:
-        directory = self._disown(log)
+    def set_aside(self, key: PartitionKey, *, now: Millis) -> None:
+        """Takes a log out of service that metadata does not know; its directory stays, marked as stray in the end."""
+        self._let_go(self.logs.pop(key), Kind.STRAY, now)
+
+    def _let_go(self, log: Log, kind: Kind, now: Millis) -> None:
+        directory = self._homes.pop(log)
+        directory.log_count -= 1
         log.close(clean=False)
-        path = f"{directory.path}/{partition_directory(log.name, Kind.DELETE, self._new_uuid().hex())}"
+        due = Millis(now + log.settings.file_delete_delay_ms)
+        self.departures.add(Leaving(log.name, log.directory, directory, kind, due, log))
+
+    def depart(self, leaving: Leaving) -> None:
+        """Renames a directory of which no checkpoint speaks any more."""
+        if not self.departures.pop(leaving):
+            return  # the disk failed meanwhile
+        name, path, directory, kind, due, _ = leaving
+        target = f"{directory.path}/{partition_directory(name, kind, self._new_uuid().hex())}"
         try:
-            self.files.rename(log.directory, path)
+            self.files.rename(path, target)
         except OSError as error:
             self.fail(directory, str(error))
             return
-        heappush(self._doomed, (now + log.settings.file_delete_delay_ms, path, directory))
+        if kind is Kind.DELETE:
+            heappush(self._doomed, (due, target, directory))
 
-    def set_aside(self, key: PartitionKey) -> None:
-        """Takes a log out of service that metadata does not know; its directory stays, marked as stray."""
-        log = self.logs.pop(key)
-        directory = self._disown(log)
-        log.close(clean=False)
-        try:
-            self._set_aside(log.directory, log.name)
-        except OSError as error:
-            self.fail(directory, str(error))
+    def settle(self) -> None:
+        """Lets everything depart here and now. For tools, tests and the end; it syncs on the caller's thread."""
+        for directory in self.directories:
+            if directory.online:
+                try:
+                    for checkpoint in self.departures.outdated(directory):
+                        self.checkpoint(directory, checkpoint).sync()
+                except OSError as error:
+                    self.fail(directory, str(error))
+                self._depart_from(directory)
+
+    def _depart_from(self, directory: LogDirectory) -> None:
+        for leaving in self.departures:
+            if leaving.directory is directory:
+                self.depart(leaving)
 
     def promote(self, key: PartitionKey, *, now: Millis) -> Log:
-        """The future log takes over: it gets the partition's name, then the old log is removed."""
+        """The future log takes over: it gets the partition's name, then the old log leaves."""
         log, old = self.succeed(key)
         if old is not None:
+            log.cleaned_to = old.cleaned_to
             self.retire(old, now=now)
         return log
 
@@ -303,17 +350,12 @@ class LogStore:
             raise StorageFailed(future.directory, str(error)) from error
         future.move(path)
         self.logs[key] = future
-        if old is not None:
-            first_dirty = self._homes[old].cleaner_offsets.get(old.name)
-            self._homes[old].forget(old.name)
-            if first_dirty is not None:
-                directory.cleaner_offsets[old.name] = first_dirty
         return future, old
 
     def retire(self, log: Log, *, now: Millis) -> None:
-        """Removes a log that another one has succeeded."""
+        """Lets a log go that another one has succeeded."""
         if log in self._homes:  # else its directory failed meanwhile
-            self._discard(log, now)
+            self._let_go(log, Kind.DELETE, now)
 
     def purgeable(self, now: Millis) -> list[str]:
         """Directories of removed logs whose delay is over, handed out once: remove them off the loop."""
@@ -350,7 +392,11 @@ class LogStore:
                     del known[key]
             log.fail(OSError(0, why, directory.path))
             log.close(clean=False)
-            self._disown(log)
+            del self._homes[log]
+            directory.log_count -= 1
+        for leaving in self.departures:
+            if leaving.directory is directory:
+                self.departures.pop(leaving)  # it keeps its name, and is a stray when the directory comes back
         was_online = directory.online
         directory.fail(why)
         if was_online:
@@ -359,63 +405,35 @@ class LogStore:
 
     # -- checkpoints
 
-    def high_watermarks_to_write(self) -> list[Syncable]:
-        """Kafka writes these every 5 seconds. Each `sync` may fail: then `fail` its directory."""
-        return [
-            directory.checkpoint(HIGH_WATERMARKS, {log.name: log.committed for log in self._live_in(directory)})
-            for directory in self.directories
-            if directory.online
-        ]
+    def checkpoint(self, directory: LogDirectory, checkpoint: str) -> CheckpointWrite:
+        """The write of what one offset checkpoint of a directory should say now, to be done wherever the caller likes.
 
-    def recovery_points_to_write(self) -> list[Syncable]:
-        """Kafka writes these every 60 seconds."""
-        return [
-            directory.checkpoint(
-                RECOVERY_POINTS, {log.name: log.recovery_checkpoint for log in self._named_in(directory)}
-            )
-            for directory in self.directories
-            if directory.online
-        ]
-
-    def log_starts_to_write(self) -> list[Syncable]:
-        """The starts that no segment's name tells. Kafka writes these every 60 seconds too, apart from the others."""
-        return [
-            directory.checkpoint(
-                LOG_STARTS,
-                {log.name: log.log_start for log in self._live_in(directory) if log.log_start > log.segments[0].base},
-            )
-            for directory in self.directories
-            if directory.online
-        ]
-
-    def set_cleaner_offset(self, key: PartitionKey, first_dirty: Offset) -> Syncable:
-        """Compaction has come to `first_dirty`. The write is the caller's to do."""
-        log = self.logs[key]
-        directory = self._homes[log]
-        directory.cleaner_offsets[log.name] = first_dirty
-        return directory.checkpoint(CLEANER_OFFSETS, directory.cleaner_offsets)
-
-    def cleaner_offset(self, key: PartitionKey) -> Offset | None:
-        log = self.logs[key]
-        return self._homes[log].cleaner_offsets.get(log.name)
+        One at a time: a late one must not undo what an earlier one was made for.
+        """
+        offset_told = OFFSET_TOLD[checkpoint]
+        logs = self._named_in(directory) if checkpoint in TELLS_OF_FUTURES else self._live_in(directory)
+        told = ((log, offset_told(log)) for log in logs)
+        return CheckpointWrite(
+            directory, checkpoint, ((log.name, line_of(log, offset)) for log, offset in told if offset is not None)
+        )
 
     def write_checkpoints(self) -> None:
         """All of them here and now; a directory that fails goes offline."""
         for directory in self.directories:
             if directory.online:
                 try:
-                    for write in self._checkpoints_of(directory):
+                    for write in self._last_checkpoints_of(directory):
                         write.sync()
                 except OSError as error:
                     self.fail(directory, str(error))
 
-    def _checkpoints_of(self, directory: LogDirectory) -> list[Syncable]:
-        logs = self._live_in(directory)
-        starts = {log.name: log.log_start for log in logs if log.log_start > log.segments[0].base}
+    def _last_checkpoints_of(self, directory: LogDirectory) -> list[CheckpointWrite]:
+        """With recovery points that count when indexes are synced too, as they are at the end."""
+        flushed = ((log.name, line_of(log, log.recovery_point)) for log in self._named_in(directory))
+        others = [name for name in OFFSET_CHECKPOINTS if name != RECOVERY_POINTS]
         return [
-            directory.checkpoint(RECOVERY_POINTS, {log.name: log.recovery_point for log in self._named_in(directory)}),
-            directory.checkpoint(LOG_STARTS, starts),
-            directory.checkpoint(HIGH_WATERMARKS, {log.name: log.committed for log in logs}),
+            CheckpointWrite(directory, RECOVERY_POINTS, flushed),
+            *(self.checkpoint(directory, name) for name in others),
         ]
 
     # -- within
@@ -441,21 +459,15 @@ class LogStore:
         directory.log_count += 1
         self._lost.pop(key, None)
 
-    def _disown(self, log: Log) -> LogDirectory:
-        directory = self._homes.pop(log)
-        directory.log_count -= 1
-        return directory
-
-    def _set_aside(self, path: str, name: TopicPartition) -> None:
-        parent = path.rpartition("/")[0]
-        self.files.rename(path, f"{parent}/{partition_directory(name, Kind.STRAY, self._new_uuid().hex())}")
-
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [log for log, home in self._homes.items() if home is directory]
 
     def _named_in(self, directory: LogDirectory) -> list[Log]:
         """Current and future logs; no directory has both of one partition, so names tell them apart."""
-        return self._live_in(directory) + [log for log in self.futures.values() if self._homes[log] is directory]
+        return self._live_in(directory) + self._futures_in(directory)
 
     def _live_in(self, directory: LogDirectory) -> list[Log]:
         return [log for log in self.logs.values() if self._homes[log] is directory]
+
+    def _futures_in(self, directory: LogDirectory) -> list[Log]:
+        return [log for log in self.futures.values() if self._homes[log] is directory]

@@ -114,6 +114,7 @@ class LogUpkeep(LogCore):
         for entry in source.epochs.entries():
             self.epochs.assign(entry.epoch, entry.start)
         self.producers = source.producers
+        self.cleaned_to = source.cleaned_to
         self.commit_to(source.committed)
         self.advance_start(source.log_start)
         self._snapshots.take(self.producers)
@@ -121,16 +122,14 @@ class LogUpkeep(LogCore):
     # -- compaction
 
     @guarded
-    def cleanable(
-        self, now: Millis, first_dirty: Offset | None, *, dedupe_buffer_bytes: int = 128 << 20
-    ) -> CleanPlan | None:
-        """What a cleaning pass would do now, or None when none is due. `first_dirty` is where the last one ended."""
+    def cleanable(self, now: Millis, *, dedupe_buffer_bytes: int = 128 << 20) -> CleanPlan | None:
+        """What a cleaning pass would do now, or None when none is due."""
         return plan_cleaning(
             self._segments,
             self.settings,
             self.producers,
             now=now,
-            first_dirty=first_dirty,
+            first_dirty=self.cleaned_to,
             log_start=self.log_start,
             log_end=self.next,
             last_stable=self.last_stable,

@@ -71,10 +71,18 @@ def test_pauses_grow_up_to_the_setting() -> None:
 
 
 def test_an_end_outside_of_the_leaders_log_is_brought_back() -> None:
-    assert range_mended(Offset(10), 0, 7) == Cut(Offset(7))
-    assert range_mended(Offset(10), 20, 30) == Restart(Offset(20))
-    assert range_mended(Offset(10), 5, 30) is None
-    assert range_mended(Offset(10), 10, 10) is None
+    assert range_mended(Offset(0), Offset(10), 0, 7) == Cut(Offset(7))
+    assert range_mended(Offset(0), Offset(10), 20, 30) == Restart(Offset(20))
+    assert range_mended(Offset(0), Offset(10), 5, 30) is None
+    assert range_mended(Offset(0), Offset(10), 10, 10) is None
+
+
+def test_a_log_that_begins_behind_the_leaders_end_begins_anew_where_the_leaders_does() -> None:
+    """Cut to the leader's end it would be empty, look caught up, and lack everything that is committed."""
+    assert range_mended(Offset(900), Offset(900), 0, 100) == Restart(Offset(0))
+    assert range_mended(Offset(900), Offset(950), 40, 100) == Restart(Offset(40))
+    assert range_mended(Offset(100), Offset(950), 0, 100) == Restart(Offset(0))
+    assert range_mended(Offset(99), Offset(950), 0, 100) == Cut(Offset(100))
 
 
 def test_batches_of_a_newer_epoch_than_asked_with_are_left() -> None:

@@ -17,6 +17,8 @@ STARTED_AND_HEARD = {
     # Whoever starts these awaits them, or hears of their end in a callback of its own.
     ("connection.py", "_conclude"): "a handler's; its end answers the request or closes the connection",
     ("controller_channel.py", "_unless_replaced"): "awaited there",
+    ("drivers/checkpoint_driver.py", "_sync"): "a call to the disk, awaited there",
+    ("drivers/compaction_driver.py", "_help"): "a helper process, awaited there",
     ("drivers/controller_producer_ids.py", "_fetch"): "awaited by whoever wants an id; one that failed is asked again",
     ("drivers/coordinator_topic.py", "make"): "awaited there",
     ("drivers/flush_driver.py", "_begin"): "a call to the disk, awaited by the duty of its lane",

@@ -133,12 +133,15 @@ def test_of_two_logs_of_one_partition_the_longer_history_serves(longer: str) -> 
 
 def test_a_log_takes_its_cleaner_offset_along() -> None:
     store = opened(MemoryFiles())
-    fill(store.create(NAME, TOPIC, SETTINGS, now=NOW), 5)
-    store.set_cleaner_offset(KEY, Offset(3))
+    log = store.create(NAME, TOPIC, SETTINGS, now=NOW)
+    fill(log, 5)
+    log.cleaned_to = Offset(3)
+    store.write_checkpoints()
     store.create(NAME, TOPIC, SETTINGS, store.directories[1].id, now=NOW, future=True)
-    store.promote(KEY, now=NOW)
-    assert store.cleaner_offset(KEY) == 3
-    assert store.directories[0].cleaner_offsets == {}
+    assert store.promote(KEY, now=NOW).cleaned_to == 3
+    store.write_checkpoints()
+    texts = [store.files.read(f"{each.path}/cleaner-offset-checkpoint") for each in store.directories]
+    assert texts == [b"0\n0\n", b"0\n1\norders 0 3\n"]
 
 
 def test_nothing_is_placed_in_a_cordoned_directory_unless_all_are() -> None:

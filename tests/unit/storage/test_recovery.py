@@ -233,13 +233,14 @@ def test_a_swap_that_was_not_decided_is_undone() -> None:
     assert not [name for name in files.listdir(D) if name.endswith((".swap", ".cleaned"))]
 
 
-def test_segments_before_the_promised_start_alone_are_dropped() -> None:
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_start_behind_the_end_is_not_believed_and_deletes_nothing(clean: bool) -> None:
     files = MemoryFiles()
     filled(files).close()
-    log = reopen(files, clean=True, log_start=100)
-    assert (log.log_start, log.next, bases(log)) == (100, 100, [100])
+    log = reopen(files, clean=clean, log_start=100)
+    assert (log.log_start, log.next, bases(log)) == (0, 35, [0, 10, 20, 30])
     append(log, sized(BATCH_BYTES))
-    assert readable(log) == [100]
+    assert readable(log) == list(range(36))
 
 
 def test_an_empty_directory_begins_at_the_promised_start() -> None:

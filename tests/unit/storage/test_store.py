@@ -134,10 +134,13 @@ def test_a_log_start_at_a_segment_base_needs_no_checkpoint() -> None:
 def test_the_cleaner_checkpoint_survives_a_restart() -> None:
     files = MemoryFiles()
     store = opened(files)
-    fill(create(store, 1))
-    store.set_cleaner_offset(key(1), Offset(9)).sync()
+    log = create(store, 1)
+    fill(log)
+    log.cleaned_to = Offset(log.segments[-1].base)
     store.close(1)
-    assert opened(files).cleaner_offset(key(1)) == 9
+    again = opened(files).get(key(1))
+    assert again is not None
+    assert again.cleaned_to == log.cleaned_to
 
 
 def test_a_directory_of_another_cluster_or_node_is_refused_with_words() -> None:
@@ -286,7 +289,8 @@ def test_a_partition_that_nobody_knows_is_set_aside_and_kept() -> None:
     files = MemoryFiles()
     store = opened(files)
     create(store, 1)
-    store.set_aside(key(1))
+    store.set_aside(key(1), now=NOW)
+    store.settle()
     (left,) = [name for name in files.listdir("/disk1/logs") if "topic1" in name]
     assert left.endswith("-stray")
     store.close(1)

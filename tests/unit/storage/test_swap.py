@@ -59,27 +59,30 @@ def reopen(files: MemoryFiles) -> Log:
 
 def test_a_pass_is_due_when_enough_is_dirty_and_not_before() -> None:
     log = table(MemoryFiles())
-    plan = log.cleanable(NOW, None)
+    plan = log.cleanable(NOW)
     assert plan is not None
     assert (plan.job.first_dirty, plan.job.clean_end, plan.dirty_ratio) == (0, log.segments[-1].base, 1.0)
     assert [facts.base for facts in plan.job.segments] == [segment.base for segment in log.segments[:-1]]
-    last_sealed = Offset(log.segments[-2].base)
-    assert log.cleanable(NOW, last_sealed) is None
-    assert log.cleanable(NOW, log.next) is None
+    log.cleaned_to = Offset(log.segments[-2].base)
+    assert log.cleanable(NOW) is None
     log.settings = replace(SETTINGS, min_cleanable_dirty_ratio=0.0)
-    assert log.cleanable(NOW, last_sealed) is not None
+    assert log.cleanable(NOW) is not None
     log.settings = replace(SETTINGS, max_compaction_lag_ms=1)
-    urgent = log.cleanable(NOW, last_sealed)
+    urgent = log.cleanable(NOW)
     assert urgent is not None
     assert urgent.urgent
+    log.settings = SETTINGS
+    log.cleaned_to = log.next
+    assert log.cleanable(NOW) is None
+    log.cleaned_to = None
     log.settings = replace(SETTINGS, compacts=False)
-    assert log.cleanable(NOW, None) is None
+    assert log.cleanable(NOW) is None
 
 
 def test_what_is_too_young_or_undecided_is_not_cleaned() -> None:
     log = table(MemoryFiles())
     log.settings = replace(SETTINGS, min_compaction_lag_ms=NOW - 1_020, min_cleanable_dirty_ratio=0.0)
-    plan = log.cleanable(NOW, None)
+    plan = log.cleanable(NOW)
     assert plan is not None
     # Record times are 1000 + offset: the segment that holds a record after 1020 is the first that is too young.
     assert plan.job.clean_end == next(s.base for s in log.segments if s.largest_timestamp() > 1_020)
@@ -89,7 +92,7 @@ def test_what_is_too_young_or_undecided_is_not_cleaned() -> None:
     log.append(data, header_of(data), epoch=Epoch(0), now=NOW)
     for i in range(20):
         put(log, b"key", b"value%d" % i)
-    plan = log.cleanable(NOW, None)
+    plan = log.cleanable(NOW)
     assert plan is not None
     assert plan.job.clean_end <= 10
     assert (9, 10, 0) in plan.job.producers
@@ -103,7 +106,7 @@ def test_aborted_transactions_and_producers_are_told_to_the_pass() -> None:
     log.append(end, header_of(end), epoch=Epoch(0), now=NOW)
     for i in range(20):
         put(log, b"key", b"value%d" % i)
-    plan = log.cleanable(NOW, None)
+    plan = log.cleanable(NOW)
     assert plan is not None
     assert plan.job.aborted == [(9, 2, 3, 4)]
     # The producer's data batch is known: its epoch did not change with the marker.
@@ -114,7 +117,7 @@ def test_a_swap_keeps_the_newest_value_of_each_key_and_every_offset() -> None:
     files = MemoryFiles()
     log = table(files)
     before = contents(log)
-    plan = log.cleanable(NOW, None)
+    plan = log.cleanable(NOW)
     assert plan is not None
     result = clean(files, DIRECTORY, plan.job)
     span = log.read(0, max_bytes=300, limit=40, at_least_one=True).spans[0]
@@ -136,7 +139,7 @@ def test_a_swap_keeps_the_newest_value_of_each_key_and_every_offset() -> None:
 def test_a_pass_that_a_truncation_overtook_is_thrown_away() -> None:
     files = MemoryFiles()
     log = table(files)
-    plan = log.cleanable(NOW, None)
+    plan = log.cleanable(NOW)
     assert plan is not None
     result = clean(files, DIRECTORY, plan.job)
     log.truncate(Offset(log.segments[1].base + 1), now=NOW)
@@ -149,7 +152,7 @@ def test_a_pass_that_a_truncation_overtook_is_thrown_away() -> None:
 def steps_of_a_swap() -> int:
     files = MemoryFiles()
     log = table(files)
-    plan = log.cleanable(NOW, None)
+    plan = log.cleanable(NOW)
     assert plan is not None
     result = clean(files, DIRECTORY, plan.job)
     steps = 0
@@ -172,7 +175,7 @@ def test_a_stop_at_any_step_of_a_swap_leaves_the_old_or_the_new_segments(power_c
         log = table(files)
         log.flush()
         old = contents(log)
-        plan = log.cleanable(NOW, None)
+        plan = log.cleanable(NOW)
         assert plan is not None
         result = clean(files, DIRECTORY, plan.job)
         stop_after(files, stop_at)

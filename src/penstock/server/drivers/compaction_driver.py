@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import PenstockError, StorageFailed
 from penstock.model.ids import Offset
 from penstock.server.duty import duty
+from penstock.storage.checkpoints import CLEANER_OFFSETS
 from penstock.storage.clean_job import CleanResult
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
+    from penstock.model.ids import PartitionKey
     from penstock.model.ports import Clock, Offload
+    from penstock.server.drivers.checkpoint_driver import CheckpointDriver
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
     from penstock.storage.cleaning import CleanPlan
-    from penstock.storage.store import LogStore
+    from penstock.storage.log import Log
 
 log = logging.getLogger("penstock.compaction")
 
@@ -29,15 +32,23 @@ class CompactionDriver:
     """Owns one task; one log is cleaned at a time."""
 
     def __init__(
-        self, settings: BrokerSettings, partitions: PartitionDriver, store: LogStore, clock: Clock, offload: Offload
+        self,
+        settings: BrokerSettings,
+        partitions: PartitionDriver,
+        checkpoints: CheckpointDriver,
+        clock: Clock,
+        offload: Offload,
     ) -> None:
-        self._settings, self._partitions, self._store = settings, partitions, store
+        self._settings, self._partitions, self._checkpoints = settings, partitions, checkpoints
         self._clock, self._offload = clock, offload
         self._task: asyncio.Task[None] | None = None
+        # The helper at work, and the log that it reads.
+        self._helper: asyncio.Task[dict[str, Any]] | None = None
+        self._helped: Log | None = None
         # The partition whose log a helper is copying just now; a move to another directory waits for it.
         self.cleaning: Hosted | None = None
         # A log that could not be cleaned is left alone until it has grown, or it would be tried for ever.
-        self._uncleanable: dict[object, int] = {}
+        self._uncleanable: dict[PartitionKey, int] = {}
         self.runs = self.bytes_before = self.bytes_after = 0
 
     def start(self) -> None:
@@ -61,8 +72,9 @@ class CompactionDriver:
     async def clean_dirtiest(self) -> bool:
         """Cleans one log; False when none is dirty enough. What has been dirty for too long goes first."""
         best: tuple[tuple[bool, float], Hosted, CleanPlan] | None = None
-        now = self._clock.now_ms()
-        for hosted in list(self._partitions.compacted.values()):
+        now, compacted = self._clock.now_ms(), self._partitions.compacted
+        self._uncleanable = {key: end for key, end in self._uncleanable.items() if key in compacted}
+        for hosted in list(compacted.values()):
             target = hosted.log
             if target is None or hosted.moving:
                 continue
@@ -70,7 +82,6 @@ class CompactionDriver:
                 continue
             plan = target.cleanable(
                 now,
-                self._store.cleaner_offset(hosted.key),
                 dedupe_buffer_bytes=self._settings.number("log.cleaner.dedupe.buffer.size"),
             )
             if plan is not None and (best is None or (plan.urgent, plan.dirty_ratio) > best[0]):
@@ -80,17 +91,38 @@ class CompactionDriver:
         await self._clean(best[1], best[2])
         return True
 
+    async def at_rest(self, target: Log) -> None:
+        """Ends the helper that works in the directory of a log that goes; the next log there may have its name."""
+        helper = self._helper
+        if helper is not None and self._helped is target:
+            helper.cancel()
+            await asyncio.wait([helper])
+
+    async def _help(self, target: Log, plan: CleanPlan) -> CleanResult | None:
+        """What the helper made of the plan; None when it was ended because the log went."""
+        asking = self._offload.run("clean", {"directory": target.directory, "job": plan.job.to_json()})
+        self._helper, self._helped = asyncio.ensure_future(asking), target
+        try:
+            await asyncio.wait([self._helper])
+            return None if self._helper.cancelled() else CleanResult.from_json(self._helper.result())
+        except asyncio.CancelledError:
+            self._helper.cancel()
+            await asyncio.wait([self._helper])
+            raise
+        finally:
+            self._helper = self._helped = None
+
     async def _clean(self, hosted: Hosted, plan: CleanPlan) -> None:
         target = hosted.require_log()
         self.cleaning = hosted
         try:
-            answer = await self._offload.run("clean", {"directory": target.directory, "job": plan.job.to_json()})
-            result = CleanResult.from_json(answer)
-            if hosted.log is not target:
+            result = await self._help(target, plan)
+            if result is None or hosted.log is not target:
                 return  # deleted or moved while the helper worked; its leftovers go with the directory
             if not target.swap(plan, result, now=self._clock.now_ms()):
                 return
-            await self._offload.call(self._store.set_cleaner_offset(hosted.key, Offset(result.first_dirty)).sync)
+            target.cleaned_to = Offset(result.first_dirty)
+            await self._checkpoints.write(CLEANER_OFFSETS)
         except StorageFailed as failure:
             self._partitions.storage_failed(failure)
             return

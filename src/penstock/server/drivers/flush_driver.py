@@ -103,6 +103,8 @@ class FlushDriver:
     def __init__(self, clock: Clock, offload: Offload, on_failure: Callable[[StorageFailed], None]) -> None:
         self._clock, self._offload, self._on_failure = clock, offload, on_failure
         self._lanes: dict[str, _Lane] = {}
+        # Logs whose files are synced by their names just now.
+        self._by_name: dict[Log, asyncio.Task[None]] = {}
         self.rounds = self.syncs = 0
 
     def want(self, hosted: Hosted) -> None:
@@ -121,6 +123,11 @@ class FlushDriver:
         """Returns when nothing is waiting to be synced."""
         while running := [lane.running for lane in self._lanes.values() if lane.running is not None]:
             await asyncio.wait(running)
+
+    async def at_rest(self, target_log: Log) -> None:
+        """Returns when no sync is under way that goes to the log's directory by its name."""
+        if (running := self._by_name.get(target_log)) is not None:
+            await asyncio.wait([running])
 
     async def _run(self, lane: _Lane) -> None:
         try:
@@ -159,7 +166,9 @@ class FlushDriver:
             if is_data(items[0]) if len(items) == 1 else all(map(is_data, items)):
                 together.append(share)
             else:
-                alone.append(duty(self._sync_in_order(share), name="flush"))
+                task = duty(self._sync_in_order(share), name="flush")
+                self._by_name[share.log] = task
+                alone.append(task)
         files = [item for share in together for item in share.items]
         pays = lane.volume.pays(len(files), self._clock.monotonic_ms())
         volume = lane.volume if pays and lie_on(lane.volume, files) else None
@@ -179,10 +188,13 @@ class FlushDriver:
     async def _sync_in_order(self, share: _Share) -> None:
         try:
             for item in share.items:
-                await self._offload.call(item.sync)
+                if share.hosted.log is share.log:  # else it went, and nobody needs the rest
+                    await self._offload.call(item.sync)
         except (OSError, StorageFailed, Refused) as error:
             self._failed(share.hosted, share.log, error)
             return
+        finally:
+            del self._by_name[share.log]
         self._synced(share)
 
     def _end(self, together: list[_Share], failures: dict[int, OSError]) -> None:

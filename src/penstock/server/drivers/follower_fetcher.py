@@ -529,7 +529,8 @@ class FollowerFetcher:
             if following.hold != held or not following.held or following.hosted.log is None:
                 continue  # left, or in another epoch, or offline meanwhile
             found = ends.get(following.key)
-            how = range_mended(following.hosted.log.written, *found) if found is not None else None
+            own = following.hosted.log
+            how = range_mended(own.log_start, own.written, *found) if found is not None else None
             if how is None:
                 self._retry(following, "its end is outside of the leader's log, and where that ends is not known yet")
                 continue

@@ -102,11 +102,13 @@ class FollowerIntake:
                 hosted.name, to, target.committed,
             )  # fmt: skip
         target.truncate(to, now=self._clock.now_ms())
+        hosted.cut()
         hosted.state.followed(target.committed, target.written)
 
     def _restart(self, hosted: Hosted, start: Offset) -> None:
         target = hosted.require_log()
         target.truncate_fully(start, now=self._clock.now_ms())
+        hosted.cut()
         hosted.state.followed(target.committed, target.written)
 
     # -- appending

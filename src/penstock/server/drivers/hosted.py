@@ -41,6 +41,9 @@ class House(Protocol):
     def start_moved(self, hosted: Hosted) -> None:
         """The log begins elsewhere than before."""
 
+    def cut(self, hosted: Hosted) -> None:
+        """The log lost its end."""
+
 
 class Hosted:
     """Holds what belongs together; decides nothing. `log` is None while its directory is offline."""
@@ -194,6 +197,10 @@ class Hosted:
             self.unsynced_since = now
         # A sync of the old log that runs just now answers nobody: those who wait for one need one of this.
         self.let_sync()
+
+    def cut(self) -> None:
+        """The log lost its end: what is written there from now on is not flushed, whatever a checkpoint says."""
+        self._house.cut(self)
 
     def want_sync(self) -> None:
         """Asks for everything that changed in the log to be synced soon."""

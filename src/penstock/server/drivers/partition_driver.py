@@ -33,6 +33,7 @@ from penstock.server.drivers.partition_neighbours import Neighbours
 from penstock.server.drivers.partition_trimming import trim
 from penstock.server.drivers.topic_traffic import Traffic
 from penstock.server.duty import duty
+from penstock.storage.checkpoints import RECOVERY_POINTS
 
 if TYPE_CHECKING:
     from penstock.metadata.delta import Delta
@@ -81,6 +82,29 @@ class _Nobody:
         pass
 
 
+class Departing(Protocol):
+    """Who sees to it that logs which were let go leave their names to others."""
+
+    def begin(self) -> None:
+        """The store has let go of something."""
+
+    async def over(self) -> None:
+        """Returns when names may have become free."""
+
+
+class _AtOnce:
+    """Stands in where syncs on the loop disturb nobody."""
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+
+    def begin(self) -> None:
+        self._store.settle()
+
+    async def over(self) -> None:
+        self._store.settle()
+
+
 class PartitionDriver:
     """The door behind every handler that touches a partition."""
 
@@ -103,6 +127,7 @@ class PartitionDriver:
         self.hurries_followers = hurries_followers
         self.followers: Followers = _Nobody()
         self.traffic = Traffic()
+        self.departing: Departing = _AtOnce(store)
         self.replicated: dict[PartitionKey, Hosted] = {}
         """The partitions that this node leads and others follow."""
         self.flushed_by_time: dict[PartitionKey, Hosted] = {}
@@ -163,6 +188,9 @@ class PartitionDriver:
         if hosted is not None and not hosted.behind:
             return hosted
         if key in self._pending:
+            if self._name_is_taken(key):
+                # Within moments; whoever asks comes again with newer metadata.
+                raise Refused(NOT_LEADER_OR_FOLLOWER, f"an earlier {topic.name}-{partition} is still leaving the disk")
             self._take_turn(key)
             return self._hosted[key]
         if not 0 <= partition < len(topic.partitions):
@@ -214,6 +242,7 @@ class PartitionDriver:
         for topic_id, partitions in delta.partitions.items():
             for index in sorted(partitions):
                 self._follow(image.topics[topic_id], index, is_new=made_since, at_once=at_once)
+        self.departing.begin()
         if delta.configs:
             self._refresh_settings(delta)
         if self._pending and self._taking_up is None:
@@ -261,18 +290,36 @@ class PartitionDriver:
 
     def _remove_logs(self, key: PartitionKey) -> None:
         now = self._clock.now_ms()
-        self._store.remove(key, now=now)
-        self._store.remove(key, now=now, future=True)
+        self._store.let_go(key, now=now)
+        self._store.let_go(key, now=now, future=True)
 
     async def _take_turns(self) -> None:
+        """Those whose name is still another topic's go to the end of the line, and wait when no others are left."""
         try:
+            passed = 0
             while self._pending:
                 until = self._clock.monotonic_ms() + SLICE_MS
-                while self._pending and self._clock.monotonic_ms() < until:
-                    self._take_turn(next(iter(self._pending)))
-                await asyncio.sleep(0)
+                while passed < len(self._pending) and self._clock.monotonic_ms() < until:
+                    key = next(iter(self._pending))
+                    if self._name_is_taken(key):
+                        self._pending[key] = self._pending.pop(key)
+                        passed += 1
+                    else:
+                        self._take_turn(key)
+                if self._pending and passed >= len(self._pending):
+                    passed = 0
+                    await self.departing.over()
+                else:
+                    await asyncio.sleep(0)
         finally:
             self._taking_up = None
+
+    def _name_is_taken(self, key: PartitionKey) -> bool:
+        """Whether a log has to be made for a partition under a name that another one has not left yet."""
+        if not self._store.departures or key in self._hosted or key in self._store.logs:
+            return False
+        assert self._image is not None, "partitions come from an image"
+        return TopicPartition(self._image.topics[key.topic_id].name, key.partition) in self._store.departures
 
     def _take_turn(self, key: PartitionKey) -> None:
         hosted = self._hosted.get(key)
@@ -438,6 +485,12 @@ class PartitionDriver:
 
     def start_moved(self, hosted: Hosted) -> None:
         self.followers.start_moved(hosted)
+
+    def cut(self, hosted: Hosted) -> None:
+        """Lets the recovery point on disk follow the log's end at once."""
+        if hosted.log is not None:
+            self._store.directory_of(hosted.log).outdated.add(RECOVERY_POINTS)
+            self.departing.begin()
 
     # -- the brokers around
 

@@ -28,14 +28,15 @@ from penstock.model.ids import Offset, PartitionKey, TopicPartition
 from penstock.server.drivers.partition_driver import SLICE_MS
 from penstock.server.drivers.relocation_pace import Pace
 from penstock.server.duty import duty
+from penstock.storage.checkpoints import OFFSET_CHECKPOINTS, RECOVERY_POINTS
 from penstock.storage.moving import align, begin_anew, missing_bytes, read_on
 from penstock.storage.names import NAME_BYTES_MAX, Kind, partition_directory
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock, Offload
+    from penstock.server.drivers.checkpoint_driver import CheckpointDriver
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
-    from penstock.storage.flushing import Syncable
     from penstock.storage.log import Log
     from penstock.storage.log_directory import LogDirectory
     from penstock.storage.store import LogStore
@@ -74,6 +75,7 @@ class RelocationDriver:
         self,
         partitions: PartitionDriver,
         store: LogStore,
+        checkpoints: CheckpointDriver,
         clock: Clock,
         offload: Offload,
         *,
@@ -81,7 +83,8 @@ class RelocationDriver:
         cleaning: Callable[[], Hosted | None],
         on_moved: Callable[[PartitionKey], None],
     ) -> None:
-        self._partitions, self._store, self._clock, self._offload = partitions, store, clock, offload
+        self._partitions, self._store, self._checkpoints = partitions, store, checkpoints
+        self._clock, self._offload = clock, offload
         self._cleaning, self._on_moved = cleaning, on_moved
         self._pace = Pace(clock, bytes_per_second)
         self._moves: dict[PartitionKey, Move] = {}
@@ -151,7 +154,8 @@ class RelocationDriver:
     def _cancel(self, hosted: Hosted) -> None:
         if (move := self._moves.get(hosted.key)) is not None:
             self._forget(move)
-        self._store.remove(hosted.key, now=self._clock.now_ms(), future=True)
+        self._store.let_go(hosted.key, now=self._clock.now_ms(), future=True)
+        self._checkpoints.begin()
 
     # -- coming and going
 
@@ -232,7 +236,7 @@ class RelocationDriver:
         align(source, future, now=self._clock.now_ms())
         if not move.begun:
             # A recovery point that the replica had here in an earlier stay must not be taken for the copy's.
-            await self._write(*self._store.recovery_points_to_write())
+            await self._checkpoints.write(RECOVERY_POINTS)
             move.begun = True
             return
         if move.resumed:
@@ -242,7 +246,7 @@ class RelocationDriver:
         is_tail = read.size <= TAIL_BYTES and (read.end >= source.written or not read.spans)
         if not is_tail:
             await self._copy_chunk(move, read)
-        elif move.hosted.key in self._retiring:
+        elif move.hosted.key in self._retiring or move.hosted.name in self._store.departures:
             await asyncio.sleep(WAIT_MS / 1_000)
         elif move.held_until is None:
             await self._sync_before_take_over(move, read)
@@ -364,15 +368,10 @@ class RelocationDriver:
             log.error("%s is kept: the directory that %s moved to has failed", old.directory, hosted.name)
             return
         # Without them a start after a crash would scan the whole log, and show again what was deleted from it.
-        await self._write(*self._store.recovery_points_to_write(), *self._store.log_starts_to_write())
+        await self._checkpoints.write(*OFFSET_CHECKPOINTS)
         self._store.retire(old, now=self._clock.now_ms())
-
-    async def _write(self, *checkpoints: Syncable) -> None:
-        for checkpoint in checkpoints:
-            try:
-                await self._offload.call(checkpoint.sync)
-            except OSError as error:
-                self._partitions.storage_failed(StorageFailed(error.filename or "", f"no checkpoint: {error}"))
+        while old.name in self._store.departures:
+            await self._checkpoints.over()
 
     async def _synced(self, hosted: Hosted, end: Offset) -> None:
         """Returns when a sync came to `end`, or somebody gave up waiting for one."""

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import StorageFailed
 from penstock.server.drivers.partition_driver import SLICE_MS
 from penstock.server.duty import duty
-from penstock.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, checkpoint_text
-from penstock.storage.flushing import TextWrite
+from penstock.server.turns import in_slices
+from penstock.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
-    from penstock.model.ids import PartitionKey
     from penstock.model.ports import Clock, Files, Offload
+    from penstock.server.drivers.checkpoint_driver import CheckpointDriver
     from penstock.server.drivers.flush_driver import FlushDriver
     from penstock.server.drivers.hosted import Hosted
     from penstock.server.drivers.partition_driver import PartitionDriver
-    from penstock.storage.flushing import Syncable
     from penstock.storage.log import Log
-    from penstock.storage.log_directory import LogDirectory
     from penstock.storage.store import LogStore
 
 log = logging.getLogger("penstock.upkeep")
@@ -36,8 +34,6 @@ PURGE_INTERVAL_MS = 1_000
 FLUSH_LOOK_INTERVAL_MS = 1_000
 DAY_MS = 86_400_000
 SHORTEST_MS = 10
-
-T = TypeVar("T")
 
 
 class UpkeepDriver:
@@ -49,12 +45,14 @@ class UpkeepDriver:
         partitions: PartitionDriver,
         store: LogStore,
         flushes: FlushDriver,
+        checkpoints: CheckpointDriver,
         clock: Clock,
         files: Files,
         offload: Offload,
     ) -> None:
         self._settings, self._partitions, self._store = settings, partitions, store
-        self._flushes, self._clock, self._files, self._offload = flushes, clock, files, offload
+        self._flushes, self._checkpoints = flushes, checkpoints
+        self._clock, self._files, self._offload = clock, files, offload
         self._tasks: list[asyncio.Task[None]] = []
         self.segments_deleted = 0
 
@@ -111,15 +109,7 @@ class UpkeepDriver:
                 except StorageFailed as failure:
                     self._partitions.storage_failed(failure)
 
-        await self._in_slices(self._partitions if chosen is None else chosen, guarded)
-
-    async def _in_slices(self, things: Iterable[T], visit: Callable[[T], object]) -> None:
-        until = self._clock.monotonic_ms() + SLICE_MS
-        for thing in list(things):
-            visit(thing)
-            if self._clock.monotonic_ms() >= until:
-                await asyncio.sleep(0)
-                until = self._clock.monotonic_ms() + SLICE_MS
+        await in_slices(self._clock, SLICE_MS, self._partitions if chosen is None else chosen, guarded)
 
     async def retain(self) -> None:
         now = self._clock.now_ms()
@@ -144,17 +134,18 @@ class UpkeepDriver:
         now, partitions = self._clock.now_ms(), self._partitions
         for path in self._store.purgeable(now):
             await self._remove(self._files.rmtree, path)
-        due: list[str] = []
+        due: list[tuple[Hosted, Log, str]] = []
 
         def visit(hosted: Hosted) -> None:
             target = hosted.require_log()
-            due.extend(target.purgeable(now))
+            due.extend((hosted, target, path) for path in target.purgeable(now))
             if not target.has_doomed:
                 partitions.doomed.pop(hosted.key, None)
 
         await self._each(visit, partitions.doomed.values())
-        for path in due:
-            await self._remove(self._files.remove, path)
+        for hosted, target, path in due:
+            if hosted.log is target:  # else it went, and another log may have a file of this name
+                await self._remove(self._files.remove, path)
 
     async def _remove(self, remove: Callable[[str], None], path: str) -> None:
         """Off the loop: the kernel takes a tenth of a second to give up the cached pages of a gigabyte."""
@@ -176,58 +167,10 @@ class UpkeepDriver:
     async def checkpoint_high_watermarks(self) -> None:
         if self._partitions.committed_since_checkpoint:
             self._partitions.committed_since_checkpoint = False
-            await self._checkpoint(HIGH_WATERMARKS, lambda log: log.committed, self._store.logs)
+            await self._checkpoints.write(HIGH_WATERMARKS)
 
     async def checkpoint_recovery_points(self) -> None:
-        store = self._store
-        await self._checkpoint(RECOVERY_POINTS, lambda log: log.recovery_checkpoint, store.logs, store.futures)
+        await self._checkpoints.write(RECOVERY_POINTS)
 
     async def checkpoint_log_starts(self) -> None:
-        """The starts that no segment's name tells."""
-
-        def start_of(log: Log) -> int | None:
-            return log.log_start if log.log_start > log.segments[0].base else None
-
-        await self._checkpoint(LOG_STARTS, start_of, self._store.logs)
-
-    async def _checkpoint(
-        self, name: str, offset_of: Callable[[Log], int | None], *tables: Mapping[PartitionKey, Log]
-    ) -> None:
-        """Writes one offset for each log into the checkpoint of its directory; None is left out.
-
-        The lines are made a few milliseconds at a time. A log that went meanwhile is not in it: a topic of the same
-        name may be next, and what the checkpoint says would be taken for its own. Nor is an offset that fell.
-        """
-        lines: dict[Log, tuple[int, str]] = {}
-
-        def visit(log: Log) -> None:
-            offset = offset_of(log)
-            if offset is not None:
-                topic, partition = log.name
-                lines[log] = offset, f"{topic} {partition} {offset}"
-
-        await self._in_slices((log for table in tables for log in table.values()), visit)
-        entries: dict[LogDirectory, list[str]] = {each: [] for each in self._store.directories if each.online}
-        for table in tables:
-            for log in table.values():
-                if log in lines:
-                    offset, line = lines[log]
-                    if (offset_of(log) or 0) < offset:
-                        visit(log)
-                        line = lines[log][1]
-                    entries[self._store.directory_of(log)].append(line)
-        await self._write(
-            [
-                TextWrite(self._files, f"{directory.path}/{name}", checkpoint_text(each))
-                for directory, each in entries.items()
-            ]
-        )
-
-    async def _write(self, writes: Sequence[Syncable]) -> None:
-        for write in writes:
-            try:
-                await self._offload.call(write.sync)
-            except OSError as error:
-                # A write or a sync that fails does not say of which file.
-                path = write.path if isinstance(write, TextWrite) else error.filename or ""
-                self._partitions.storage_failed(StorageFailed(path, f"a checkpoint cannot be written: {error}"))
+        await self._checkpoints.write(LOG_STARTS)

@@ -12,6 +12,7 @@ from penstock.replication.fetch_session import FetchSessions
 from penstock.replication.selection import chooses_by_rack
 from penstock.server.context import Services
 from penstock.server.dispatch import Dispatch
+from penstock.server.drivers.checkpoint_driver import CheckpointDriver
 from penstock.server.drivers.compaction_driver import CompactionDriver
 from penstock.server.drivers.controller_assignments import DirectoryAssignments
 from penstock.server.drivers.controller_lifecycle import NO_EPOCH, BrokerLifecycle
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from penstock.server.live_settings import LiveSettings
     from penstock.server.metrics import Metrics
     from penstock.server.parts.control import ControlPart
+    from penstock.storage.log import Log
 
 log = logging.getLogger("penstock.node")
 
@@ -98,10 +100,14 @@ class BrokerPart:
             self.partitions, clock, sessions, max_bytes=lambda: settings.number("fetch.max.bytes"), by_rack=by_rack
         )
         self.produces = ProduceDriver(self.partitions, clock, ports.offload)
-        self.upkeep = UpkeepDriver(
-            settings, self.partitions, self.store, self.flushes, clock, ports.files, ports.offload
+        self.checkpoints = CheckpointDriver(
+            self.store, clock, ports.offload, storage_failed=self.partitions.storage_failed, at_rest=self._at_rest
         )
-        self.compaction = CompactionDriver(settings, self.partitions, self.store, clock, ports.offload)
+        self.partitions.departing = self.checkpoints
+        self.upkeep = UpkeepDriver(
+            settings, self.partitions, self.store, self.flushes, self.checkpoints, clock, ports.files, ports.offload
+        )
+        self.compaction = CompactionDriver(settings, self.partitions, self.checkpoints, clock, ports.offload)
         self.lifecycle = BrokerLifecycle(
             node_id, cluster_id, new_uuid(random), metadata, self._report,
             heartbeat_interval_ms=settings.number("broker.heartbeat.interval.ms"),
@@ -127,7 +133,7 @@ class BrokerPart:
         self.directories = DirectoryDriver(settings, self.store, self.lifecycle, give_up)
         settings.on_change(self.directories.cordons_changed)
         self.relocations = RelocationDriver(
-            self.partitions, self.store, clock, ports.offload,
+            self.partitions, self.store, self.checkpoints, clock, ports.offload,
             bytes_per_second=lambda: self.partitions.neighbours.throttled_rate(RELOCATION_RATE),
             cleaning=lambda: self.compaction.cleaning,
             on_moved=self.assignments.check,
@@ -144,6 +150,11 @@ class BrokerPart:
             quorum=control.quorum, apis=self.dispatch, features=control.features,
             groups=self.groups, relocations=self.relocations,
         )  # fmt: skip
+
+    async def _at_rest(self, target: Log) -> None:
+        """Returns when nobody works any more in the directory of a log that goes."""
+        await self.compaction.at_rest(target)
+        await self.flushes.at_rest(target)
 
     def _broker_epoch(self) -> int:
         return self.lifecycle.broker_epoch
@@ -213,6 +224,7 @@ class BrokerPart:
             if self._clock.monotonic_ms() >= until:
                 await asyncio.sleep(0)
                 until = self._clock.monotonic_ms() + SLICE_MS
+        await self.checkpoints.over()
 
     def _set_strays_aside(self) -> None:
         """Logs that the metadata does not know are kept on disk, but not served. Copies of them go."""
@@ -221,11 +233,12 @@ class BrokerPart:
             found = image.partition(key.topic_id, key.partition)
             if found is None or me not in found.replicas:
                 log.warning("%s is not in the metadata; its directory is set aside", self.store.logs[key].name)
-                self.store.set_aside(key)
+                self.store.set_aside(key, now=self._clock.now_ms())
         for key in list(self.store.futures):
             found = image.partition(key.topic_id, key.partition)
             if found is None or me not in found.replicas:
-                self.store.remove(key, now=self._clock.now_ms(), future=True)
+                self.store.let_go(key, now=self._clock.now_ms(), future=True)
+        self.checkpoints.begin()
 
     def start_upkeep(self) -> None:
         self.upkeep.start()
@@ -255,6 +268,7 @@ class BrokerPart:
         await self.compaction.stop()
         await self.relocations.stop()
         await self.flushes.drain()
+        await self.checkpoints.stop()
         if self._opened:
             registered = self.lifecycle.broker_epoch != NO_EPOCH
             # One that never got to register has changed nothing since the last clean stop.
@@ -265,6 +279,7 @@ class BrokerPart:
         for closing in (
             self.lifecycle.fall_silent(), self.isr.stop(), self.followers.close(), self.assignments.close(),
             self.partitions.close(), self.upkeep.stop(), self.compaction.stop(), self.relocations.stop(),
+            self.checkpoints.stop(),
         ):  # fmt: skip
             cancel_now(closing)
         for directory in self.store.directories:

@@ -20,6 +20,7 @@ from penstock.protocol.frame import decode_response, encode_response_parts
 from penstock.protocol.messages.fetch import FetchRequest
 from penstock.protocol.wire import schema_of
 from penstock.replication.fetch_session import FetchSessions
+from penstock.server.drivers.checkpoint_driver import CheckpointDriver
 from penstock.server.drivers.fetch_driver import FetchDriver
 from penstock.server.drivers.flush_driver import FlushDriver
 from penstock.server.drivers.follower_driver import FollowerDriver
@@ -84,8 +85,19 @@ class Broker:
             throttle_rate=lambda: self.world.throttle_rate,
         )
         self.partitions.followers = self.followers
+        self.checkpoints = CheckpointDriver(
+            self.store, clock, LoopOffload(), storage_failed=self._failed, at_rest=self.flushes.at_rest
+        )
+        self.partitions.departing = self.checkpoints
         self.upkeep = UpkeepDriver(
-            self.settings, self.partitions, self.store, self.flushes, clock, self.files, LoopOffload()
+            self.settings,
+            self.partitions,
+            self.store,
+            self.flushes,
+            self.checkpoints,
+            clock,
+            self.files,
+            LoopOffload(),
         )
         self.image = ClusterImage()
 

@@ -13,6 +13,7 @@ from penstock.metadata.image import ClusterImage
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import Epoch, NodeId, Offset, PartitionKey, Uuid
 from penstock.protocol.disk.metadata_topics import PartitionRecord, TopicRecord
+from penstock.server.drivers.checkpoint_driver import CheckpointDriver
 from penstock.server.drivers.flush_driver import FlushDriver
 from penstock.server.drivers.hosted import Hosted
 from penstock.server.drivers.partition_driver import PartitionDriver
@@ -72,9 +73,18 @@ class Replicas:
             on_unsynced=self.flushes.want,
             on_directory_lost=self.lost.append,
         )
+        self.checkpoints = CheckpointDriver(
+            self.store,
+            self.clock,
+            LoopOffload(),
+            storage_failed=self.partitions.storage_failed,
+            at_rest=self.flushes.at_rest,
+        )
+        self.partitions.departing = self.checkpoints
         self.relocations = RelocationDriver(
             self.partitions,
             self.store,
+            self.checkpoints,
             self.clock,
             LoopOffload(),
             bytes_per_second=lambda: self.rate,
@@ -121,6 +131,8 @@ class Replicas:
         async with asyncio.timeout(within(20)):
             while self.relocations._task is not None or self.relocations._retiring:
                 await asyncio.sleep(0)
+            while self.store.departures:
+                await self.checkpoints.over()
         await self.flushes.drain()
 
     async def copied(self, hosted: Hosted, end: int) -> None:
