@@ -12,7 +12,7 @@ from penstock.metadata.delta import delta_between
 from penstock.metadata.image import ClusterImage
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import Epoch, NodeId, Offset, PartitionKey, Uuid
-from penstock.protocol.disk.metadata_topics import PartitionRecord, TopicRecord
+from penstock.protocol.disk.metadata_topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from penstock.server.drivers.checkpoint_driver import CheckpointDriver
 from penstock.server.drivers.flush_driver import FlushDriver
 from penstock.server.drivers.hosted import Hosted
@@ -42,9 +42,11 @@ class Replicas:
         rate: int = UNBOUNDED,
         image: ClusterImage | None = None,
         segment_bytes: int = 0,
+        offload: Any = None,
         **configs: str,
     ) -> None:
         self.files = files or MemoryFiles()
+        self.offload = offload or LoopOffload()
         self.clock = ManualClock()
         self.settings = BrokerSettings.load(PROPERTIES)
         self.configs = {name.replace("_", "."): value for name, value in configs.items()}
@@ -62,7 +64,7 @@ class Replicas:
             self.files.makedirs(directory)
         self.files.sync_dir("/")
         self.store.open(cluster_id="cluster", node_id=ME, now=self.clock.now_ms())
-        self.flushes = FlushDriver(self.clock, LoopOffload(), lambda failure: self.partitions.storage_failed(failure))
+        self.flushes = FlushDriver(self.clock, self.offload, lambda failure: self.partitions.storage_failed(failure))
         self.partitions = PartitionDriver(
             ME,
             self.store,
@@ -76,7 +78,7 @@ class Replicas:
         self.checkpoints = CheckpointDriver(
             self.store,
             self.clock,
-            LoopOffload(),
+            self.offload,
             storage_failed=self.partitions.storage_failed,
             at_rest=self.flushes.at_rest,
         )
@@ -86,7 +88,7 @@ class Replicas:
             self.store,
             self.checkpoints,
             self.clock,
-            LoopOffload(),
+            self.offload,
             bytes_per_second=lambda: self.rate,
             cleaning=lambda: self.cleaning,
             on_moved=self.moved.append,
@@ -119,6 +121,13 @@ class Replicas:
         self.image.apply(record, Offset(self.image.offset + 1), Epoch(0))
         await self.publish(before)
         return self.partitions.named(topic, 0) if replica == ME else None  # type: ignore[return-value]
+
+    def delete(self, number: int = 1) -> None:
+        """The topic is gone from the metadata; its log is on its way out when this returns."""
+        before = self.image.copy()
+        record = RemoveTopicRecord(topic_id=Uuid(bytes([number]) * 16))
+        self.image.apply(record, Offset(self.image.offset + 1), Epoch(0))
+        self.partitions.publish(self.image, delta_between(before, self.image))
 
     async def publish(self, before: ClusterImage | None = None) -> None:
         self.partitions.publish(self.image, delta_between(before or ClusterImage(), self.image))
