@@ -10,6 +10,7 @@ import pytest
 
 from penstock.kernels import scan_batches
 from penstock.model.ids import Epoch, Millis, PartitionKey, TopicPartition, Uuid
+from penstock.storage.checkpoints import OFFSET_CHECKPOINTS
 from penstock.storage.files import DiskFiles
 from penstock.storage.log import Log
 from penstock.storage.settings import PlainLogSettings
@@ -110,3 +111,22 @@ def test_syncs_that_were_put_off_are_made_up_for_and_names_come_last(tmp_path: P
     assert (files.read(name), files.read(other)) == (b"new", b"data")
     files.write_atomic(name, b"newer")
     assert files.read(name) == b"newer"
+
+
+def test_checkpoints_older_than_a_log_are_not_about_it(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    key = PartitionKey(Uuid(b"n" * 16), 0)
+    name = TopicPartition("t", 0)
+    append(store.create(name, key.topic_id, SETTINGS, store.directories[0].id, now=NOW), 60)
+    made_ns = (tmp_path / "a" / "t-0" / "partition.metadata").stat().st_mtime_ns
+    for directory in store.directories:
+        directory.unlock()
+    # As a release left them that forgot a deleted topic in memory only.
+    for checkpoint in OFFSET_CHECKPOINTS:
+        path = tmp_path / "a" / checkpoint
+        path.write_bytes(b"0\n1\nt 0 50\n")
+        os.utime(path, ns=(made_ns - 1_000_000_000, made_ns - 1_000_000_000))
+    log = opened(tmp_path).logs[key]
+    assert readable(log) == list(range(60))
+    assert (log.committed, log.flushed, log.cleaned_to) == (0, 0, None)
+    assert (tmp_path / "a" / "log-start-offset-checkpoint").read_bytes() == b"0\n0\n"

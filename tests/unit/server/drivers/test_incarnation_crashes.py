@@ -247,7 +247,7 @@ async def begin_again(files: MemoryFiles, image: ClusterImage) -> Replicas:
 
 @pytest.mark.parametrize("stop", [killed, cut_off, cut_off_with_names])
 def test_a_node_may_stop_anywhere(film: Film, stop: Callable[[MemoryFiles], None]) -> None:
-    assert len(film.moments) > 100, "a test of nothing proves nothing"
+    assert len(film.moments) > 50, "a test of nothing proves nothing"
     assert any(moment.change == f"rename {A}/{TOPIC}-0" for moment in film.moments), "a log left its name"
 
     async def look(moment: Moment) -> None:
