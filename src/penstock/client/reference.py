@@ -1,4 +1,4 @@
-"""The client's settings and errors as Markdown, printed from their tables: `python -m penstock.client.reference`.
+"""The client's settings, methods and errors as Markdown, from their source: `python -m penstock.client.reference`.
 
 `docs/reference/client.md` is this text; a test compares them.
 """
@@ -10,6 +10,7 @@ from dataclasses import Field, fields
 from typing import Any, Final
 
 from penstock.client import errors
+from penstock.client.method_reference import method_sections
 from penstock.client.settings import (
     INT32_MAX,
     AdminSettings,
@@ -20,15 +21,15 @@ from penstock.client.settings import (
 )
 
 _INTRODUCTION: Final = """\
-# The client's settings and errors
+# The client's settings, methods and errors
 
-This page is printed from the tables in `penstock.client` by `python -m penstock.client.reference`; do not edit it by
+This page is printed from the source of `penstock.client` by `python -m penstock.client.reference`; do not edit it by
 hand. [A guide](../guides/client.md) shows the client at work.
 
 Settings are keywords: `Producer(bootstrap_servers="localhost:9092", linger_ms=20)`. Kafka's own name with underscores
 in place of dots is accepted as well: `enable_idempotence=False` is `idempotence=False`. Names and defaults are the same
-for `penstock.blocking`. `-X NAME=VALUE` sets one for a command of `penstock`. A name that does not exist or a value
-that cannot be raises `BadSetting`, which says what was probably meant.
+for `penstock.blocking`; editors and type checkers know them. `-X NAME=VALUE` sets one for a command of `penstock`. A
+name that does not exist or a value that cannot be raises `BadSetting`, which says what was probably meant.
 """
 
 _OWN_NAME: Final = "-"
@@ -38,10 +39,10 @@ _NUMBER: Final = "a whole number from "
 def reference_page() -> str:
     """The whole page, ending in a newline."""
     common = {setting.name for setting in fields(CommonSettings)}
-    lines = [_INTRODUCTION, *_section("All clients", CommonSettings, set())]
+    lines = [_INTRODUCTION, *_section("Settings of all clients", CommonSettings, set())]
     for title, settings in (("Producer", ProducerSettings), ("Consumer", ConsumerSettings), ("Admin", AdminSettings)):
-        lines += _section(title, settings, common)
-    return "\n".join([*lines, *_errors(), ""])
+        lines += _section(f"Settings of a {title}".replace("a A", "an A"), settings, common)
+    return "\n".join([*lines, *method_sections(), *_errors(), ""])
 
 
 def _section(title: str, settings: type[CommonSettings], left_out: set[str]) -> Iterator[str]:

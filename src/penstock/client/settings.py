@@ -135,7 +135,7 @@ class CommonSettings:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Settings from keywords; BadSetting names what is wrong and what is nearest."""
-        known = _names_of(cls)
+        known = keyword_names(cls)
         values: dict[str, Any] = {}
         for name, value in given.items():
             found = known.get(name)
@@ -158,7 +158,7 @@ class CommonSettings:
         if plain in known:
             return f"there is no setting {name!r}; as a keyword it is {plain}"
         kinds: list[type[CommonSettings]] = [ProducerSettings, ConsumerSettings, AdminSettings]
-        if owners := [kind.whose for kind in kinds if plain in _names_of(kind)]:
+        if owners := [kind.whose for kind in kinds if plain in keyword_names(kind)]:
             return f"{name!r} is a setting of {' and '.join(owners)}, and this is {cls.whose}"
         near = closest(plain, known, least=0.5)
         return f"there is no setting {name!r}" + ("" if near is None else f"; did you mean {near!r}?")
@@ -340,7 +340,8 @@ def kafka_name(setting: Field[Any]) -> str:
     return setting.metadata["kafka"] or setting.name.replace("_", ".")
 
 
-def _names_of(cls: type[CommonSettings]) -> dict[str, Field[Any]]:
+def keyword_names(cls: type[CommonSettings]) -> dict[str, Field[Any]]:
+    """Every keyword that a client takes, ours and Kafka's, with its setting."""
     known: dict[str, Field[Any]] = {}
     for setting in fields(cls):
         for name in (setting.name, kafka_name(setting).replace(".", "_"), *setting.metadata["also"]):

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import importlib
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from penstock.client.consumer.engine import Engine
+from penstock.client.method_reference import BLOCKING, CLIENTS, answers, methods_of
 from penstock.client.producer import Producer
 from penstock.client.reference import reference_page
 from penstock.client.settings import AdminSettings, CommonSettings, ConsumerSettings, ProducerSettings
@@ -35,3 +37,24 @@ def test_the_guide_names_every_number_that_metrics_gives() -> None:
     consumer = Engine(ConsumerSettings.of({"group_id": "g"})).measures()
     guide = GUIDE.read_text()
     assert [name for name in [*producer, *consumer] if f"`{name}`" not in guide] == []
+
+
+PUBLIC = [*CLIENTS.items(), *BLOCKING.items(), *((name, module) for module, name in answers())]
+
+
+@pytest.mark.parametrize(("name", "module"), PUBLIC)
+def test_every_public_class_and_method_says_what_it_promises(name: str, module: str) -> None:
+    found = importlib.import_module(module)
+    assert (vars(found)[name].__doc__ or "").strip()
+    untold = [method.name for method in methods_of(module, name) if not method.contract and method.name != "__init__"]
+    assert untold == []
+
+
+@pytest.mark.parametrize(("name", "module"), [*CLIENTS.items(), *BLOCKING.items()])
+def test_every_public_method_has_its_entry(name: str, module: str) -> None:
+    made = vars(importlib.import_module(module))[name]
+    # What Python sees, whatever it was inherited or compiled from.
+    methods = {each for each in dir(made) if not each.startswith("_") and each != "settings"}
+    page = reference_page()
+    assert {method.name for method in methods_of(module, name)} - {"__init__", "settings"} == methods
+    assert [method.call for method in methods_of(module, name) if f"\n- `{method.call}`" not in page] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client.admin.session import Results, Session
 from penstock.client.cluster_view import ClusterView
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.topics import TopicInfo
+    from penstock.client.keywords import AdminKeywords
     from penstock.client.settings import AdminSettings
 
 EVERYTHING = -1
@@ -37,7 +38,10 @@ class Admin:
     for those who want all or an exception. Settings are those of `AdminSettings`, as keywords.
     """
 
-    def __init__(self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
+    def __init__(
+        self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Unpack[AdminKeywords]
+    ) -> None:
+        """Connects to nobody before the first call."""
         given = _settings(bootstrap_servers, settings)
         try:
             self._view = ClusterView(
@@ -64,6 +68,7 @@ class Admin:
         await self.close()
 
     async def close(self) -> None:
+        """Closes all connections. Calls that are under way fail."""
         self._view.close()
 
     # Topics.
@@ -75,6 +80,7 @@ class Admin:
         return await list_topics(self._session, internal=internal)
 
     async def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
+        """A topic with its partitions, the ends of their logs and what was set on it; UnknownTopic."""
         return (await self.describe_topics([name], offsets=offsets, configs=configs)).checked()[name]
 
     async def describe_topics(
@@ -106,6 +112,7 @@ class Admin:
         )
 
     async def delete_topic(self, name: str) -> None:
+        """Deletes a topic with all its records."""
         (await self.delete_topics([name])).checked()
 
     async def delete_topics(self, names: Sequence[str]) -> Results[str, None]:
@@ -220,6 +227,7 @@ class Admin:
         return await describe_quorum(self._session)
 
     async def features(self, node_id: int | None = None) -> list[FeatureInfo]:
+        """The features that a broker knows (any broker if None) and the levels that the cluster has settled on."""
         from penstock.client.admin.cluster import describe_features
 
         return await describe_features(self._session, node_id)
@@ -311,6 +319,7 @@ class Admin:
         return await list_groups(self._session, states, types)
 
     async def describe_group(self, group_id: str) -> GroupInfo:
+        """A group with its members and what each of them has."""
         return (await self.describe_groups([group_id])).checked()[group_id]
 
     async def describe_groups(self, group_ids: Iterable[str]) -> Results[str, GroupInfo]:
@@ -320,6 +329,7 @@ class Admin:
         return await describe_groups(self._session, group_ids)
 
     async def delete_group(self, group_id: str) -> None:
+        """Deletes a group that has no members, with its positions."""
         (await self.delete_groups([group_id])).checked()
 
     async def delete_groups(self, group_ids: Iterable[str]) -> Results[str, None]:

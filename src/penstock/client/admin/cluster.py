@@ -53,6 +53,8 @@ class QuorumReplica:
 
 @dataclass(frozen=True, slots=True)
 class QuorumInfo:
+    """The metadata quorum: who leads it since which epoch, what is committed, and how far its nodes are."""
+
     leader: int
     epoch: int
     high_watermark: int

@@ -39,10 +39,12 @@ class ConfigResource:
 
     @classmethod
     def topic(cls, name: str) -> ConfigResource:
+        """A topic, by its name."""
         return cls("topic", name)
 
     @classmethod
     def broker(cls, node_id: int) -> ConfigResource:
+        """One broker, by its id."""
         return cls("broker", str(node_id))
 
     @classmethod
@@ -52,10 +54,12 @@ class ConfigResource:
 
     @classmethod
     def loggers(cls, node_id: int) -> ConfigResource:
+        """The levels of a broker's loggers."""
         return cls("broker_logger", str(node_id))
 
     @classmethod
     def group(cls, group_id: str) -> ConfigResource:
+        """A group, by its id."""
         return cls("group", group_id)
 
     def __str__(self) -> str:

@@ -32,6 +32,8 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
+    """A topic; `configs` has what was set on it, defaults are left out."""
+
     name: str
     id: str
     internal: bool
@@ -41,6 +43,7 @@ class TopicInfo:
 
     @property
     def replication(self) -> int:
+        """How many replicas its first partition has."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.client.admin import admin as asynchronous
 from penstock.client.blocking.loop_thread import LoopThread, close_at_the_latest
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.session import Results
     from penstock.client.admin.topics import TopicInfo
+    from penstock.client.keywords import AdminKeywords
 
 
 class Admin:
@@ -33,7 +34,9 @@ class Admin:
     Settings, results and errors are those of `penstock.Admin`. May be used from several threads.
     """
 
-    def __init__(self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
+    def __init__(
+        self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Unpack[AdminKeywords]
+    ) -> None:
         self._inner = asynchronous.Admin(bootstrap_servers=bootstrap_servers, **settings)
         self._thread = LoopThread("penstock-admin")
         self._farewell = close_at_the_latest(self, self._thread, self._inner.close)
@@ -57,6 +60,7 @@ class Admin:
         return self._thread.call(self._inner.topics(internal=internal))
 
     def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
+        """A topic with its partitions, the ends of their logs and what was set on it; UnknownTopic."""
         return self._thread.call(self._inner.describe_topic(name, offsets=offsets, configs=configs))
 
     def describe_topics(
@@ -83,6 +87,7 @@ class Admin:
         )
 
     def delete_topic(self, name: str) -> None:
+        """Deletes a topic with all its records."""
         self._thread.call(self._inner.delete_topic(name))
 
     def delete_topics(self, names: Sequence[str]) -> Results[str, None]:
@@ -153,6 +158,7 @@ class Admin:
         return self._thread.call(self._inner.describe_quorum())
 
     def features(self, node_id: int | None = None) -> list[FeatureInfo]:
+        """The features that a broker knows (any broker if None) and the levels that the cluster has settled on."""
         return self._thread.call(self._inner.features(node_id))
 
     def update_features(
@@ -212,6 +218,7 @@ class Admin:
         return self._thread.call(self._inner.groups(states=states, types=types))
 
     def describe_group(self, group_id: str) -> GroupInfo:
+        """A group with its members and what each of them has."""
         return self._thread.call(self._inner.describe_group(group_id))
 
     def describe_groups(self, group_ids: Iterable[str]) -> Results[str, GroupInfo]:
@@ -219,6 +226,7 @@ class Admin:
         return self._thread.call(self._inner.describe_groups(group_ids))
 
     def delete_group(self, group_id: str) -> None:
+        """Deletes a group that has no members, with its positions."""
         self._thread.call(self._inner.delete_group(group_id))
 
     def delete_groups(self, group_ids: Iterable[str]) -> Results[str, None]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from penstock.client.blocking.loop_thread import Guests, LoopThread, close_at_the_latest
 from penstock.client.consumer import consumer as asynchronous
@@ -17,6 +17,9 @@ from penstock.client.errors import ClientError
 from penstock.client.settings import ConsumerSettings
 from penstock.kernels import ConsumerRecord
 from penstock.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client.keywords import ConsumerKeywords
 
 FAREWELL_MS = 4_000
 
@@ -32,8 +35,13 @@ class Consumer:
     call the consumer: commit in `on_revoked`, seek in `on_assigned`.
     """
 
-    def __init__(self, *topics: str, **settings: Any) -> None:
-        self._inner = asynchronous.Consumer(*topics, **settings)
+    def __init__(
+        self,
+        *topics: str,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        **settings: Unpack[ConsumerKeywords],
+    ) -> None:
+        self._inner = asynchronous.Consumer(*topics, bootstrap_servers=bootstrap_servers, **settings)
         self._thread = LoopThread("penstock-consumer")
         self._guests = Guests()
         # What `for` has polled and not given yet.
@@ -48,6 +56,7 @@ class Consumer:
 
     @property
     def settings(self) -> ConsumerSettings:
+        """What it was made with, defaults included."""
         return self._inner.settings
 
     def __enter__(self) -> Self:
@@ -175,9 +184,11 @@ class Consumer:
         self._thread.do(self._inner.pause, *partitions)
 
     def resume(self, *partitions: tuple[str, int]) -> None:
+        """Polls give records of these partitions again; of all that are paused if none is named."""
         self._thread.do(self._inner.resume, *partitions)
 
     def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that polls leave out for now."""
         return self._thread.do(self._inner.paused)
 
     # -- committing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from penstock.client.blocking.deliveries import BlockingBulkDelivery, BlockingDelivery, delivery_class
 from penstock.client.blocking.loop_thread import LoopThread, close_at_the_latest
@@ -18,6 +18,8 @@ from penstock.kernels import SendFront, unsendable
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from penstock.client.keywords import ProducerKeywords
 
 FAREWELL_MS = 4_000
 
@@ -51,7 +53,9 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
     metadata; `result()` of its delivery waits for the `Report`. `on_delivery` is called in a background thread.
     """
 
-    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Unpack[ProducerKeywords]
+    ) -> None:
         self._inner = _Inner(bootstrap_servers, **settings)
         self._inner.prepare()
         self._accumulator = self._inner._accumulator
@@ -65,6 +69,7 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
 
     @property
     def settings(self) -> ProducerSettings:
+        """What it was made with, defaults included."""
         return self._inner.settings
 
     def __enter__(self) -> Self:

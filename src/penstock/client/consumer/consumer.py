@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from penstock.client.consumer.engine import Engine
 from penstock.client.consumer.offsets import EARLIEST, LATEST, OffsetAndMetadata, OffsetAndTimestamp
@@ -15,6 +15,9 @@ from penstock.client.settings import ConsumerSettings
 from penstock.kernels import ConsumerRecord
 from penstock.model.ids import TopicPartition
 from penstock.model.ports import Clock
+
+if TYPE_CHECKING:
+    from penstock.client.keywords import ConsumerKeywords
 
 POLL_TIMEOUT_MS = 1_000
 ARROW_RECORDS = 100_000
@@ -33,8 +36,15 @@ class Consumer:
     time. Where a partition is expected, any (topic, partition) pair will do.
     """
 
-    def __init__(self, *topics: str, clock: Clock | None = None, **settings: Any) -> None:
-        self._settings = ConsumerSettings.of(settings)
+    def __init__(
+        self,
+        *topics: str,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        clock: Clock | None = None,
+        **settings: Unpack[ConsumerKeywords],
+    ) -> None:
+        """`topics` are subscribed to; without any, `subscribe` or `assign` says what to read."""
+        self._settings = ConsumerSettings.of({"bootstrap_servers": bootstrap_servers, **settings})
         self._clock = clock
         self._running: Engine | None = None
         self._topics: frozenset[str] | None = None
@@ -49,6 +59,7 @@ class Consumer:
 
     @property
     def settings(self) -> ConsumerSettings:
+        """What it was made with, defaults included."""
         return self._settings
 
     async def __aenter__(self) -> Self:
@@ -216,6 +227,7 @@ class Consumer:
             engine.assigned(tp).paused = True
 
     def resume(self, *partitions: tuple[str, int]) -> None:
+        """Polls give records of these partitions again; of all that are paused if none is named."""
         engine = self._engine()
         for tp in self._named(partitions):
             partition = engine.assigned(tp)
@@ -224,6 +236,7 @@ class Consumer:
         engine.wake()
 
     def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that polls leave out for now."""
         partitions = self._running.partitions if self._running is not None else {}
         return frozenset(tp for tp, partition in partitions.items() if partition.paused)
 

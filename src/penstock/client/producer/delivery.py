@@ -45,6 +45,7 @@ class Delivery(Place):
     _home: Batch | Parked
 
     def done(self) -> bool:
+        """Whether it is known what became of the record."""
         return self._settled().done
 
     def exception(self) -> ClientError | None:
@@ -129,6 +130,7 @@ class Span:
 
     @property
     def end(self) -> int:
+        """The offset after the last of them."""
         return self.base_offset + self.count if self.base_offset >= 0 else NO_OFFSET - 1
 
 
@@ -171,13 +173,16 @@ class BulkDelivery:
             wake()
 
     def done(self) -> bool:
+        """Whether it is known what became of every record."""
         return self.placed and all(batch.done for batch in self._batches())
 
     @property
     def delivered(self) -> int:
+        """How many records landed so far."""
         return sum(span.count for span in self._spans())
 
     def exception(self) -> ClientError | None:
+        """Why the first that was not delivered was not; None while all may still be, or are."""
         failures = (batch.failure for batch in self._batches() if batch.failure is not None)
         return fresh(self.failure or next(failures, None))
 

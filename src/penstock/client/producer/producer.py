@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client.clock import SYSTEM_CLOCK, on_jump
 from penstock.client.cluster_view import ClusterView
@@ -22,6 +22,8 @@ from penstock.model.ports import Clock
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from penstock.client.keywords import ProducerKeywords
 
 INTERRUPTED_CLOSE_MS = 3_000
 """How long leaving `async with` flushes when the task is being cancelled: Ctrl-C must not take minutes."""
@@ -44,7 +46,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
         *,
         clock: Clock | None = None,
         chance: random.Random | None = None,
-        **settings: Any,
+        **settings: Unpack[ProducerKeywords],
     ) -> None:
         """`clock` counts delivery timeouts and stamps records; `chance` spreads retries and sticky partitions."""
         self.settings = ProducerSettings.of({"bootstrap_servers": bootstrap_servers, **settings})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
 from penstock.client.settings import AdminSettings, ConsumerSettings
 from penstock.spark.kafka_settings import KafkaSettings
@@ -72,7 +72,7 @@ def client_settings(given: Mapping[str, str]) -> dict[str, str]:
     return _READING.of(given)
 
 
-def admin_settings(settings: Mapping[str, str], patience_ms: int) -> dict[str, str]:
+def admin_settings(settings: Mapping[str, str], patience_ms: int) -> dict[str, Any]:
     """Those of consumer settings that an Admin has; no call takes longer than `patience_ms`."""
     known = {setting.name for setting in fields(AdminSettings)}
     found = {name: value for name, value in settings.items() if name in known}

@@ -1,0 +1,95 @@
+"""The settings of clients as keywords with types, so that editors complete them and mypy knows a wrong one.
+
+What each means, its bounds and its default are in `settings.py`; a test keeps the names of both the same. Kafka's own
+names stand beside ours. A setting that is read from a file or the environment may be text there: `ProducerSettings.of`
+and its like take such mappings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, TypedDict
+
+from penstock.client.settings import Partitioner
+
+Acks: TypeAlias = Literal[0, 1, -1, "0", "1", "-1", "all"]
+Codec: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Spread: TypeAlias = Literal["default", "sticky", "round_robin"] | Partitioner
+Protocol: TypeAlias = Literal["classic", "consumer"]
+Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
+
+
+class CommonKeywords(TypedDict, total=False):
+    """What every client takes beside `bootstrap_servers`."""
+
+    client_id: str
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+
+
+class ProducerKeywords(CommonKeywords, total=False):
+    """What a `Producer` takes."""
+
+    metadata_max_age_ms: int
+    acks: Acks
+    idempotence: bool
+    enable_idempotence: bool
+    compression: Codec
+    compression_type: Codec
+    compression_level: int | None
+    compression_gzip_level: int | None
+    compression_lz4_level: int | None
+    compression_zstd_level: int | None
+    linger_ms: int
+    batch_size: int
+    bulk_batch_size: int
+    buffer_memory: int
+    max_block_ms: int
+    max_request_size: int
+    max_in_flight: int
+    max_in_flight_requests_per_connection: int
+    delivery_timeout_ms: int
+    retries: int
+    partitioner: Spread
+    partitioner_class: Spread
+    create_topics: bool
+    allow_auto_create_topics: bool
+
+
+class ConsumerKeywords(CommonKeywords, total=False):
+    """What a `Consumer` takes."""
+
+    metadata_max_age_ms: int
+    group_id: str | None
+    group_instance_id: str | None
+    group_protocol: Protocol
+    group_remote_assignor: str | None
+    assignors: str | Sequence[str]
+    partition_assignment_strategy: str | Sequence[str]
+    offset_reset: str
+    auto_offset_reset: str
+    auto_commit: bool
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    max_poll_records: int
+    fetch_min_bytes: int
+    fetch_max_wait_ms: int
+    fetch_max_bytes: int
+    max_partition_fetch_bytes: int
+    isolation_level: Isolation
+    check_crcs: bool
+    client_rack: str
+    create_topics: bool
+    allow_auto_create_topics: bool
+    exclude_internal_topics: bool
+    default_api_timeout_ms: int
+
+
+class AdminKeywords(CommonKeywords, total=False):
+    """What an `Admin` takes."""
+
+    default_api_timeout_ms: int
