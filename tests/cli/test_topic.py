@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+
 import pytest
 
 from penstock.testing import broker
-from tests.cli.command import penstock
+from tests.cli.command import DEADLINE_S, PENSTOCK, penstock
 from tests.patience import within
 
 
@@ -251,3 +259,29 @@ def test_a_command_that_is_not_there_is_told_with_the_nearest_that_is(arguments:
     said = penstock(*arguments)
     assert said.code == 2
     assert f"Did you mean {meant!r}?" in said.err.replace('"', "'")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_tables_fit_a_narrow_terminal_and_keep_their_ids_whole(bootstrap: str, columns: int) -> None:
+    name = "a-topic-with-a-name-that-takes-most-of-a-narrow-terminal"
+    penstock("topic", "create", name, "--if-not-exists", "-b", bootstrap)
+    for command in (("topic", "list"), ("topic", "describe", name), ("cluster", "brokers"), ("group", "list")):
+        lines = on_terminal(columns, *command, "-b", bootstrap)
+        assert [line for line in lines if len(line) > columns and name not in line] == []
+    assert any(name in line for line in on_terminal(columns, "topic", "list", "-b", bootstrap))
+
+
+def on_terminal(columns: int, *arguments: str) -> list[str]:
+    """What a command prints on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen([*PENSTOCK, *arguments], stdout=theirs, stderr=theirs, env=environment) as command:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while chunk := os.read(ours, 4_096):
+                said += chunk
+        assert command.wait(DEADLINE_S) == 0, said
+    os.close(ours)
+    return said.decode().replace("\r\n", "\n").splitlines()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.cluster_plan import Move
+from penstock.cli.progress import bar, columns_of_stderr, overwrite
 from penstock.model.errors import PenstockError
 from penstock.model.units import bytes_text, count
 
@@ -210,12 +211,11 @@ class Bar:
 
     def __call__(self, tally: Tally) -> None:
         if self._shown:
-            filled = BAR_WIDTH * tally.partitions_done // max(1, tally.partitions)
+            drawn = bar(tally.partitions_done / max(1, tally.partitions), BAR_WIDTH, columns_of_stderr())
             amount = f", {bytes_text(tally.bytes_done)} of {bytes_text(tally.bytes)}" if tally.bytes else ""
-            bar = "#" * filled + "-" * (BAR_WIDTH - filled)
-            done = f"{tally.partitions_done} of {count('partition', tally.partitions)}"
-            sys.stderr.write(f"\r\x1b[K{self._verb} [{bar}] {done}{amount}")
-            sys.stderr.flush()
+            overwrite(
+                f"{self._verb} [{drawn}] {tally.partitions_done} of {count('partition', tally.partitions)}{amount}"
+            )
         if tally.partitions_done != self._done:
             self._done, self._changed_s = tally.partitions_done, time.monotonic()
         elif time.monotonic() - self._changed_s >= SILENCE_S:

@@ -153,7 +153,7 @@ def create(folder: Path, *, nodes: int, port: int, overrides: Mapping[str, str])
             " or run it without --nodes"
         )
     if port + nodes - 1 > PORT_MAX:
-        raise PenstockError(f"there are no {nodes} ports from {port} on; choose a lower one with --port")
+        raise PenstockError(f"there are no {count('port', nodes)} from {port} on; choose a lower one with --port")
     first = port or _free_base(nodes)
     own = range(first, first + nodes)
     for each in own:

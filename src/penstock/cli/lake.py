@@ -324,11 +324,13 @@ def audit(names: tuple[str, ...], style: str, warehouse: Warehouse) -> None:
 @contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
     """A line on a terminal that says what goes on, written over itself and taken away at the end."""
+    from penstock.cli.progress import overwrite
+
     shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def told(words: str) -> None:
         if shown:
-            click.echo(f"\r\x1b[K{words} …", err=True, nl=False)
+            overwrite(f"{words} …")
 
     try:
         yield told

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -21,8 +23,12 @@ def show(data: Any, style: str, text: str) -> None:
         click.echo(text)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Left-aligned columns, numbers to the right; None is a dash."""
+def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None = None) -> str:
+    """Left-aligned columns, numbers to the right; None is a dash.
+
+    What is wider than `width`, the terminal's if None, is folded: each row becomes lines of its own, a cell on each.
+    Nothing is cut, and an id is never broken by us.
+    """
     cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
     numeric = [_numeric([row[i] for row in rows]) for i in range(len(headings))]
@@ -33,7 +39,26 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
             for cell, width, right in zip(row, widths, numeric, strict=True)
         ).rstrip()
 
-    return "\n".join([line(headings), *(line(row) for row in cells)])
+    lines = [line(headings), *(line(row) for row in cells)]
+    room = terminal_columns(sys.stdout) if width is None else width
+    if room is None or not cells or max(map(len, lines)) <= room:
+        return "\n".join(lines)
+    return "\n\n".join(_folded(headings, row) for row in cells)
+
+
+def _folded(headings: Sequence[str], cells: Sequence[str]) -> str:
+    width = max(map(len, headings))
+    return "\n".join(f"{heading:{width}}  {cell}".rstrip() for heading, cell in zip(headings, cells, strict=True))
+
+
+def terminal_columns(stream: TextIO) -> int | None:
+    """How wide the terminal behind a stream is; None when there is none, and lines may be as long as they are."""
+    if not stream.isatty():
+        return None
+    try:
+        return int(os.environ.get("COLUMNS", "")) or None
+    except ValueError:
+        return os.get_terminal_size(stream.fileno()).columns or None
 
 
 def _numeric(column: Sequence[Any]) -> bool:

@@ -6,10 +6,36 @@ import asyncio
 import sys
 import time
 
+from penstock.cli.output import terminal_columns
 from penstock.model.units import count
 
 _EVERY_S = 0.25
 _BAR = 24
+_BAR_SHARE = 4
+_COLUMNS = 80
+"""Of a terminal that does not tell."""
+
+
+def bar(share: float, cells_max: int, columns: int) -> str:
+    """How much is done, in so many cells, or fewer where the line is short."""
+    cells = min(cells_max, columns // _BAR_SHARE)
+    filled = min(cells, int(share * cells))
+    return "#" * filled + "." * (cells - filled)
+
+
+def one_line(words: str, columns: int) -> str:
+    """What fits into a line that shall be written over: behind its last column a terminal begins another."""
+    return words if len(words) < columns else f"{words[: columns - 2]}…"
+
+
+def columns_of_stderr() -> int:
+    return terminal_columns(sys.stderr) or _COLUMNS
+
+
+def overwrite(words: str) -> None:
+    """Writes a line of standard error anew."""
+    sys.stderr.write(f"\r\x1b[K{one_line(words, columns_of_stderr())}")
+    sys.stderr.flush()
 
 
 class Progress:
@@ -27,8 +53,7 @@ class Progress:
             self._last = time.monotonic()
             took_s = max(self._last - self._begun, 1e-9)
             rate = f"{self.records / took_s:,.0f} records/s, {self.bytes / took_s / 1e6:,.1f} MB/s"
-            sys.stderr.write(f"\r\x1b[K{self._verb} {count('record', self.records, grouped=True)} ({rate})")
-            sys.stderr.flush()
+            overwrite(f"{self._verb} {count('record', self.records, grouped=True)} ({rate})")
 
     def close(self) -> None:
         """Takes the line away, so that what follows has the terminal for itself."""
@@ -59,12 +84,8 @@ class Countdown:
         if not self._shown:
             return
         passed_s = time.monotonic() - self._begun
-        bar = ""
-        if self._seconds:
-            filled = min(_BAR, int(passed_s / self._seconds * _BAR))
-            bar = f" [{'#' * filled}{'.' * (_BAR - filled)}]"
-        sys.stderr.write(f"\r\x1b[K{self._words}{bar} {passed_s:.0f} s")
-        sys.stderr.flush()
+        drawn = f" [{bar(passed_s / self._seconds, _BAR, columns_of_stderr())}]" if self._seconds else ""
+        overwrite(f"{self._words}{drawn} {passed_s:.0f} s")
 
     def close(self) -> None:
         """Takes the line away, so that what follows has the terminal for itself."""

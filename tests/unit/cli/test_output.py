@@ -54,3 +54,38 @@ def test_a_yaml_parser_reads_what_was_written(data: object) -> None:
 
 def test_what_is_not_known_is_a_dash_among_numbers() -> None:
     assert table(("NAME", "COUNT"), [("a", None), ("b", 200)]) == "NAME  COUNT\na         -\nb       200"
+
+
+WIDE = ("GROUP", "STATE", "COORDINATOR"), [("a-long-name-of-a-group", "Stable", 1), ("b", None, 20)]
+
+
+def test_a_table_that_does_not_fit_is_folded_into_rows_of_their_own() -> None:
+    assert (
+        table(*WIDE, width=30)
+        == """\
+GROUP        a-long-name-of-a-group
+STATE        Stable
+COORDINATOR  1
+
+GROUP        b
+STATE        -
+COORDINATOR  20"""
+    )
+
+
+def test_a_table_that_fits_exactly_stays_one() -> None:
+    whole = table(*WIDE)
+    widest = max(map(len, whole.splitlines()))
+    assert table(*WIDE, width=widest) == whole
+    assert table(*WIDE, width=widest - 1) != whole
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("abc-", max_size=40), st.integers(), st.text("xyz", max_size=90)), min_size=1, max_size=5
+    ),
+    st.integers(20, 80),
+)
+def test_nothing_of_a_table_is_cut_whatever_the_width(rows: list[tuple[str, int, str]], width: int) -> None:
+    words = table(("ID", "N", "WHAT"), rows, width=width).split()
+    assert all(str(cell) in words for row in rows for cell in row if str(cell))
