@@ -39,20 +39,20 @@ def locked(files: Files, directory: str) -> File:
 class CheckpointWrite:
     """One offset checkpoint of a directory with the content that it had when this was made."""
 
-    __slots__ = ("_checkpoint", "_directory", "_lines", "_names")
+    __slots__ = ("_checkpoint", "_lines", "_names", "directory")
 
     def __init__(self, directory: LogDirectory, checkpoint: str, entries: Iterable[tuple[TopicPartition, str]]) -> None:
-        self._directory, self._checkpoint = directory, checkpoint
+        self.directory, self._checkpoint = directory, checkpoint
         lines = dict(entries)
         self._names, self._lines = frozenset(lines), list(lines.values())
         directory.outdated.discard(checkpoint)
 
     @property
     def path(self) -> str:
-        return f"{self._directory.path}/{self._checkpoint}"
+        return f"{self.directory.path}/{self._checkpoint}"
 
     def sync(self) -> None:
-        directory = self._directory
+        directory = self.directory
         directory.files.write_atomic(self.path, checkpoint_text(self._lines))
         directory.named[self._checkpoint] = self._names
 

@@ -77,18 +77,18 @@ class CheckpointDriver:
         entries: dict[LogDirectory, dict[TopicPartition, str]] = {each: {} for each in directories}
         for table in tables:
             for target in table.values():
-                home = store.directory_of(target)
-                if target not in lines or home not in entries:
+                home, now = store.directory_of(target), offset_told(target)
+                if target not in lines or home not in entries or now is None:
                     continue
-                if (offset_told(target) or 0) < lines[target][0]:
-                    visit(target)
-                entries[home][target.name] = lines[target][1]
-        for directory, lines_there in entries.items():
-            if directory.online:
-                await self._sync(CheckpointWrite(directory, checkpoint, lines_there.items()))
+                told, line = lines[target]
+                entries[home][target.name] = line if now >= told else line_of(target, now)
+        for write in [CheckpointWrite(directory, checkpoint, found.items()) for directory, found in entries.items()]:
+            await self._sync(write)
 
     async def _sync(self, write: CheckpointWrite) -> None:
         await self._written()
+        if not write.directory.online:
+            return
         self.writes += 1
         self._running = asyncio.ensure_future(self._offload.call(write.sync))
         try:

@@ -11,6 +11,7 @@ import pytest
 
 from penstock.model.errors import NOT_LEADER_OR_FOLLOWER, Refused
 from penstock.model.ids import Epoch, Offset, TopicPartition
+from penstock.server.drivers import checkpoint_driver
 from penstock.server.drivers.compaction_driver import CompactionDriver
 from penstock.server.drivers.upkeep_driver import UpkeepDriver
 from penstock.storage.checkpoints import (
@@ -37,7 +38,10 @@ def spoken_of(world: Replicas) -> set[str]:
     }
 
 
-def test_many_deletions_cost_a_few_writes_and_none_on_the_loop() -> None:
+def test_many_deletions_cost_a_few_writes_and_none_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    # However long they take: the second round begins when somebody asks for it.
+    monkeypatch.setattr(checkpoint_driver, "BETWEEN_ROUNDS_MS", 600_000)
+
     async def steps() -> None:
         world = Replicas()
         for number in range(1, MANY + 1):
@@ -228,5 +232,29 @@ def test_a_cut_log_has_its_recovery_point_written_at_once() -> None:
         await world.checkpoints.over()
         path = f"{A}/recovery-point-offset-checkpoint"
         assert OffsetCheckpoint(world.files, path).read() == {TopicPartition("orders", 0): log.recovery_checkpoint}
+
+    walk(steps)
+
+
+def test_a_log_that_is_cut_while_its_recovery_point_is_written_has_it_written_again() -> None:
+    async def steps() -> None:
+        offload = TurnsOffload(Random(1))
+        world = Replicas(offload=offload, segment_bytes=500, flush_messages="1")
+        await world.create("other", number=2)
+        hosted = await world.create("orders", number=1)
+        world.produce(hosted, 20)
+        await world.flushes.drain()
+        offload.hold()
+        writing = asyncio.ensure_future(world.checkpoints.write(*OFFSET_CHECKPOINTS))
+        await world.turns(5)
+        log = hosted.require_log()
+        log.truncate(Offset(2))
+        hosted.cut()
+        await world.turns(5)
+        offload.release()
+        await writing
+        await world.checkpoints.over()
+        path = f"{world.path_of(hosted)}/recovery-point-offset-checkpoint"
+        assert OffsetCheckpoint(world.files, path).read()[hosted.name] == log.recovery_checkpoint
 
     walk(steps)
