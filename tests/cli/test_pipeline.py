@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +18,8 @@ from pyarrow.dataset import dataset
 
 from penstock.processes import birth_of
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.home import Home, State
+from penstock.spark.pipeline.home import Home, Progress, SinkProgress, State
+from penstock.spark.progress.records import PartitionProgress
 from tests.cli.command import Said, penstock
 from tests.compat.processes import wait_for
 
@@ -53,10 +56,10 @@ def pipeline(*arguments: str | Path, stdin: str = "", cwd: Path | None = None) -
 
 
 def state(pid: int, **changes: object) -> State:
-    values = {"name": "orders", "state": home.RUNNING, "born": birth_of(pid), "file": "/p.toml", **changes}
+    values = {"name": "orders", "state": home.RUNNING, "born": birth_of(pid), "file": "/p.toml", "bootstrap": "b:1"}
     return State(
-        pid=pid, host="h", digest="d", master="local", bootstrap="b", warehouse="w",
-        started_ms=0, **values,  # type: ignore[arg-type]
+        pid=pid, host="h", digest="d", master="local", warehouse="w",
+        started_ms=0, **{**values, **changes},  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -101,6 +104,22 @@ def test_a_warning_is_no_failure(tmp_path: Path) -> None:
     assert said.code == 0
     assert "warning: " in said.err
     assert "source idle goes to no sink" in said.err
+
+
+@pytest.mark.parametrize("arguments", [("validate",), ("run", "--once"), ("reset", "--yes")])
+def test_without_the_extra_the_way_to_get_it_is_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    file = tmp_path / "p.toml"
+    pipeline("init", file)
+    command, *flags = arguments
+    without = "import sys; sys.modules['pyspark'] = None; from penstock.cli.main import main; main(sys.argv[1:])"
+    said = subprocess.run(
+        [sys.executable, "-c", without, "pipeline", command, str(file), *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr == "penstock: pyspark is not installed: pip install 'penstock[spark]'\n"
 
 
 def test_a_missing_topic_is_told_before_spark_starts(bootstrap: str, topic: str, tmp_path: Path) -> None:
@@ -159,6 +178,20 @@ def test_a_process_that_died_is_not_taken_for_one_that_runs(bootstrap: str) -> N
     (found,) = [each for each in pipeline("list", "--format", "json", "-b", bootstrap).data if each["name"] == "orders"]
     assert found["state"] == "died"
     assert pipeline("stop", "orders", "-b", bootstrap).err == "orders is not running: it is died\n"
+
+
+def test_lag_is_that_of_now_and_not_of_the_last_batch(bootstrap: str, topic: str) -> None:
+    places = tuple(PartitionProgress(topic, number, 0, 0) for number in range(2))
+    sink = SinkProgress("lake", "table", "t", "failed", "orders-lake", batch_id=0, partitions=places)
+    Home("orders").write_progress(Progress(1, home.FAILED, (sink,)))
+    Home("orders").write_state(state(os.getpid(), state=home.STOPPED, bootstrap=bootstrap))
+    send(bootstrap, topic, 1, 2, 3)
+    assert pipeline("status", "orders", "--format", "json", "-b", bootstrap).data["lag"] == 3
+    listed = pipeline("list", "--format", "json", "-b", bootstrap).data
+    assert [each["lag"] for each in listed if each["name"] == "orders"] == [3]
+    Home("orders").write_state(state(os.getpid(), state=home.STOPPED, bootstrap=NOWHERE))
+    away = pipeline("status", "orders", "-b", bootstrap)
+    assert f"the lag is that of the last batch: no broker answers at {NOWHERE}" in away.err
 
 
 def test_reset_says_what_it_means_before_it_asks(bootstrap: str, tmp_path: Path) -> None:

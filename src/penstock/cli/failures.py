@@ -33,6 +33,19 @@ INTERRUPTED = 130
 
 TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
 
+EXTRAS = {
+    "deltalake": "spark",
+    "duckdb": "spark",
+    "fastavro": "avro",
+    "psutil": "bench",
+    "py4j": "spark",
+    "pyarrow": "spark",
+    "pyiceberg": "iceberg",
+    "pyspark": "spark",
+    "sqlalchemy": "iceberg",
+}
+"""What a command may find missing, and the extra that brings it."""
+
 _PLAIN = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _NOT_FOUND = {
     BROKER_ID_NOT_REGISTERED,
@@ -72,8 +85,17 @@ def explain(failure: Exception) -> tuple[int, str]:
         return FAILED, "\n  ".join(str(failure).splitlines())
     if isinstance(failure, OSError):
         return FAILED, _system(failure)
+    if isinstance(failure, ModuleNotFoundError) and (missing := _missing(failure)):
+        return FAILED, missing
     bug = f"{type(failure).__name__}: {failure}"
     return FAILED, f"this is a bug in penstock: {bug}\nRun it again with {TRACEBACK_VARIABLE}=1 to see where."
+
+
+def _missing(failure: ModuleNotFoundError) -> str:
+    """The sentence about a library that an extra brings; none about a module of ours, which would be our bug."""
+    library = (failure.name or "").partition(".")[0]
+    extra = EXTRAS.get(library)
+    return f"{library} is not installed: pip install 'penstock[{extra}]'" if extra else ""
 
 
 def _client(failure: ClientError) -> tuple[int, str]:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-LIBRARIES = {"pyarrow": "spark", "deltalake": "spark", "duckdb": "spark", "pyspark": "spark", "pyiceberg": "iceberg"}
-"""What a command may find missing, and the extra that brings it."""
-
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -49,7 +46,7 @@ def size(text: str) -> int:
 
 @contextmanager
 def said_plainly() -> Iterator[None]:
-    """What the lake raises, as exit codes; a library that is not installed as one sentence."""
+    """What the lake raises, as exit codes."""
     from penstock.spark.errors import BadOption
     from penstock.spark.lake.query import SqlRefused
     from penstock.spark.lake.warehouse import NoSuchTable
@@ -59,11 +56,6 @@ def said_plainly() -> Iterator[None]:
     except (NoSuchTable, BadOption, SqlRefused) as failure:
         code = NOT_FOUND if isinstance(failure, NoSuchTable) else USAGE if isinstance(failure, BadOption) else FAILED
         _end(str(failure), code)
-    except ModuleNotFoundError as missing:
-        extra = LIBRARIES.get((missing.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        _end(f"{missing.name} is not installed: pip install 'penstock[{extra}]'", FAILED)
 
 
 def _end(words: str, code: int) -> NoReturn:

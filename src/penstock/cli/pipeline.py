@@ -304,7 +304,7 @@ def _detach(place: Any, flow: Flow, job: Any, style: str) -> None:
 @connection_options
 def list_pipelines(style: str, connection: Connection) -> None:
     """List pipelines that ran on this machine and those that the cluster has heard of."""
-    found = _all(connection)
+    found = _with_lag_of_now(_all(connection), connection)
     rows = [
         (
             each.name,
@@ -330,7 +330,7 @@ def list_pipelines(style: str, connection: Connection) -> None:
 @connection_options
 def status(name: str, style: str, connection: Connection) -> None:
     """Show how the pipeline NAME and its sinks are. Exit code 10 when something of it failed."""
-    found = _named(name, connection)
+    (found,) = _with_lag_of_now([_named(name, connection)], connection)
     show(found.data(), style, _description(found))
     if not found.healthy:
         click.get_current_context().exit(UNHEALTHY)
@@ -461,6 +461,16 @@ def _all(connection: Connection) -> list[Listed]:
         click.echo(f"only this machine was asked: no broker answers at {connection.bootstrap}", err=True)
         remote = {}
     return merged(local, remote)
+
+
+def _with_lag_of_now(found: list[Listed], connection: Connection) -> list[Listed]:
+    from penstock.client.settings import AdminSettings
+    from penstock.spark.pipeline.listing import with_lag_of_now
+
+    def silent(bootstrap: str) -> None:
+        click.echo(f"the lag is that of the last batch: no broker answers at {bootstrap}", err=True)
+
+    return with_lag_of_now(found, connection.beside().keywords(AdminSettings), silent)
 
 
 def _not_found(words: str) -> NoReturn:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import re
+from importlib import metadata
 
 import pytest
 
-from penstock.cli.failures import explain
+from penstock.cli.failures import EXTRAS, explain
 from penstock.cli.main import main
 from penstock.client.errors import (
     BadSetting,
@@ -88,3 +90,29 @@ def test_help_ends_well_and_nonsense_does_not(capsys: pytest.CaptureFixture[str]
             main(arguments)
         assert ended.value.code == expected
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("pyspark.sql", "pyspark is not installed: pip install 'penstock[spark]'"),
+        ("pyarrow", "pyarrow is not installed: pip install 'penstock[spark]'"),
+        ("fastavro", "fastavro is not installed: pip install 'penstock[avro]'"),
+    ],
+)
+def test_a_missing_extra_is_told_with_the_way_to_get_it(module: str, said: str) -> None:
+    assert explain(ModuleNotFoundError(f"No module named {module!r}", name=module)) == (1, said)
+
+
+def test_a_missing_module_of_ours_is_our_bug() -> None:
+    failure = ModuleNotFoundError("No module named 'penstock.nonsense'", name="penstock.nonsense")
+    assert "this is a bug in penstock" in explain(failure)[1]
+
+
+def test_every_library_of_an_extra_is_known() -> None:
+    extras = [each for each in metadata.requires("penstock") or [] if "extra ==" in each]
+    for extra in ("spark", "iceberg", "avro"):
+        wanted = [each for each in extras if f'extra == "{extra}"' in each.replace("'", '"')]
+        libraries = {re.split(r"[^\w-]", each)[0] for each in wanted} - {"rich"}
+        assert libraries, extra
+        assert {EXTRAS.get(library) for library in libraries} == {extra}

@@ -9,7 +9,8 @@
                DataFrames and queries; running.py all queries, each on its own; backfilling.py a part of the past, once
     processes  driver.py has the session; preflight.py what brokers tell before; telling.py what the cluster is told;
                supervising.py keeps the driver alive; home.py what is kept on this machine; places.py checkpoint files
-    for people view.py how it is doing; listing.py here and elsewhere; resetting.py forgetting checkpoints
+    for people view.py how it is doing; lag.py how far it is behind, now; listing.py here and elsewhere; resetting.py
+               forgetting checkpoints
 
 May import the rooms below, `penstock.spark.progress` and, where they act, Spark. Reading and validating need neither
 Spark nor Java.

@@ -101,6 +101,7 @@ def check_everything(flow: Flow) -> None:
 
 
 def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) -> Outcome:
+    from penstock.spark.pipeline.lag import LagWatch
     from penstock.spark.pipeline.retrying import ONCE, SINKS
     from penstock.spark.pipeline.running import Runner
     from penstock.spark.pipeline.telling import Telling
@@ -118,20 +119,33 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) 
             stop.set()
         if time.monotonic() - written_s >= WRITE_EVERY_S or runner.done:
             written_s = time.monotonic()
-            place.write_progress(runner.progress())
+            place.write_progress(watch.over(runner.progress()))
 
     telling = Telling(flow, stop, restarts=job.restarts)
     telling.start()
     runner = Runner(flow, spark, patience=ONCE if job.once else SINKS)
+    watch = LagWatch(_client_settings(flow), lambda: runner.progress().sinks)
+    watch.start()
     try:
         state = runner.run(stop, stop_within_s=job.stop_within_s, heed=heed)
     except Exception as failure:  # without its JVM a driver is of no use; another one may have more luck
         return Outcome(FAILED, f"the driver lost Spark: {reason_of(failure).words}", final=False, state=home.FAILED)
+    finally:
+        watch.stop()
     words = "; ".join(f"sink {run.sink.name}: {run.error}" for run in runner.sinks if run.state == "failed")
     telling.end(state, words)
     if job.once:
         _let_upkeep_end(flow)
     return Outcome(FAILED if words else OK, words, state=state)
+
+
+def _client_settings(flow: Flow) -> dict[str, str]:
+    from penstock.spark.pipeline.preflight import ASK_WITHIN_MS
+    from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
+    from penstock.spark.source.client_settings import admin_settings, client_settings
+
+    settings = client_settings({**flow.kafka, "bootstrap.servers": flow.bootstrap or DEFAULT_BOOTSTRAP})
+    return admin_settings(settings, ASK_WITHIN_MS)
 
 
 def _let_upkeep_end(flow: Flow) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 
 from penstock.processes import birth_of
 from penstock.spark.errors import SparkRoomError
+from penstock.spark.progress.records import PartitionProgress
 
 STARTING, RUNNING, RESTARTING, STOPPING = "starting", "running", "restarting", "stopping"
 FINISHED, STOPPED, FAILED, DIED = "finished", "stopped", "failed", "died"
@@ -87,6 +88,13 @@ class SinkProgress:
     """When its last batch was."""
     failures: int = 0
     error: str = ""
+    partitions: tuple[PartitionProgress, ...] = ()
+    """How far it is in each; `lag` is the sum of theirs."""
+
+    @classmethod
+    def of_json(cls, given: Mapping[str, Any]) -> Self:
+        places = tuple(PartitionProgress(**_known(PartitionProgress, each)) for each in given.get("partitions", ()))
+        return cls(**{**_known(cls, given), "partitions": places})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ class Progress:
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:
-        sinks = tuple(SinkProgress(**_known(SinkProgress, each)) for each in given.get("sinks", ()))
+        sinks = tuple(SinkProgress.of_json(each) for each in given.get("sinks", ()))
         return cls(**{**_known(cls, given), "sinks": sinks})
 
 

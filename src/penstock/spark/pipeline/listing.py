@@ -6,13 +6,15 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from penstock.spark.pipeline import home
+from penstock.client.errors import ClientError
+from penstock.spark.pipeline import home, lag
 from penstock.spark.pipeline.home import Home, SinkProgress, State, homes
 from penstock.spark.progress.status import PipelineStatus, ProgressRecord, statuses
+from penstock.transport.dial import LinkError
 
 QUIET_MS = 3_000
 """How long a cluster is waited for that nobody named."""
@@ -82,6 +84,24 @@ def merged(local: Mapping[str, Listed], remote: Mapping[str, Listed]) -> list[Li
     return [found[name] for name in sorted(found)]
 
 
+def with_lag_of_now(
+    found: list[Listed], settings: Mapping[str, Any], silent: Callable[[str], None] = lambda _: None
+) -> list[Listed]:
+    """The same, as far as brokers can be asked. `silent` is told the addresses at which none answers: there the lag
+    stays that of the last batches."""
+    ends: dict[str, lag.Ends] = {}
+    for bootstrap in sorted({each.bootstrap for each in found if lag.partitions_of(each.sinks)}):
+        wanted = {tp for each in found if each.bootstrap == bootstrap for tp in lag.partitions_of(each.sinks)}
+        try:
+            ends[bootstrap] = lag.ask_ends({**settings, "bootstrap_servers": bootstrap}, wanted, QUIET_MS / 1000)
+        except (ClientError, LinkError, OSError, TimeoutError):
+            silent(bootstrap)
+    return [
+        replace(each, sinks=tuple(lag.as_of(sink, ends.get(each.bootstrap, {})) for sink in each.sinks))
+        for each in found
+    ]
+
+
 def _local(state: State, place: Home) -> Listed:
     progress = place.progress()
     return Listed(
@@ -135,6 +155,7 @@ def _sink(query: ProgressRecord, status: PipelineStatus) -> SinkProgress:
         late_rows=query.late_rows,
         at_ms=query.at_ms,
         error=query.error,
+        partitions=query.partitions,
     )
 
 

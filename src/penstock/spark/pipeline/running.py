@@ -98,6 +98,7 @@ class SinkRun:
                 "batch_id": last.batch_id,
                 "rows_per_s": last.processed_rows_per_s if self.state == RUNNING else 0.0,
                 "lag": last.lag,
+                "partitions": last.partitions,
                 "batch_ms": last.batch_ms,
                 "watermark": last.watermark,
                 "state_rows": last.state_rows,

@@ -1,0 +1,76 @@
+"""How far sinks are behind, as of now: by the ends of the logs as brokers tell them, not as the last batch saw them.
+
+A sink whose trigger is a minute, or that failed an hour ago, has a last batch that knows nothing of what came since.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from penstock.model.ids import TopicPartition
+from penstock.spark.pipeline.home import Progress, SinkProgress
+from penstock.spark.progress.patience import PATIENCE_S, within
+
+LOOK_EVERY_S: Final = 2.0
+
+Ends = Mapping[TopicPartition, int]
+
+
+def partitions_of(sinks: Iterable[SinkProgress]) -> set[TopicPartition]:
+    return {TopicPartition(each.topic, each.partition) for sink in sinks for each in sink.partitions}
+
+
+def as_of(sink: SinkProgress, ends: Ends) -> SinkProgress:
+    """The sink with the lag that these ends make; a partition whose end nobody told keeps what was last known. Pure."""
+    if not sink.partitions:
+        return sink
+    now = tuple(
+        replace(each, end=max(each.end, ends.get(TopicPartition(each.topic, each.partition), -1)))
+        for each in sink.partitions
+    )
+    return replace(sink, partitions=now, lag=sum(each.lag for each in now))
+
+
+def ask_ends(
+    settings: Mapping[str, Any], partitions: Collection[TopicPartition], patience_s: float = PATIENCE_S
+) -> Ends:
+    """The ends of these logs; raises what keeps brokers from being asked. A partition that is gone is left out."""
+    from penstock.spark.dialogue import admin_for, for_process
+
+    if not partitions:
+        return {}
+    admin = admin_for({name: str(value) for name, value in settings.items()})
+    found = for_process().run(within(admin.offsets(dict.fromkeys(partitions, "latest")), patience_s))
+    return {tp: info.offset for tp, info in found.done.items()}
+
+
+class LagWatch:
+    """Looks every other second, on a thread of its own: a broker that is away holds nobody up."""
+
+    def __init__(self, settings: Mapping[str, Any], sinks: Callable[[], Iterable[SinkProgress]]) -> None:
+        self._settings, self._sinks = settings, sinks
+        self._ends: Ends = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="penstock-lag", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(timeout=2 * PATIENCE_S)
+
+    def over(self, progress: Progress) -> Progress:
+        """What a runner tells, with the lag of now."""
+        ends = self._ends
+        return replace(progress, sinks=tuple(as_of(sink, ends) for sink in progress.sinks))
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_EVERY_S):
+            try:
+                self._ends = ask_ends(self._settings, partitions_of(self._sinks()))
+            except Exception:  # whoever cannot be asked may be back; until then the last batch's lag is shown
+                continue

@@ -1,0 +1,72 @@
+"""How far sinks are behind is told by the logs as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from penstock.blocking import Admin, Producer
+from penstock.model.ids import TopicPartition
+from penstock.spark.pipeline import home
+from penstock.spark.pipeline.home import Progress, SinkProgress
+from penstock.spark.pipeline.lag import as_of
+from penstock.spark.pipeline.listing import Listed, with_lag_of_now
+from penstock.spark.progress.records import PartitionProgress
+from penstock.testing import EmbeddedBroker, broker
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+SINK = SinkProgress(
+    "lake",
+    "table",
+    "t",
+    "running",
+    "q",
+    batch_id=3,
+    lag=2,
+    partitions=(PartitionProgress("a", 0, 5, 7), PartitionProgress("a", 1, 4, 4)),
+)
+
+
+def test_lag_is_what_came_since_the_last_batch_too() -> None:
+    now = as_of(SINK, {A0: 9, A1: 10})
+    assert now.lag == (9 - 5) + (10 - 4)
+    assert now.partitions == (PartitionProgress("a", 0, 5, 9), PartitionProgress("a", 1, 4, 10))
+
+
+def test_what_nobody_told_stays_as_it_was_last_known() -> None:
+    assert as_of(SINK, {}) == SINK
+    assert as_of(SINK, {A1: 6}).lag == 2 + 2
+    assert as_of(SINK, {A0: 6}).lag == 2, "an answer that is older than the batch"
+    without = replace(SINK, partitions=(), lag=3)
+    assert as_of(without, {A0: 9}) == without
+
+
+def test_positions_survive_their_file() -> None:
+    progress = Progress(1, home.RUNNING, (SINK,))
+    from dataclasses import asdict
+
+    assert Progress.of_json(asdict(progress)) == progress
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[EmbeddedBroker]:
+    with broker() as found:
+        with Admin(bootstrap_servers=found.bootstrap_servers) as admin:
+            admin.create_topic("a", 1)
+        with Producer(bootstrap_servers=found.bootstrap_servers) as producer:
+            for _ in range(12):
+                producer.send("a", b"v")
+            producer.flush()
+        yield found
+
+
+def test_brokers_are_asked_and_those_that_are_away_are_named(running: EmbeddedBroker) -> None:
+    here = Listed("shop", home.FAILED, True, "me", 1, 1, "local", "/p", running.bootstrap_servers, 0, "", (SINK,))
+    away = replace(here, name="away", bootstrap="127.0.0.1:1")
+    idle = replace(here, name="idle", sinks=())
+    silent: list[str] = []
+    found = with_lag_of_now([here, away, idle], {}, silent.append)
+    assert [(each.name, each.lag) for each in found] == [("shop", 12 - 5), ("away", 2), ("idle", 0)]
+    assert silent == ["127.0.0.1:1"]
