@@ -96,6 +96,44 @@ def test_validate_tells_every_mistake_with_its_place_and_fails(tmp_path: Path) -
     assert pipeline("run", file).code == 1
 
 
+BROKEN_SQL = """\
+name = "p"
+[sources.orders]
+topic = "orders"
+format = "json"
+schema = "id BIGINT, country STRING"
+[[steps]]
+name = "few"
+sql = "SELECT id, contry FROM orders"
+[sinks.out]
+from = "few"
+console = true
+"""
+
+
+def test_validate_finds_columns_that_are_not_there_without_a_broker(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(BROKEN_SQL)
+    said = pipeline("validate", file)
+    assert said.code == 1
+    assert said.out.startswith(f"{file}:8:19: step few: the SQL names a column that its input has not")
+    assert "Did you mean one of the following? [`country`, `id`]" in said.out
+    assert said.err == f"{file} has 1 mistake\n"
+    assert pipeline("validate", file, "--no-deep") == (0, "", f"{file} is fine\n")
+
+
+def test_without_java_validate_says_that_sql_was_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(BROKEN_SQL)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    said = pipeline("validate", file)
+    assert (said.code, said.out) == (0, "")
+    assert "warning: the SQL of p.toml was not checked: Spark needs Java 17 or newer, but JAVA_HOME=" in said.err
+    insisted = pipeline("validate", file, "--deep")
+    assert insisted.code == 1
+    assert insisted.err.startswith("penstock: Spark needs Java 17 or newer")
+
+
 def test_a_warning_is_no_failure(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     pipeline("init", file)

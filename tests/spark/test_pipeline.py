@@ -22,6 +22,7 @@ from penstock.spark.pipeline.flow import Flow
 from penstock.spark.pipeline.reading import read_flow
 from penstock.spark.pipeline.retrying import Patience
 from penstock.spark.pipeline.running import Runner
+from penstock.spark.pipeline.sql_check import sql_check
 
 Produce = Callable[..., None]
 
@@ -170,6 +171,30 @@ def test_spark_finds_what_names_alone_do_not_tell(spark: SparkSession, write: Ca
     assert (odd.line, odd.column) == (33, 12)
     assert odd.words.startswith("step odd: the SQL names a column that its input has not")
     assert append.words.startswith("sink y: the rows are aggregates that may still change: say mode")
+
+
+ODD_SQL = {
+    "SELEC id FROM orders": "step odd: the SQL is no SQL ([PARSE_SYNTAX_ERROR] Syntax error at or near",
+    "SELECT id, amout FROM orders": "step odd: the SQL names a column that its input has not",
+    "SELECT id + map(1, 2) FROM orders": "step odd: [DATATYPE_MISMATCH",
+    "SELECT country, _offset FROM orders": "step odd: the SQL names a column that its input has not",
+    "SELECT id AS key FROM orders": "key = 'country' is no column of odd; there is 'key'",
+    "SELECT nonsense FROM totals )": "step odd: the SQL is no SQL",
+    # What reads a step in Python is parsed only: nobody runs that to see its columns.
+    "SELECT nonsense FROM totals": "",
+    "SELECT country, my_function(id) FROM orders": "",
+    "SELECT country, sum(amount) AS total FROM orders GROUP BY country": "",
+}
+
+
+def test_sql_is_analyzed_against_the_columns_that_the_file_says(
+    spark: SparkSession, write: Callable[..., Flow]
+) -> None:
+    sink = '[sinks.x]\nfrom = "odd"\ntopic = "{topic}-totals"\nkey = "country"\n'
+    for sql, said in ODD_SQL.items():
+        flow = write(f'[[steps]]\nname = "odd"\nsql = "{sql}"\n{sink}').on(bootstrap="127.0.0.1:1")
+        found = sql_check(flow, spark)
+        assert [each.words.startswith(said) for each in found] == ([True] if said else []), (sql, found)
 
 
 def test_a_backfill_fills_a_table_of_its_own(

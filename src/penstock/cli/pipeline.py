@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -92,18 +97,26 @@ def _client_settings(connection: Connection) -> dict[str, str]:
     epilog=examples("penstock pipeline validate orders.toml", "penstock pipeline validate orders.toml --format json")
 )
 @file_argument
-@click.option("--deep", is_flag=True, help="Ask Spark too: SQL, columns and types. Needs Java, takes some seconds.")
+@click.option(
+    "--deep/--no-deep",
+    default=None,
+    help="Ask Spark and the brokers everything: modes, schemas to infer. Or ask Spark nothing: no Java is needed.",
+)
 @format_option
 @connection_options
-def validate(file: Path, deep: bool, style: str, connection: Connection) -> None:
-    """Say everything that is wrong with FILE, each mistake with its line and column. Runs nothing of it."""
+def validate(file: Path, deep: bool | None, style: str, connection: Connection) -> None:
+    """Say everything that is wrong with FILE, each mistake with its line and column. Runs nothing of it.
+
+    SQL and the columns that it names are checked by Spark on this machine, which takes seconds; no broker is asked.
+    """
     from penstock.declared.mistakes import text_of
     from penstock.spark.pipeline.reading import examine
+    from penstock.spark.pipeline.sql_check import has_sql
 
     found = examine(text_of(file.read_bytes(), str(file)), file)
     mistakes = list(found.mistakes)
-    if deep and found.flow is not None:
-        mistakes = _ask_spark(_over_file(found.flow, connection))
+    if found.flow is not None and (deep or (deep is None and has_sql(found.flow))):
+        mistakes = _ask_spark(_over_file(found.flow, connection), whole=bool(deep))
     data = [
         {"line": each.line, "column": each.column, "severity": severity, "words": each.words}
         for severity, many in (("error", mistakes), ("warning", found.warnings))
@@ -117,7 +130,25 @@ def validate(file: Path, deep: bool, style: str, connection: Connection) -> None
     click.echo(f"{file} is fine", err=True)
 
 
-def _ask_spark(flow: Flow) -> list[Any]:
+def _ask_spark(flow: Flow, *, whole: bool) -> list[Any]:
+    """What Spark finds wrong; with a word, and nothing found, when there is no Java to ask and nobody insists."""
+    from penstock.spark.errors import Missing
+    from penstock.spark.sessions import check_java
+
+    try:
+        check_java()
+    except Missing as missing:
+        if whole:
+            raise
+        click.echo(f"warning: the SQL of {flow.path.name} was not checked: {missing}", err=True)
+        return []
+    if sys.stderr.isatty():
+        click.echo("asking Spark …", err=True)
+    with quiet_stderr():
+        return _asked_deeply(flow) if whole else _asked_for_sql(flow)
+
+
+def _asked_deeply(flow: Flow) -> list[Any]:
     from dataclasses import replace
 
     from penstock.spark.pipeline.deep_check import deep_check
@@ -130,6 +161,35 @@ def _ask_spark(flow: Flow) -> list[Any]:
         return list(deep_check(flow, spark))
     finally:
         spark.stop()
+
+
+def _asked_for_sql(flow: Flow) -> list[Any]:
+    from penstock.spark.pipeline.sql_check import open_small_session, sql_check
+
+    spark = open_small_session(flow)
+    try:
+        return list(sql_check(flow, spark))
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """What the JVM and pyspark's logging say goes into a file, and is shown only when Spark does not work at all."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as aside:
+        os.dup2(aside.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(kept, 2)
+            aside.seek(0)
+            os.write(2, aside.read()[-8_192:])
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def _warn(found: Examined, file: Path) -> None:

@@ -49,9 +49,13 @@ LOCAL: Final = {
 
 
 def session(
-    master: str = LOCAL_MASTER, *, app_name: str = "penstock", settings: Mapping[str, str] | None = None
+    master: str = LOCAL_MASTER,
+    *,
+    app_name: str = "penstock",
+    settings: Mapping[str, str] | None = None,
+    formats: bool = True,
 ) -> SparkSession:
-    """A session on `master` with both formats registered; `settings` win over ours.
+    """A session on `master` with both formats registered, unless nobody needs them; `settings` win over ours.
 
     When a session is already running in this process, that one is given back, as Spark does, with what can still be
     changed changed.
@@ -71,7 +75,8 @@ def session(
     for name, value in (settings_for(master) | dict(settings or {})).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    register(spark)
+    if formats:
+        register(spark)
     return spark
 
 

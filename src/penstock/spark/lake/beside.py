@@ -1,4 +1,4 @@
-"""Upkeep beside the stream: `python -m penstock.spark.lake.beside JOB`, one process at a time for each table.
+"""Upkeep beside the stream: a process of its own (`tidying.py`), one at a time for each table.
 
 Rewriting files takes seconds. A sink that did it between two batches would hold its stream for as long, so `begin`
 starts a process and returns. Where that process and the stream meet in a commit the stream goes first: an append lands
@@ -13,9 +13,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import logging
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,13 +26,9 @@ from typing import Any, Final
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.places import absolute
 
-COMMAND: Final = (sys.executable, "-P", "-m", "penstock.spark.lake.beside")
-WORK_S_MOST: Final = 3_600
-"""After so long whatever it does is given up: a process that hangs would keep the table from ever being tidied."""
+COMMAND: Final = (sys.executable, "-P", "-m", "penstock.spark.lake.tidying")
 LOOK_EVERY_S: Final = 0.05
-_POLITENESS: Final = 10
 
-_log = logging.getLogger(__name__)
 _started: list[subprocess.Popen[bytes]] = []
 """Kept until they have ended: whoever starts a process takes its end in."""
 
@@ -85,22 +79,3 @@ def _locked(file: int, kind: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def main(arguments: list[str]) -> int:
-    """The process that `begin` starts. What goes wrong in it is a warning: the batch has landed long ago."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
-    signal.alarm(WORK_S_MOST)
-    os.nice(_POLITENESS)
-    from penstock.spark.lake.opening import open_store
-    from penstock.spark.lake.upkeep import Due, carry_out
-
-    job = json.loads(arguments[0])
-    given = job["options"]
-    options = LakeOptions(**{**given, "partition_by": tuple(given["partition_by"])})
-    carry_out(open_store(options), options, Due(**job["wanted"]))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from penstock.declared.fields import Notes
-from penstock.declared.mistakes import Mistake, did_you_mean
+from penstock.declared.mistakes import Mistake
 from penstock.declared.positions import Path, Place, Positions
 from penstock.spark.pipeline.building import as_records, rows_for, ship
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source, Step
+from penstock.spark.pipeline.option_check import check_partitions
 from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def _rows(flow: Flow, spark: SparkSession, sink: Sink, notes: Notes) -> DataFram
             rows_for(spark, flow, _reading(sink, part.name))
         except Exception as failure:  # Spark's, and whatever functions of the user's raise
             if isinstance(part, Step):
-                place, who = _place_in_step(flow, part, failure, notes), f"step {part.name}"
+                place, who = place_in_step(flow, part, failure, notes), f"step {part.name}"
             else:
                 place, who = notes.positions.of(("sources", part.name)), f"source {part.name}"
             notes.wrong_at(place, f"{who}: {reason_of(failure).words}")
@@ -52,7 +53,8 @@ def _reading(sink: Sink, name: str) -> Sink:
     return replace(sink, reads=name)
 
 
-def _place_in_step(flow: Flow, step: Step, failure: Exception, notes: Notes) -> Place:
+def place_in_step(flow: Flow, step: Step, failure: Exception, notes: Notes) -> Place:
+    """Where in the file Spark stumbled."""
     path: Path = next(
         (("steps", i) for i in range(len(flow.steps)) if notes.positions.of(("steps", i)).line == step.line), ("steps",)
     )
@@ -78,12 +80,7 @@ def _offset_in(sql: str, failure: Any) -> int:
 
 
 def _check_sink(spark: SparkSession, sink: Sink, rows: DataFrame, notes: Notes) -> None:
-    columns = rows.columns
-    for index, given in enumerate(sink.partition_by):
-        column = given.partition("(")[2].rstrip(")") if "(" in given else given
-        if column.lower() not in {each.lower() for each in columns}:
-            words = f"partition_by: {sink.reads} has no column {column!r}{did_you_mean(column, columns)}"
-            notes.wrong(("sinks", sink.name, "partition_by", index), words)
+    check_partitions(sink, rows.columns, notes)
     try:
         records = as_records(rows, sink) if sink.kind is SinkKind.TOPIC else rows
         _check_mode(spark, records, sink.mode)

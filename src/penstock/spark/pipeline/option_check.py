@@ -26,7 +26,7 @@ def check_options(flow: Flow, notes: Notes) -> None:
         columns = _check_source(flow, source, notes)
         for sink in flow.sinks:
             if sink.reads == source.name and columns:
-                _check_partitions(sink, columns, notes)
+                check_partitions(sink, columns, notes)
     for sink in flow.sinks:
         if sink.kind is SinkKind.TABLE:
             _check_table(flow, sink, notes)
@@ -60,7 +60,8 @@ def _typed_columns(options: dict[str, str]) -> list[str]:
     return [] if chosen.inferred else list(columns_of(chosen).names)
 
 
-def _check_partitions(sink: Sink, columns: list[str], notes: Notes) -> None:
+def check_partitions(sink: Sink, columns: list[str], notes: Notes) -> None:
+    """Whether the columns that a sink is split by are among those that it is given."""
     known = {column.lower() for column in columns}
     for index, given in enumerate(sink.partition_by):
         # Iceberg partitions by day(at) and the like.
