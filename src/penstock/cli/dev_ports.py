@@ -10,7 +10,7 @@ import json
 import random
 import socket
 from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -75,7 +75,12 @@ def controller_port(folder: Path) -> int:
 
 
 def keep_controller_port(folder: Path, port: int) -> None:
-    if port != _kept(folder):
+    """For the next life. One that cannot be kept is chosen anew then."""
+    if port == _kept(folder):
+        return
+    with suppress(OSError):
+        # With log.dirs of its own a node may have no need of the folder.
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / _KEPT).write_text(json.dumps({"controller_port": port}) + "\n", encoding="utf-8")
 
 

@@ -31,6 +31,14 @@ def test_a_port_that_was_kept_is_taken_again(tmp_path: Path) -> None:
     assert [controller_port(tmp_path) for _ in range(3)] == [first] * 3
 
 
+def test_a_port_is_kept_in_a_folder_that_is_not_there_yet_and_where_it_cannot_be_it_is_not(tmp_path: Path) -> None:
+    keep_controller_port(tmp_path / "new" / "data", 20_001)
+    assert (tmp_path / "new" / "data" / "dev.json").exists()
+    (tmp_path / "file").write_text("in the way")
+    keep_controller_port(tmp_path / "file" / "data", 20_001)
+    assert is_free(controller_port(tmp_path / "file" / "data"))
+
+
 def test_a_port_that_somebody_else_has_by_now_gives_way_to_another(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         keep_controller_port(tmp_path, taken.getsockname()[1])
