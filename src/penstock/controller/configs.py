@@ -104,15 +104,19 @@ def _check(
             validate_broker_configs({key: new[key] for key in named if key in new}, per_broker=bool(name))
             if name and int(name) not in world.image.brokers and int(name) not in world.image.controllers:
                 raise Refused(BROKER_ID_NOT_REGISTERED, f"there is no node {name}")
-            _check_min_isr(world, name, new, named)
+            _check_min_isr(world, name, current, new, named)
         case t if t == CONFIG_GROUP:
             validate_group_configs(new, broker)
         case t if t == CONFIG_CLIENT_METRICS:
             validate_client_metrics_configs(new)
 
 
-def _check_min_isr(world: World, name: str, new: Mapping[str, str], named: list[str]) -> None:
-    if not world.image.elr_enabled or _MIN_ISR not in named:
+def _check_min_isr(
+    world: World, name: str, current: Mapping[str, str], new: Mapping[str, str], named: list[str]
+) -> None:
+    # AlterConfigs also removes what it does not name.
+    removed = _MIN_ISR in current and _MIN_ISR not in new
+    if not world.image.elr_enabled or not (_MIN_ISR in named or removed):
         return
     if name:
         raise Refused(INVALID_CONFIG, f"{_MIN_ISR} is one for the whole cluster while eligible leader replicas are on")

@@ -112,6 +112,7 @@ def test_every_kind_of_resource_can_be_told() -> None:
         (change(BROKER, "1", ("log.dirs", AlterOp.SET, "/x")), INVALID_REQUEST),
         (change(BROKER, "1", ("min.insync.replicas", AlterOp.SET, "1")), INVALID_CONFIG),
         (change(BROKER, "", ("min.insync.replicas", AlterOp.DELETE, None)), INVALID_CONFIG),
+        (replace(BROKER, "", {"log.retention.ms": "7"}), INVALID_CONFIG),
         (change(LOGGER, "1", ("root", AlterOp.SET, "INFO")), INVALID_REQUEST),
         (change(99, "1", ("root", AlterOp.SET, "INFO")), INVALID_REQUEST),
         (replace(TOPIC, "none", {}), UNKNOWN_TOPIC_OR_PARTITION),
