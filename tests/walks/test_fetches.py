@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
+import pytest
+
 from penstock.model.errors import (
     FENCED_LEADER_EPOCH,
     FETCH_SESSION_ID_NOT_FOUND,
@@ -355,6 +357,17 @@ def test_forgotten_partitions_are_told_no_more() -> None:
         assert told(reply) == [("orders", 1)]
         back = await client.fetch(at("orders", 0, 0), session=(session, 2))
         assert sorted(told(back)) == [("orders", 0), ("orders", 1)]
+
+    walk(steps)
+
+
+@pytest.mark.parametrize("session", [(0, -1), (0, 0)])
+def test_a_fetch_that_names_all_it_wants_forgets_nothing(session: tuple[int, int]) -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("orders")
+        await client.produce("orders", b"x")
+        reply = await client.fetch(at("orders", 0), session=session, forgotten=[without("orders", 0)])
+        assert told(reply) == [("orders", 0)]
 
     walk(steps)
 

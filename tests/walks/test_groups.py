@@ -17,6 +17,8 @@ from penstock.model.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
+    INVALID_GROUP_ID,
+    INVALID_SESSION_TIMEOUT,
     INVALID_TOPIC_EXCEPTION,
     NON_EMPTY_GROUP,
     NONE,
@@ -38,6 +40,7 @@ from penstock.protocol.messages.describe_groups import DescribeGroupsRequest
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.messages.heartbeat import HeartbeatRequest
 from penstock.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from penstock.protocol.messages.join_group import JoinGroupRequest
 from penstock.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from penstock.protocol.messages.list_groups import ListGroupsRequest
 from penstock.protocol.messages.metadata import MetadataRequest
@@ -470,6 +473,22 @@ def test_a_group_that_is_not_there_is_dead_or_not_found() -> None:
         assert (dead.error_code, dead.group_state) == (NONE.code, "Dead")
         (missing,) = (await client.ask(DescribeGroupsRequest(groups=["g"]), 6)).groups
         assert (missing.error_code, bool(missing.error_message)) == (GROUP_ID_NOT_FOUND.code, True)
+
+    walk(steps)
+
+
+def test_who_does_not_get_in_is_told_no_protocol_and_a_nameless_group_has_no_members() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await coordinator(client, "g")
+        for version, no_protocol in ((6, ""), (7, None)):
+            refused = await client.ask(JoinGroupRequest(group_id="g", session_timeout_ms=1), version)
+            assert (refused.error_code, refused.protocol_name) == (INVALID_SESSION_TIMEOUT.code, no_protocol)
+        await client.create("orders")
+        made = OffsetCommitRequest
+        done = made.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        topic = made.OffsetCommitRequestTopic(name="orders", partitions=[done])
+        await client.ask(made(group_id="", topics=[topic]), 8)
+        assert (await client.ask(HeartbeatRequest(group_id=""), 4)).error_code == INVALID_GROUP_ID.code
 
     walk(steps)
 

@@ -115,6 +115,7 @@ def test_special_times_need_their_version() -> None:
             refused = await client.offset("orders", special, version=since - 1)
             assert refused.error_code == UNSUPPORTED_VERSION.code
             assert (await client.offset("orders", special, version=since)).error_code == 0
+        assert (await client.offset("orders", EARLIEST_PENDING - 1)).error_code == UNSUPPORTED_VERSION.code
 
     walk(steps)
 

@@ -24,7 +24,7 @@ from penstock.model.errors import (
     VOTER_NOT_FOUND,
     ErrorCode,
 )
-from penstock.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Uuid
+from penstock.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from penstock.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
 from penstock.protocol.messages.fetch_snapshot import FetchSnapshotRequest
@@ -212,6 +212,7 @@ def test_changes_of_the_voters_that_cannot_be_made_say_why() -> None:
         assert (await adding(cluster_id="another"))[0] == INCONSISTENT_CLUSTER_ID.code
         assert (await adding(listeners=[]))[0] == INVALID_REQUEST.code
         assert (await adding(voter_id=-1))[0] == INVALID_REQUEST.code
+        assert (await adding(voter_directory_id=ZERO_UUID))[0] == INVALID_REQUEST.code
         assert (await adding(to=follower))[0] == NOT_LEADER_OR_FOLLOWER.code
         code, words = await adding()
         assert code == REQUEST_TIMED_OUT.code

@@ -28,9 +28,11 @@ _KINDS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 
 def decide_elect(world: World, request: ElectLeadersRequest) -> Decision:
     """ElectLeaders: for the named partitions, or all that need it when none are named."""
+    if request.topic_partitions == []:
+        return Decision([], ElectLeadersResponse())
     kind = _KINDS.get(request.election_type)
     if kind is None:
-        return Decision([], ElectLeadersResponse(error_code=INVALID_REQUEST.code))
+        raise Refused(INVALID_REQUEST, f"there is no election of type {request.election_type}")
     reply, records = ElectLeadersResponse(), list[VersionedRecord]()
     if request.topic_partitions is None:
         asked = [(topic.name, list(range(len(topic.partitions)))) for topic in world.image.topics.values()]

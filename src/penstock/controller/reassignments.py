@@ -39,9 +39,9 @@ Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 
 def decide_alter_reassignments(world: World, request: AlterPartitionReassignmentsRequest) -> Decision:
     """AlterPartitionReassignments: each partition is moved, called back or refused on its own."""
-    reply = AlterPartitionReassignmentsResponse(
-        error_message=None, allow_replication_factor_change=request.allow_replication_factor_change
-    )
+    reply = AlterPartitionReassignmentsResponse(error_message=None)
+    if request.topics:
+        reply.allow_replication_factor_change = request.allow_replication_factor_change
     records: list[VersionedRecord] = []
     named: set[tuple[str, int]] = set()
     for topic in request.topics:

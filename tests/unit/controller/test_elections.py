@@ -24,6 +24,7 @@ from penstock.model.errors import (
     STALE_BROKER_EPOCH,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
+    Refused,
 )
 from penstock.model.ids import Epoch
 from penstock.protocol.messages.alter_partition import AlterPartitionRequest
@@ -253,6 +254,9 @@ def test_an_election_that_is_asked_for_moves_or_says_why_not() -> None:
     assert results(_election("none", 0)) == [UNKNOWN_TOPIC_OR_PARTITION.code]
     assert results(_election("t", 0, 3)) == [UNKNOWN_TOPIC_OR_PARTITION.code]
     assert results(_election(None, 0)) == []
+    assert results(ElectLeadersRequest(election_type=7, topic_partitions=[])) == []
+    with pytest.raises(Refused, match="no election of type 7"):
+        desk.ask(_election("t", 7))
     desk.heartbeat(1, want_fence=True)
     assert the(desk).leader == 2
     assert results(_election("t", 0)) == [PREFERRED_LEADER_NOT_AVAILABLE.code]
@@ -260,7 +264,6 @@ def test_an_election_that_is_asked_for_moves_or_says_why_not() -> None:
     alter(desk, [(1, -1), (2, -1), (3, -1)], by=2)
     assert results(_election(None, 0)) == [0]
     assert the(desk).leader == 1
-    assert desk.decide(_election("t", 5)).reply.error_code == INVALID_REQUEST.code
 
 
 def test_preferred_leaders_are_restored_by_themselves() -> None:

@@ -64,13 +64,15 @@ class GroupShard:
         return decision
 
     def _heartbeat(self, request: HeartbeatRequest, caller: Caller, now: Moment) -> Decision:
+        # There may be a group without a name: offsets can be committed for it, but it has no members.
+        if not request.group_id:
+            return Decision(reply=HeartbeatResponse(error_code=INVALID_GROUP_ID.code))
         group = self.table.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return heartbeat.decide_heartbeat(group, request, now)
         if isinstance(group, ConsumerGroup):
             return classic_members.decide_heartbeat(self.table, group, request, caller, now)
-        error = UNKNOWN_MEMBER_ID if request.group_id else INVALID_GROUP_ID
-        return Decision(reply=HeartbeatResponse(error_code=error.code))
+        return Decision(reply=HeartbeatResponse(error_code=UNKNOWN_MEMBER_ID.code))
 
     def _join(self, request: JoinGroupRequest, caller: Caller, now: Moment) -> Decision:
         error = join.check_join(self.table, request)

@@ -100,7 +100,10 @@ class FetchDriver:
 
     def _session_of(self, request: FetchRequest, version: int) -> FetchSession:
         now, by_id = self._clock.now_ms(), version >= _BY_ID_SINCE
-        if request.session_epoch not in (FULL, FINAL):
+        # Whoever names all that it wants forgets nothing.
+        incremental = request.session_epoch not in (FULL, FINAL)
+        forgotten = request.forgotten_topics_data if incremental else ()
+        if incremental:
             session = self._sessions.resume(request.session_id, request.session_epoch, by_id=by_id, now=now)
             if session.parked is not None:
                 self._complete(session.parked)  # the fetcher gave up on it and asks anew
@@ -113,7 +116,7 @@ class FetchDriver:
                 self._drop(evicted)
             else:
                 session = FetchSession(0, by_id=by_id, privileged=privileged, now=now)
-        added, gone = session.update(request.topics, request.forgotten_topics_data)
+        added, gone = session.update(request.topics, forgotten)
         if session.id:
             for interest in added:
                 self._partitions.watch(interest)

@@ -17,7 +17,7 @@ from penstock.model.errors import (
     ErrorCode,
     Refused,
 )
-from penstock.model.ids import Epoch, NodeId
+from penstock.model.ids import ZERO_UUID, Epoch, NodeId
 from penstock.protocol.messages.add_raft_voter import AddRaftVoterResponse
 from penstock.protocol.messages.api_versions import ApiVersionsRequest
 from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
@@ -103,6 +103,8 @@ class QuorumMembership:
             return _Outcome(INCONSISTENT_CLUSTER_ID, f"this is cluster {self._cluster_id}")
         if request.voter_id < 0:
             return _Outcome(INVALID_REQUEST, f"{request.voter_id} is no node id")
+        if request.voter_directory_id == ZERO_UUID:
+            return _Outcome(INVALID_REQUEST, "the voter's directory id is missing")
         if listeners is not None and not all(point.host and point.port for point in listeners):
             return _Outcome(INVALID_REQUEST, "a listener needs host and port")
         if listeners is not None and not listeners:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import TOPIC_AUTHORIZATION_FAILED, Refused
+from penstock.model.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, Refused
 from penstock.protocol.messages.describe_producers import DescribeProducersResponse
+from penstock.server.cluster_view import topic_name_problem
 from penstock.server.context import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ def handle(ctx: Context, request: DescribeProducersRequest) -> DescribeProducers
 
 
 def _answer(ctx: Context, topic: str, index: int) -> Reply:
+    problem = topic_name_problem(topic)
+    if problem:
+        return Reply(partition_index=index, error_code=INVALID_TOPIC_EXCEPTION.code, error_message=problem)
     try:
         hosted = ctx.node.partitions.named(topic, index)
         producers = hosted.require_log().producers.states()

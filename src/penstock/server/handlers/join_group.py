@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.model.errors import GROUP_AUTHORIZATION_FAILED, ErrorCode
 from penstock.protocol.messages.join_group import JoinGroupResponse
 from penstock.server.context import Operation, ResourceType
+from penstock.server.group_requests import then
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.join_group import JoinGroupRequest
@@ -27,4 +28,12 @@ def handle(ctx: Context, request: JoinGroupRequest) -> Outcome:
 
     if not ctx.allow(Operation.READ, ResourceType.GROUP, request.group_id):
         return refused(GROUP_AUTHORIZATION_FAILED)
-    return ctx.node.groups.ask(request, ctx, refused)
+    reply = ctx.node.groups.ask(request, ctx, refused)
+    return then(reply, _without_protocol) if ctx.api_version >= _NULL_PROTOCOL_SINCE else reply
+
+
+def _without_protocol(reply: JoinGroupResponse) -> JoinGroupResponse:
+    """Whoever did not get in is told no protocol, where null can say so."""
+    if reply.error_code:
+        reply.protocol_name = None
+    return reply

@@ -2,9 +2,10 @@
 
 Behaviour: -1 is the end a consumer may read to (last stable offset for read_committed), -2 the log start, -3 the
 record with the largest timestamp (v7), -4 the earliest local offset (v8), -5 the last tiered one (v9: none here, so
--1), -6 the earliest that awaits upload (v11: none here, so -1); any other time finds the first record at or after it.
-A leader that does not know its end yet answers OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below v5). Replicas and
-debuggers (replica id -2) see the whole log; a debugger is answered by followers too, of their own logs.
+-1), -6 the earliest that awaits upload (v11: none here, so -1); a time finds the first record at or after it. What is
+below -6 means nothing yet: UNSUPPORTED_VERSION. A leader that does not know its end yet answers OFFSET_NOT_AVAILABLE
+(LEADER_NOT_AVAILABLE below v5). Replicas and debuggers (replica id -2) see the whole log; a debugger is answered by
+followers too, of their own logs.
 Notes: v2 isolation level; v4 leader epochs; v10 a timeout that only tiered reads need.
 """
 
@@ -73,7 +74,7 @@ def _answer(
 ) -> Reply:
     index = wanted.partition_index
     try:
-        if ctx.api_version < SINCE_VERSION.get(wanted.timestamp, 0):
+        if wanted.timestamp < EARLIEST_PENDING or ctx.api_version < SINCE_VERSION.get(wanted.timestamp, 0):
             raise Refused(UNSUPPORTED_VERSION)
         hosted = ctx.node.partitions.named(topic, index)
         hosted.state.check_read(wanted.current_leader_epoch, leader_only=request.replica_id != DEBUGGER)

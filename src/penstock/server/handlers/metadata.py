@@ -121,24 +121,34 @@ def _by_name(ctx: Context, request: MetadataRequest, name: str, refused: dict[st
     topic = ctx.node.metadata.image.topic(name)
     if topic is not None:
         return _shown(ctx, request, topic)
+    operations = _operations(ctx, request, name)
     if name in refused:
-        return _absent(name, refused[name])
+        return _absent(name, refused[name], operations)
     if topic_name_problem(name):
-        return _absent(name, INVALID_TOPIC_EXCEPTION.code)
+        return _absent(name, INVALID_TOPIC_EXCEPTION.code, operations)
     if _may_create(ctx, request) and not _allowed_to_create(ctx, name):
         return _absent(name, TOPIC_AUTHORIZATION_FAILED.code)
-    return _absent(name, UNKNOWN_TOPIC_OR_PARTITION.code)
+    return _absent(name, UNKNOWN_TOPIC_OR_PARTITION.code, operations)
 
 
-def _absent(name: str, error_code: int) -> Topic:
-    return Topic(error_code=error_code, name=name, is_internal=name in INTERNAL_TOPICS)
+def _absent(name: str, error_code: int, operations: int = OPERATIONS_NOT_ASKED) -> Topic:
+    return Topic(
+        error_code=error_code,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=operations,
+    )
+
+
+def _operations(ctx: Context, request: MetadataRequest, name: str) -> int:
+    if ctx.api_version >= _OPERATIONS_SINCE and request.include_topic_authorized_operations:
+        return ctx.authorized_operations(ResourceType.TOPIC, name)
+    return OPERATIONS_NOT_ASKED
 
 
 def _shown(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Topic:
     """The topic, encoded ahead: many clients ask for the same after a failover, and most of a reply is its topics."""
-    operations = OPERATIONS_NOT_ASKED
-    if ctx.api_version >= _OPERATIONS_SINCE and request.include_topic_authorized_operations:
-        operations = ctx.authorized_operations(ResourceType.TOPIC, topic.name)
+    operations = _operations(ctx, request, topic.name)
     pieces = ctx.node.metadata.fragments.setdefault(topic.id, {})
     key = (ctx.api_version, ctx.listener.name, operations)
     piece = pieces.get(key)

@@ -82,6 +82,9 @@ def test_nothing_is_created_when_the_client_or_the_broker_says_no() -> None:
         reply = await plane.ask(metadata, named("new", "bad name", allow_auto_topic_creation=False), 12)
         codes = [topic.error_code for topic in reply.topics]
         assert codes == [UNKNOWN_TOPIC_OR_PARTITION.code, INVALID_TOPIC_EXCEPTION.code]
+        asked = named("new", allow_auto_topic_creation=False, include_topic_authorized_operations=True)
+        (absent,) = (await plane.ask(metadata, asked, 12)).topics
+        assert absent.topic_authorized_operations == 0b110111111000, "what one may do to a topic is told without it too"
         assert plane.image.topics == {}
 
     walk(steps)

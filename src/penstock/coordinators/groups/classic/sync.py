@@ -24,11 +24,9 @@ PROTOCOL_NAMED_SINCE: Final = 5
 
 def check_sync(request: SyncGroupRequest, api_version: int) -> ErrorCode:
     """What can be said of a sync without looking at the group."""
-    if not request.group_id:
-        return INVALID_GROUP_ID
     if api_version >= PROTOCOL_NAMED_SINCE and (request.protocol_type is None or request.protocol_name is None):
         return INCONSISTENT_GROUP_PROTOCOL
-    return NONE
+    return NONE if request.group_id else INVALID_GROUP_ID
 
 
 def decide_sync(group: ClassicGroup, request: SyncGroupRequest, caller: Caller, now: Moment) -> Decision:
