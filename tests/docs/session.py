@@ -26,11 +26,11 @@ SERVERS = ("penstock dev", "penstock server start")
 AGENTS = ("penstock agent run",)
 AGENT_PORTS = ("9645", "5514", "6514", "8089", "5170")
 NO_SERVERS = ("penstock dev kill", "penstock dev start", "penstock dev stop")
+SERVER_PORTS = ("9092", "9093", "9644")
 ADMIN_STEP = 552
-CONTROLLER_STEP = 10_000
 NODES = 4
 PORTS = range(13_000, 18_500, 7)
-"""Where neither clusters that choose for themselves nor outgoing connections have theirs, nor those of controllers."""
+"""Where neither clusters that choose for themselves nor outgoing connections have theirs."""
 HOSTS = ("on-1", "on-2", "on-3")
 FOLDER = "/var/lib/penstock"
 
@@ -46,7 +46,7 @@ class Reader:
         self._words = {
             f"10.0.0.{host}:{name}": f"127.0.0.1:{ports.pop()}"
             for host in range(1, len(HOSTS) + 1)
-            for name in ("9092", "9093", "9644")
+            for name in SERVER_PORTS
         } | {
             "9092": str(port),
             "9644": str(port + ADMIN_STEP),
@@ -197,11 +197,13 @@ class Reader:
 
 
 def _free_port() -> int:
-    """A port that is free together with those that go with it: the admin port, and the controller's."""
+    """A port that is free together with those that go with it, none of which reads like another port of the pages."""
     for port in random.sample(PORTS, len(PORTS)):
-        first = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP, port + CONTROLLER_STEP)
+        first = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP)
         needed = [each + node for each in first for node in range(NODES)]
-        if all(_is_free(each) for each in needed):
+        # 18089 would be taken for the agent's 8089, and translated.
+        ambiguous = any(name in str(each) for name in (*AGENT_PORTS, *SERVER_PORTS) for each in needed)
+        if not ambiguous and all(_is_free(each) for each in needed):
             return port
     raise AssertionError("no free ports")
 
