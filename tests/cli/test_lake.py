@@ -87,7 +87,7 @@ def test_sql_is_answered_as_text_json_and_csv(lake: Lake, kept: Path) -> None:
     ]
     cut = lake(kept, "query", "select n from orders order by n", "--limit", "2", "--format", "csv")
     assert cut.out == "n\n0\n1\n"
-    assert "only the first 2 rows" in cut.err
+    assert "there are more than 2 rows" in cut.err
 
 
 @pytest.mark.parametrize(

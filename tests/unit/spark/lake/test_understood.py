@@ -127,10 +127,13 @@ def test_spark_reads_it_neither(tmp_path: Path, foreign: Callable[[Path], TableS
         files_of(LakeOptions(path=str(tmp_path / "t"), table_format=table_format))
 
 
-def test_a_batch_does_not_enter_a_table_that_is_not_understood(tmp_path: Path) -> None:
-    store = with_deletion_vectors(tmp_path / "t")
+@pytest.mark.parametrize("foreign", [with_deletion_vectors, with_mapped_columns, of_the_next_version])
+def test_a_batch_does_not_enter_a_table_that_is_not_understood(
+    tmp_path: Path, foreign: Callable[[Path], TableStore]
+) -> None:
+    store = foreign(tmp_path / "t")
     store.refresh()
-    with pytest.raises(NotUnderstood, match="deletionVectors"):
+    with pytest.raises(NotUnderstood, match=FOREIGN[foreign]):
         append(store, 30, 40, batch=3)
 
 

@@ -16,10 +16,11 @@ from penstock.spark.lake.landing import Wanted, land, write_down
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.store import BatchCommit, Compaction, Conflicted, TableStore
 from penstock.spark.lake.upkeep import Due, after_commit, carry_out, due, tidy
+from tests.patience import within
 from tests.unit.spark.lake.tables import SCHEMA, append, made, numbers, opened, rows, spans, written
 
 FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"])
-PATIENCE_S = 100.0
+PATIENCE_S = within(60)
 
 
 def test_a_round_of_commits_makes_upkeep_due() -> None:

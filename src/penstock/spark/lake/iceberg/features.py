@@ -31,14 +31,19 @@ def renamed(columns: Iterable[tuple[int, str]]) -> list[str]:
     return sorted({name for field_id, name in pairs if len(names_of[field_id]) > 1 or len(ids_of[name]) > 1})
 
 
-def check_understood(metadata: TableMetadata, name: str) -> None:
-    """Raises `NotUnderstood` unless files are read by the names of their columns and nothing else."""
+def check_version(metadata: TableMetadata, name: str) -> None:
+    """Raises `NotUnderstood` for a table of a version that nobody here knows: for those who only add files to it."""
     if metadata.format_version > FORMAT_VERSION_MOST:
         raise NotUnderstood(
             f"{name} is an Iceberg table of format version {metadata.format_version}, and {FORMAT_VERSION_MOST} is the "
             "last one that is known here (deletion vectors, defaults of columns): read and tidy it with the engine "
             "that wrote it, or copy it there into a table of version 2"
         )
+
+
+def check_understood(metadata: TableMetadata, name: str) -> None:
+    """Raises `NotUnderstood` unless files are read by the names of their columns and nothing else."""
+    check_version(metadata, name)
     found = renamed(
         (schema.find_field(each).field_id, each) for schema in metadata.schemas for each in schema.column_names
     )

@@ -207,9 +207,11 @@ class IcebergStore:
 
     def commit(self, batch: BatchCommit) -> Commit:
         from penstock.spark.lake.iceberg.data_files import data_files
+        from penstock.spark.lake.iceberg.features import check_version
         from penstock.spark.lake.iceberg.transactions import QuickTransaction
 
         table = self.table
+        check_version(table.metadata, self.place.name)
         told = json.dumps(batch.told(), separators=(",", ":"))
         kind = OVERWRITE if batch.overwrite else APPEND
         properties = {COMMIT_KEY: told, snapshots.KIND_KEY: kind}
