@@ -14,6 +14,7 @@ from penstock.agent.counting import AgentStatus, Counts, InputReport
 from penstock.agent.environment import Environment, now_ms
 from penstock.agent.errors import CannotReload
 from penstock.agent.inputs.input import Input
+from penstock.agent.inputs.tail.settings import TailSettings
 from penstock.agent.outlet.outlet import Outlet
 from penstock.agent.settings.kinds import SPOOLED, kind_of
 from penstock.agent.settings.model import AgentSettings, InputSettings
@@ -153,6 +154,7 @@ class Agent:
             state_dir=agent.state_dir,
             input=settings.name,
             checkpoints=self._checkpoints,
+            claimed=lambda: self._claimed_by_others(settings.name),
             bounded_memory_bytes=agent.output.memory_bytes,
         )
 
@@ -167,6 +169,11 @@ class Agent:
             teller=self.teller,
             finished=self._one_finished,
         )
+
+    def _claimed_by_others(self, name: str) -> tuple[str, ...]:
+        """Globs of files that other inputs read: as they are now, for inputs come and go."""
+        owns = [each.own for each in self.settings.inputs.values() if each.name != name]
+        return tuple(glob for own in owns if isinstance(own, TailSettings) for glob in own.paths)
 
     def _one_finished(self) -> None:
         """An agent whose inputs have all come to their end has nothing more to do."""

@@ -33,5 +33,7 @@ class Environment:
     monotonic_ms: Callable[[], float] = monotonic_ms
     """For intervals: the wall clock jumps."""
     now_ms: Callable[[], int] = now_ms
+    claimed: Callable[[], tuple[str, ...]] = tuple
+    """Globs of files that are other inputs' to read."""
     bounded_memory_bytes: int = 64 << 20
     """`output.memory`: an input's own buffers stay well below it."""

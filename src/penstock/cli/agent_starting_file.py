@@ -32,7 +32,7 @@ def starting_file(*, name: str, globs: Sequence[str], topic: str, bootstrap: str
         "",
         "[inputs.logs]",
         'type = "tail"',
-        _line(f"paths = {paths}", "files that grow; rotation is understood"),
+        _line(f"paths = {paths}", "files that grow; what is rotated away is read to its end"),
         _line(f"topic = {_text(topic)}", 'or "logs.{service}" with a field of the event'),
         _line('# key = "client"', 'a field, or "{host}"; keeps order by key'),
         _line(f"# dead_letters = {_text(topic + '.dead')}", "what cannot be understood; else it goes on as it is"),

@@ -117,6 +117,14 @@ AGENTS: Final = (
         "Input {{ $labels.input }} of {{ $labels.instance }} lost {{ $value }} events in ten minutes.",
     ),
     Alert(
+        "PenstockAgentMissesFiles",
+        "penstock_agent_missed_files_total > 0",
+        0,
+        "warning",
+        "{{ $value }} files of input {{ $labels.input }} of {{ $labels.instance }} went away before all was read;"
+        " its log says which, and how much at most that is.",
+    ),
+    Alert(
         "PenstockAgentNoBroker",
         "penstock_agent_broker_up == 0",
         2,

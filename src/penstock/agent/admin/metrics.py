@@ -66,6 +66,7 @@ INPUT: Final = (
     OfInput("refused_total", "counter", "Senders told to come again.", lambda i: i.refused),
     OfInput("malformed_total", "counter", "Events that were no such thing.", lambda i: i.malformed),
     OfInput("truncated_total", "counter", "Events cut because they were too long.", lambda i: i.truncated),
+    OfInput("missed_files_total", "counter", "Files that went away before all was read.", lambda i: i.missed),
     OfInput("retried_total", "counter", "Records sent again.", lambda i: i.retried),
     OfInput("spooled_total", "counter", "Records that went through the spool.", lambda i: i.spooled),
     OfInput("restarts_total", "counter", "How often the input failed and was started again.", lambda i: i.restarts),

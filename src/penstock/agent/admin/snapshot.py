@@ -49,6 +49,8 @@ class InputSnapshot:
     refused: int = 0
     malformed: int = 0
     truncated: int = 0
+    missed: int = 0
+    """Files, or rotations of them, that went away before all of them was read."""
     connections: int = 0
     files: int = 0
     behind_bytes: int = 0
@@ -161,6 +163,7 @@ def _input(report: InputReport) -> InputSnapshot:
         refused=status.refused,
         malformed=status.malformed,
         truncated=status.truncated,
+        missed=status.missed,
         connections=status.connections,
         files=status.files,
         behind_bytes=status.behind_bytes,

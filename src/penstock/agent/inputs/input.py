@@ -62,6 +62,8 @@ class InputStatus:
     """Told to come again: 429, or a connection too many."""
     malformed: int = 0
     truncated: int = 0
+    missed: int = 0
+    """Files, or rotations of them, that went away before all of them was read; told one by one."""
     connections: int = 0
     behind_bytes: int = 0
     """Of files: what is written and not yet safe."""

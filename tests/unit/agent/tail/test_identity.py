@@ -139,8 +139,19 @@ class TestAnotherInode:
         assert verdict(seen(BIG, "/logs/app.log"), known(BIG, **renamed)) == New()
         assert verdict(seen(SMALL, "/logs/app.log"), known(SMALL, **renamed)) == New()
 
-    def test_of_a_file_of_which_nothing_was_read_is_read_itself(self) -> None:
-        assert verdict(seen(BIG), known(BIG, 0, prefix=print_of(BIG[:100]))) == New()
+    def test_of_a_file_of_which_nothing_was_read_is_read_in_its_place(self) -> None:
+        unread = known(BIG, 0, prefix=print_of(BIG[:PREFIX_BYTES]))
+        assert verdict(seen(BIG), unread) == Wait()
+        assert verdict(seen(BIG, age_ms=12 * SETTLE_MS), unread) == New()
+        for place in (Place.HELD, Place.UNSEEN):
+            assert verdict(seen(BIG), replace(unread, place=place)) == Wait()
+        for place in (Place.CUT, Place.GONE):
+            assert verdict(seen(BIG), replace(unread, place=place)) == CopyOf("1", 0, takes_over=True)
+
+    def test_of_a_small_file_of_which_nothing_was_read_needs_its_name_too(self) -> None:
+        unread = known(BIG, 0, prefix=print_of(BIG[:100]), place=Place.GONE)
+        assert verdict(seen(BIG), unread) == CopyOf("1", 0, takes_over=True)
+        assert verdict(seen(BIG, "/logs/else"), unread) == New()
 
     def test_that_was_copied_before_the_last_lines_came_goes_on_at_the_last_place_that_agrees(self) -> None:
         file = known(BIG, place=Place.CUT, anchors=(anchor_at(3000, BIG[:3000]), anchor_at(5000, BIG)))

@@ -51,8 +51,8 @@ def test_an_input_in_one_sentence() -> None:
 
 
 def test_the_last_words_count_everything() -> None:
-    said = summary(agent(12, sent=10, dropped=2))
-    assert said == "web-1 ran 1 min 5 s: 12 events in (1.2 KB), 10 acknowledged, 2 dropped"
+    said = summary(agent(12, sent=10, dropped=2, missed=1))
+    assert said == "web-1 ran 1 min 5 s: 12 events in (1.2 KB), 10 acknowledged, 2 dropped, 1 of the files missed"
 
 
 def test_a_description_says_why_an_agent_is_not_well() -> None:

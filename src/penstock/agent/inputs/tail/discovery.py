@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.agent.inputs.files.inflating import PLAIN, Broken, CutOff
@@ -24,8 +25,11 @@ from penstock.agent.inputs.tail.identity import (
     Wait,
     anchor_at,
     judge,
+    judge_own,
     print_of,
 )
+from penstock.agent.inputs.tail.lineages import Lineages
+from penstock.agent.inputs.tail.siblings import Elder
 from penstock.agent.inputs.tail.sighting import Candidate, Opened, open_path, sight
 from penstock.agent.inputs.tail.tracked import Tracked
 
@@ -33,6 +37,17 @@ SLICE: Final = 100
 """So many files are judged before others have their turn on the loop."""
 RETRY_MAX_MS: Final = 30_000.0
 LAST_LINE_WITHIN_BYTES: Final = 64 << 10
+SEARCHES: Final = 2
+"""A file that so many searches in a row did not find is gone."""
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Candidates, by what is known of the inode that is at their path."""
+
+    at_their_own: list[Candidate] = field(default_factory=list)
+    elsewhere: list[Candidate] = field(default_factory=list)
+    strangers: list[Candidate] = field(default_factory=list)
 
 
 class Discovery:
@@ -42,6 +57,7 @@ class Discovery:
         self._followed = followed
         self._settings = followed.settings
         self._finder = Finder(followed.settings.paths, followed.settings.exclude)
+        self._lineages = Lineages(followed, self._finder)
         self._candidates: dict[str, Candidate] = {}
         self._finding = Finding()
         self._from_end = False
@@ -82,7 +98,8 @@ class Discovery:
             if number % 1000 == 999:
                 await asyncio.sleep(0)
         for gone in self._candidates.keys() - paths:
-            del self._candidates[gone]
+            if self._candidates[gone].elder is None:
+                del self._candidates[gone]
         for path, file in catalogue.paths():
             if path not in paths and not _shows(path, file):
                 self._followed.leave(file)
@@ -97,34 +114,70 @@ class Discovery:
     async def _decide(self, missing: list[Tracked]) -> None:
         """First what is known by its inode, so that it is clear what is still there; then copies and new ones."""
         now_ms = self._followed.now_ms()
-        due = [candidate for candidate in self._candidates.values() if candidate.next_ms <= now_ms]
-        strangers: list[tuple[int, Candidate]] = []
-        at_their_own: list[Candidate] = []
-        elsewhere: list[Candidate] = []
-        for number, candidate in enumerate(due):
+        by_name = await self._sort([each for each in self._candidates.values() if each.elder is None], now_ms)
+        await self._settle_all(by_name.at_their_own, now_ms)
+        elders = await self._lineages.search(
+            self._finding, missing, [each.path for each in [*by_name.strangers, *by_name.elsewhere]]
+        )
+        beside = await self._sort(self._nominate_elders(elders, now_ms), now_ms)
+        await self._settle_all([*by_name.elsewhere, *beside.at_their_own, *beside.elsewhere], now_ms)
+        for file in missing:
+            if file.place is Place.UNSEEN:
+                self._not_found(file)
+        # The oldest first: what was rotated away is read before what took its place.
+        strangers = sorted([*by_name.strangers, *beside.strangers], key=lambda each: (each.modified_ns, each.path))
+        await self._settle_all(strangers, now_ms)
+        self._lineages.close(self._undecided())
+        self.waiting = sum(1 for candidate in self._candidates.values() if candidate.tries)
+
+    async def _sort(self, candidates: list[Candidate], now_ms: float) -> _Sorted:
+        """What is at each path, by what is known of its inode. Only those that are due."""
+        found = _Sorted()
+        for number, candidate in enumerate([each for each in candidates if each.next_ms <= now_ms]):
             if number % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-            found = self._stat(candidate, now_ms)
-            if found is None:
+            if self._stat(candidate, now_ms) is None:
                 continue
             self._leave_if_replaced(candidate)
             file = self._followed.catalogue.with_identity(*candidate.identity)
             if file is None:
-                strangers.append((candidate.modified_ns, candidate))
+                found.strangers.append(candidate)
             elif file.path == candidate.path:
-                at_their_own.append(candidate)
+                found.at_their_own.append(candidate)
             elif file.place is not Place.HERE or not _shows(file.path, file):
                 self._followed.leave(file)
-                elsewhere.append(candidate)
+                found.elsewhere.append(candidate)
             # Else it is another name of a file that is at its own; what a link means may change later.
-        # The oldest first: what was rotated away is read before what took its place.
-        strangers.sort(key=lambda pair: (pair[0], pair[1].path))
-        await self._settle_all([*at_their_own, *elsewhere], now_ms)
-        for file in missing:
-            if file.place is Place.UNSEEN:
-                self._followed.finish(file)
-        await self._settle_all([candidate for _, candidate in strangers], now_ms)
-        self.waiting = sum(1 for candidate in self._candidates.values() if candidate.tries)
+        return found
+
+    def _nominate_elders(self, elders: list[Elder], now_ms: float) -> list[Candidate]:
+        """What lies beside followed paths is a candidate as long as it is found there and not followed itself."""
+        before = {path: each for path, each in self._candidates.items() if each.elder is not None}
+        for path in before:
+            del self._candidates[path]
+        nominated = []
+        for elder in elders:
+            file = self._followed.catalogue.at_path(elder.path)
+            if file is not None and file.inode == elder.entry:
+                continue
+            candidate = before.get(elder.path)
+            if candidate is None or candidate.entry != elder.entry:
+                candidate = Candidate(elder.path, elder.entry, named=False, first_ms=now_ms)
+            candidate.elder = elder
+            self._candidates[elder.path] = candidate
+            nominated.append(candidate)
+        return nominated
+
+    def _undecided(self) -> set[str]:
+        """Followed paths of which something is not decided yet."""
+        elders = {each.elder.lineage for each in self._candidates.values() if each.elder is not None}
+        return elders | {each.path for each in self._candidates.values() if each.tries}
+
+    def _not_found(self, file: Tracked) -> None:
+        """A name that is just being changed may be missed by a search, so one search is not enough."""
+        file.absent += 1
+        if file.absent >= SEARCHES or file.ended:
+            self._followed.finish(file)
 
     async def _settle_all(self, candidates: list[Candidate], now_ms: float) -> None:
         for number, candidate in enumerate(candidates):
@@ -190,6 +243,9 @@ class Discovery:
         else:
             seen = sight(opened, candidate, header_bytes, now_ms)
         own = followed.catalogue.with_identity(*opened.identity)
+        if own is not None and self._is_used_again(own, candidate, seen):
+            followed.overwrite(own)
+            own = None
         alike = [] if own is not None else followed.catalogue.alike(seen.head)
         if own is None and not alike:
             # The usual case, and at the first start the only one.
@@ -206,10 +262,24 @@ class Discovery:
             verdict = judge(seen, known_own, known_alike, settle_ms)
         return self._apply(verdict, candidate, opened, seen)
 
+    def _is_used_again(self, own: Tracked, candidate: Candidate, seen: Sighting) -> bool:
+        """Whether another file has the inode of one that was rotated away. It may be the copy of a third."""
+        if candidate.path == own.path == own.origin_path:
+            return False
+        if candidate.path == own.origin_path and own.place is Place.UNSEEN and not own.prefix.length:
+            # Nothing but its inode is known of it, and what was rotated away does not come back.
+            return True
+        return judge_own(seen, self._followed.known(own)) == Replaced(own.key)
+
     def _apply(self, verdict: Verdict, candidate: Candidate, opened: Opened, seen: Sighting) -> bool:
-        followed, files = self._followed, self._followed.catalogue.files
+        followed, files, elder = self._followed, self._followed.catalogue.files, candidate.elder
         match verdict:
             case Same(key) | Renamed(key):
+                if elder is not None and elder.stray and seen.size == files[key].read:
+                    # It was read to its end, and its name says that it is to be left alone now.
+                    files[key].ended = True
+                    followed.finish(files[key])
+                    return self._pass(candidate)
                 self._arrived(files[key], candidate, opened, seen)
             case Replaced(key):
                 followed.cut(files[key], in_place=files[key].path == candidate.path)
@@ -217,22 +287,37 @@ class Discovery:
                 self._begin(candidate, opened, seen)
             case CopyOf(key, position, True):
                 self._take_over(files[key], position, candidate, opened, seen)
+            case CopyOf(key, _, False) if elder is not None and files[key].place in (Place.HERE, Place.HELD):
+                return self._pass(candidate)
             case CopyOf(key, position, False):
                 if files[key].ledger.safe < position:
                     # What comes before the position is not acknowledged yet: the copy cannot claim that it is.
                     return self._again(candidate)
+                files[key].ended = True
                 self._begin(candidate, opened, seen, position)
             case Alias() | Wait():
                 return self._again(candidate)
             case New():
+                if elder is not None and not self._is_ours(elder):
+                    return self._pass(candidate)
                 self._begin(candidate, opened, seen)
         self._candidates.pop(candidate.path, None)
         followed.troubles.well(candidate.path)
         return True
 
+    def _is_ours(self, elder: Elder) -> bool:
+        """Whether what nobody has ever seen is younger than what was last seen at the followed path."""
+        return elder.fresh and not elder.stray and not self._lineages.stands(elder.lineage)
+
+    def _pass(self, candidate: Candidate) -> bool:
+        self._candidates.pop(candidate.path, None)
+        return False
+
     def _arrived(self, file: Tracked, candidate: Candidate, opened: Opened, seen: Sighting) -> None:
+        doubtful = not file.prefix.length and not file.changed_ms
         self._note(file, candidate, opened)
         self._followed.arrive(file, candidate.path, opened.identity, opened.descriptor)
+        self._lineages.arrived(file, doubtful=doubtful)
         if not file.tail and file.packing == PLAIN:
             self._fill_tail(file, seen)
 
@@ -252,6 +337,10 @@ class Discovery:
         followed.descriptors.give(file, opened.descriptor)
         self._note(file, candidate, opened)
         file.after = before
+        if candidate.elder is None:
+            self._lineages.begin(file)
+        else:
+            followed.inherit(file, candidate.elder.lineage)
         if self._from_end and not position:
             position = self._end_of_lines(file, opened, seen)
         if position and file.packing == PLAIN:
@@ -259,7 +348,9 @@ class Discovery:
             file.begin_at(position, bytes_before, anchor_at(position, bytes_before))
         elif position:
             file.begin_at(position, None, None)
-        if file.packing != PLAIN:
+        file.head = print_of(seen.head)
+        if file.packing != PLAIN or file.held_until_ms:
+            # What waits may be rotated and compressed before any of it is read.
             followed.catalogue.grow(file, print_of(seen.head))
         else:
             followed.grow_prefix(file, seen.head)
@@ -284,6 +375,10 @@ class Discovery:
     def _note(self, file: Tracked, candidate: Candidate, opened: Opened) -> None:
         file.entry = candidate.entry
         file.size, file.modified_ns = opened.found.st_size, opened.found.st_mtime_ns
+        file.reach = max(file.reach, file.size)
+        if not candidate.entry:
+            real_path = os.path.realpath(candidate.path)
+            file.real_path = real_path if real_path != candidate.path else ""
 
     def _again(self, candidate: Candidate) -> bool:
         candidate.tries += 1

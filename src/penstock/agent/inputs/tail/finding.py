@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Final, TypeAlias
@@ -73,12 +73,19 @@ class Finder:
         for gone in self._folders.keys() - self._visited:
             del self._folders[gone]
             finding.fresh = True
-        finding.found = [each for _, each in sorted(found.items()) if not self._excluded(each.path)]
+        finding.found = [each for _, each in sorted(found.items()) if not self.excludes(each.path)]
         return finding
 
-    def _excluded(self, path: str) -> bool:
+    def excludes(self, path: str) -> bool:
         name = path.rpartition("/")[2]
         return any(glob.match(name) for glob in self._names) or any(glob.match(path) for glob in self._paths)
+
+    def files_in(self, folder: str) -> list[tuple[str, int]]:
+        """Names of a folder and the numbers of their entries, without folders and links. As the last search found them
+        if it came there; else the folder is read. Raises `OSError`."""
+        known = self._folders.get(folder)
+        entries = known.entries if known is not None else _read_folder(folder)
+        return [(entry.name, entry.number) for entry in entries if not entry.is_folder and not entry.is_link]
 
     def _walk(self, folder: str, parts: list[_Part], finding: Finding, *, by_name: bool = False) -> Iterator[Found]:
         """`by_name`: no wildcard has come so far."""
@@ -121,8 +128,7 @@ class Finder:
             changed_ns = os.stat(path).st_mtime_ns
             if known is not None and known.settled and known.changed_ns == changed_ns:
                 return known.entries
-            with os.scandir(path) as listing:
-                entries = [_Entry(e.name, e.inode(), e.is_dir(), e.is_symlink()) for e in listing]
+            entries = _read_folder(path)
         except (FileNotFoundError, NotADirectoryError):
             finding.fresh |= self._folders.pop(path, None) is not None
             return []
@@ -135,6 +141,17 @@ class Finder:
         self._folders[path] = _Folder(changed_ns, entries, settled)
         finding.fresh = True
         return entries
+
+
+def path_pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
+    """Matches whole paths that one of these globs finds; None for no globs."""
+    patterns = [_whole(glob).pattern for glob in globs]
+    return re.compile("|".join(patterns)) if patterns else None
+
+
+def _read_folder(path: str) -> list[_Entry]:
+    with os.scandir(path) as listing:
+        return [_Entry(entry.name, entry.inode(), entry.is_dir(), entry.is_symlink()) for entry in listing]
 
 
 def _parts(glob: str) -> list[_Part]:

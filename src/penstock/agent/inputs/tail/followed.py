@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import dataclass
 from typing import Final
 
 from penstock.agent.environment import Environment
@@ -17,12 +18,33 @@ from penstock.agent.inputs.tail.schedule import Looks, Turns
 from penstock.agent.inputs.tail.settings import TailSettings
 from penstock.agent.inputs.tail.tracked import Tracked
 
+HELD_BACK: Final = 2
+"""So many times as long as a rotated file is held, one waits at most for those that are older."""
 GONE_FOR_MS: Final = 24 * 3600 * 1000
 """A file that is gone for so long is forgotten."""
 
 
 def look_through(descriptor: int) -> Look:
     return lambda position, length: os.pread(descriptor, length, position)
+
+
+@dataclass(slots=True)
+class Disturbance:
+    """Of a followed path: what was there has to be found, or told."""
+
+    path: str
+    horizon_ns: int = 0
+    """See `Tracked.horizon_ns`: that of whatever was last at the path."""
+    gathered: bool = False
+    """All that there is was found. It is over when that is read, too."""
+    siblings: frozenset[tuple[str, int]] | None = None
+    """Paths and inodes of what was beside it at the last search."""
+    still: bool = False
+    """The last two searches found the same: nothing is just being renamed."""
+    since: int = -1
+    """The key, a number, of the last file at the path up to which nothing is missing, or it was told."""
+    unreadable_ns: int = 0
+    """Rotated files that nobody can inflate are told, those that were last written to before this."""
 
 
 class Followed:
@@ -40,6 +62,14 @@ class Followed:
         self.forgotten: set[str] = set()
         self._rotating: dict[str, Tracked] = {}
         """By the path where it was: what was rotated away and is not read to its end."""
+        self._queueing: dict[str, dict[str, Tracked]] = {}
+        """By the key of a file: those whose turn comes after it is read to its end."""
+        self.disturbed: dict[str, Disturbance] = {}
+        """By followed path: something that was there is elsewhere now, or was cut."""
+        self.horizons: dict[str, int] = {}
+        """By followed path: the horizon when it was last settled; see `Tracked.horizon_ns`."""
+        self.missed = 0
+        """Files that went away before all of them was read."""
         self.work = asyncio.Event()
         """Set when somebody's turn has come."""
         self.packed_work = asyncio.Event()
@@ -70,6 +100,12 @@ class Followed:
         if file.place is not Place.UNSEEN:
             file.gone_since_ms = self.now_ms()
         self.catalogue.add(file)
+        if file.horizon_ns:
+            path = file.origin_path
+            self.horizons[path] = max(file.horizon_ns, self.horizons.get(path, 0))
+        if not file.settled and file.path == file.origin_path:
+            self.disturb(file.origin_path, file.horizon_ns)
+            self.hold(file)
 
     def want(self, file: Tracked, *, first: bool = False) -> None:
         if file.packing == PLAIN:
@@ -90,9 +126,14 @@ class Followed:
             self.mark_dirty(file)
         self.catalogue.put(file, Place.HERE, path=path, identity=identity)
         self.descriptors.give(file, descriptor)
-        file.gone_since_ms, file.gone_before_ms = None, 0.0
-        if moved:
+        file.gone_since_ms, file.gone_before_ms, file.absent = None, 0.0, 0
+        if moved or (path != file.origin_path and not file.ended):
             self._rotate(file)
+            disturbance = self.disturbed.get(file.origin_path)
+            if disturbance is not None and not disturbance.gathered and not file.ended:
+                self.hold(file)
+        if file.size > file.read and file.packing == PLAIN:
+            file.ended = False
         file.suspicious, file.failed, file.cut_off = True, False, None
         file.changed_ms = self.now_ms()
         if not file.ticket:
@@ -107,17 +148,54 @@ class Followed:
         self.catalogue.put(file, Place.HELD if held else Place.UNSEEN)
         file.changed_ms = self.now_ms()
         self._rotate(file)
+        self.disturb(file.origin_path, file.horizon_ns)
         if held:
             self.want(file)
         else:
+            # It was looked at a moment ago: what it had then is all that can be missed.
+            file.ended = file.reach <= file.read
             file.ticket = 0
+            self._let_queue_go(file)
         self.news.set()
+
+    def disturb(self, path: str, horizon_ns: int) -> None:
+        """What was at a path must be looked for, and what may have been there after it."""
+        disturbance = self.disturbed.get(path)
+        if disturbance is None:
+            disturbance = self.disturbed[path] = Disturbance(path)
+        disturbance.horizon_ns = max(disturbance.horizon_ns, horizon_ns)
+        disturbance.gathered = disturbance.still = False
+
+    def inherit(self, file: Tracked, path: str) -> None:
+        """It is one that was at a followed path once, and is found beside it."""
+        file.origin_path, file.rotated = path, True
+        self.hold(file)
+        self.mark_dirty(file)
+
+    def hold(self, file: Tracked) -> None:
+        """Not read until what is older is found; but not for ever."""
+        file.held_until_ms = self.now_ms() + self.settings.rotate_wait_ms * HELD_BACK
+
+    def let_go(self, file: Tracked) -> None:
+        if file.held_until_ms:
+            file.held_until_ms = 0.0
+            self.want(file)
+
+    def queue_behind(self, file: Tracked, before: Tracked) -> None:
+        """Its turn comes when the other is read to its end."""
+        self._queueing.setdefault(before.key, {})[file.key] = file
+        self.want(before, first=True)
+
+    def _let_queue_go(self, before: Tracked) -> None:
+        for file in self._queueing.pop(before.key, {}).values():
+            self.want(file)
 
     def drain(self, file: Tracked) -> None:
         """Its end is reached, or cannot be."""
         file.drained = True
         if self._rotating.get(file.origin_path) is file:
             del self._rotating[file.origin_path]
+        self._let_queue_go(file)
 
     def not_yet_read(self, path: str) -> Tracked | None:
         """What was rotated away from a path and is not read to its end."""
@@ -127,7 +205,10 @@ class Followed:
         """It was read to its end, or cannot be, and no path is known that leads to it."""
         if file.place is Place.UNSEEN:
             self.catalogue.put(file, Place.GONE)
-        elif os.fstat(file.descriptor).st_nlink:
+            self._gone(file)
+            return
+        file.ended = True
+        if os.fstat(file.descriptor).st_nlink:
             # It has a name somewhere. If that is one that is followed, the next search finds it.
             self.catalogue.put(file, Place.UNSEEN)
             self.news.set()
@@ -138,10 +219,20 @@ class Followed:
 
     def cut(self, file: Tracked, *, in_place: bool) -> None:
         """Its inode holds something else now. What was not read may be in a copy."""
+        if file.place in (Place.HERE, Place.HELD):
+            # It was looked at a moment ago: what it had then is all that can be missed.
+            file.ended = file.reach <= file.read
+        self.disturb(file.origin_path, file.horizon_ns)
         self.catalogue.put(file, Place.CUT if in_place else Place.GONE)
         self._gone(file)
         if file.gatherer is not None:
             file.gatherer.drop()
+
+    def overwrite(self, file: Tracked) -> None:
+        """It is no more, and neither is its inode: what is where it was is judged as if nobody had ever seen it."""
+        self.cut(file, in_place=False)
+        self.catalogue.put(file, Place.GONE, identity=(0, 0))
+        self.news.set()
 
     def begin_anew(self, file: Tracked) -> Tracked:
         """Its file was truncated or overwritten where it is: what is there now is another file."""
@@ -150,7 +241,10 @@ class Followed:
         entry = file.entry
         self.cut(file, in_place=True)
         heir = self.new(path, *identity)
-        heir.origin_path, heir.entry = file.origin_path, entry
+        heir.origin_path, heir.real_path, heir.entry = file.origin_path, file.real_path, entry
+        if place is Place.HERE and heir.path == heir.origin_path:
+            heir.horizon_ns, heir.settled = file.horizon_ns, False
+            self.hold(heir)
         if descriptor >= 0:
             self.descriptors.give(heir, descriptor)
             heir.packing = packing_of(os.pread(descriptor, MAGIC_BYTES, 0))
@@ -168,6 +262,8 @@ class Followed:
         self.catalogue.remove(file)
         self.dirty.pop(file.key, None)
         self.forgotten.add(file.key)
+        if self.catalogue.at_path(file.origin_path) is None:
+            self.horizons.pop(file.origin_path, None)
 
     def forget_the_long_gone(self) -> None:
         """Once in a while: what is gone for a day, and the oldest of too many."""

@@ -26,6 +26,7 @@ import xxhash
 
 from penstock.agent.inputs.files.inflating import PLAIN, CutOff
 from penstock.agent.inputs.files.lines import Look
+from penstock.agent.inputs.tail.rotations import is_rotation
 
 PREFIX_BYTES: Final = 1024
 ANCHOR_BYTES: Final = 256
@@ -224,7 +225,9 @@ def is_intact(seen: Sighting, known: Known) -> bool:
 
 def judge_copy(seen: Sighting, known: Known, settle_ms: float) -> Verdict:
     """Another inode with the same beginning."""
-    if not known.position or not known.anchors:
+    if not known.position:
+        return _judge_unread(seen, known, settle_ms)
+    if not known.anchors:
         return New()
     if known.place in (Place.HERE, Place.HELD) and seen.path == known.origin:
         # Rotation by renaming: what is made anew at the old name begins with the same words, and is no copy.
@@ -238,6 +241,17 @@ def judge_copy(seen: Sighting, known: Known, settle_ms: float) -> Verdict:
     except CutOff:
         # Compressed and not complete.
         return Wait() if seen.quiet_ms < settle_ms * PATIENCE else New()
+
+
+def _judge_unread(seen: Sighting, known: Known, settle_ms: float) -> Verdict:
+    """Nothing was read of the original yet: its copy is no other file, and takes its place when it is no more."""
+    if known.prefix.length < PREFIX_BYTES and not akin(seen.path, known.path):
+        return New()
+    if known.place in (Place.CUT, Place.GONE):
+        return CopyOf(known.key, 0, takes_over=True)
+    if known.place is Place.HERE and seen.age_ms >= settle_ms * PATIENCE:
+        return New()
+    return Wait()
 
 
 def _judge_small_copy(seen: Sighting, known: Known, settle_ms: float) -> Verdict:
@@ -303,9 +317,9 @@ _ROTATED = re.compile(r"(?:[.\-_]\d[\d\-_.T:]*|\.(?:old|bak|orig))+$")
 
 def akin(one: str, other: str) -> bool:
     """Whether names differ only as rotation makes them differ: `app.log`, `app.log.1`, `app.log-20260131.gz`."""
-    return _stem(one) == _stem(other)
+    names = one.rpartition("/")[2], other.rpartition("/")[2]
+    return _stem(names[0]) == _stem(names[1]) or is_rotation(*names) or is_rotation(*reversed(names))
 
 
-def _stem(path: str) -> str:
-    name = path.rpartition("/")[2]
+def _stem(name: str) -> str:
     return _ROTATED.sub("", _PACKED.sub("", name))

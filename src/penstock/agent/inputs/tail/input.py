@@ -98,7 +98,7 @@ class TailInput:
         if file.packing != PLAIN:
             followed.want(file)
             return None
-        if file.place in ELSEWHERE or self._waits_for_another(file):
+        if file.place in ELSEWHERE or file.held_until_ms or self._waits_for_another(file):
             return None
         try:
             turn = self._read_some(file)
@@ -112,10 +112,17 @@ class TailInput:
             file.size = -1
             return None
         if turn.replaced:
-            followed.begin_anew(file)
+            self._replaced(file)
             return None
         followed.troubles.well(file.path)
         return turn.load
+
+    def _replaced(self, file: Tracked) -> None:
+        if file.place is Place.HERE and file.path != file.origin_path:
+            # A rotated file is overwritten by what is rotated after it, which may be known.
+            self._followed.overwrite(file)
+        else:
+            self._followed.begin_anew(file)
 
     def _waits_for_another(self, file: Tracked) -> bool:
         """What was at its path before is read first."""
@@ -125,8 +132,7 @@ class TailInput:
         if before.drained or before.place in ELSEWHERE:
             file.after = None
             return False
-        self._followed.want(before, first=True)
-        self._followed.want(file)
+        self._followed.queue_behind(file, before)
         return True
 
     def _read_some(self, file: Tracked) -> Turn:
@@ -152,7 +158,7 @@ class TailInput:
 
     def _finished(self, file: Tracked) -> None:
         """Rotated away, read to its end, quiet for long enough."""
-        file.rotated = False
+        file.rotated, file.ended = False, True
         if file.place is Place.HELD:
             self._followed.finish(file)
         else:
@@ -182,7 +188,9 @@ class TailInput:
                 continue
             if file.packing == PLAIN:
                 followed.want(file)
-            elif file.place not in ELSEWHERE and not file.failed:
+            elif file.place in ELSEWHERE or file.failed or file.held_until_ms or self._waits_for_another(file):
+                continue
+            else:
                 await self._unpack(file)
 
     async def _unpack(self, file: Tracked) -> None:
@@ -195,7 +203,7 @@ class TailInput:
         except Moved:
             followed.leave(file)
         except Overwritten:
-            followed.begin_anew(file)
+            self._replaced(file)
         except CutOff:
             file.cut_off = seen
             followed.troubles.tell(file.path, "is compressed and not complete; waiting for the rest")
@@ -206,7 +214,7 @@ class TailInput:
             followed.troubles.tell(file.path, in_words(error))
             file.size = -1
         else:
-            file.finished = seen
+            file.finished, file.ended = seen, True
             followed.mark_dirty(file)
             followed.troubles.well(file.path)
         followed.drain(file)
@@ -223,6 +231,7 @@ class TailInput:
             truncated=self._truncated,
             behind_bytes=sum(max(0, file.size - file.ledger.safe) for file in plain),
             files=len(here),
+            missed=followed.missed,
             errors=followed.troubles.count,
             last_error=followed.troubles.last,
         )
@@ -231,9 +240,10 @@ class TailInput:
         return status
 
     def _words(self, files: int) -> str:
-        waiting = self._discovery.waiting
+        waiting, missed = self._discovery.waiting, self._followed.missed
         words = f"follows {files} file{'' if files == 1 else 's'}"
-        return f"{words}, {waiting} not decided yet" if waiting else words
+        words += f", {waiting} not decided yet" if waiting else ""
+        return f"{words}; {missed} went away before all was read, see the log" if missed else words
 
     def _details(self, file: Tracked) -> FileStatus:
         state = self._followed.troubles.about(file.path)

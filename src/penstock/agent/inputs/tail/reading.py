@@ -10,7 +10,7 @@ from typing import Final
 from penstock.agent.inputs.files.inflating import PLAIN, packing_of
 from penstock.agent.inputs.files.lines import Look, Taken, take, take_rest
 from penstock.agent.inputs.tail.followed import Followed, look_through
-from penstock.agent.inputs.tail.identity import ANCHOR_BYTES, PREFIX_BYTES, Anchor, anchor_at
+from penstock.agent.inputs.tail.identity import ANCHOR_BYTES, PREFIX_BYTES, Anchor, Place, anchor_at
 from penstock.agent.inputs.tail.tracked import Tracked
 from penstock.agent.multiline import Event
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, TRUNCATED
@@ -52,8 +52,8 @@ class Reader:
         """Raises `OSError` and `Moved`."""
         descriptor = self._followed.descriptors.of(file)
         look = look_through(descriptor)
-        size = os.fstat(descriptor).st_size
-        if size < file.read:
+        found = os.fstat(descriptor)
+        if found.st_size < file.read:
             return Turn(replaced=True)
         limits = self._settings.read_bytes, self._settings.line_bytes_max
         taken = take(look, file.read, file.scanned, *limits, zeros=file.zeros)
@@ -61,6 +61,9 @@ class Reader:
         if head is None:
             return Turn(replaced=True)
         file.suspicious = False
+        if file.horizon_ns and file.settled and file.place is Place.HERE and file.path == file.origin_path:
+            # It was still whole after that time, so whatever takes its place is not older.
+            file.horizon_ns = max(file.horizon_ns, found.st_mtime_ns)
         load = self._accept(file, taken, look)
         if head:
             self._followed.grow_prefix(file, head)

@@ -9,6 +9,7 @@ from penstock.agent.inputs.files.inflating import MAGIC_BYTES, PLAIN, inflate, p
 from penstock.agent.inputs.files.lines import Look
 from penstock.agent.inputs.tail.descriptors import open_file
 from penstock.agent.inputs.tail.identity import PREFIX_BYTES, Sighting
+from penstock.agent.inputs.tail.siblings import Elder
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Candidate:
     next_ms: float = 0.0
     """When it is worth another look."""
     tries: int = 0
+    elder: Elder | None = None
+    """Set when it was found beside a followed path, not at one."""
 
     def see(self, found: os.stat_result, now_ms: float) -> None:
         """Remembers what is there, and when it was last seen to change."""

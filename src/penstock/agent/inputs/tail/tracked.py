@@ -21,9 +21,10 @@ class Tracked:
     """State of one file. Ten thousand of these must be cheap: no buffers, no task, a descriptor only for some."""
 
     __slots__ = (
-        "after", "anchors", "changed_ms", "cut_off", "descriptor", "device", "drained", "entry", "failed", "finished",
-        "gatherer", "gone_before_ms", "gone_since_ms", "inode", "interval_ms", "key", "ledger", "modified_ns", "origin",
-        "origin_path", "packing", "path", "place", "prefix", "queued", "read", "rotated", "scanned", "size", "skipped",
+        "absent", "after", "anchors", "changed_ms", "cut_off", "descriptor", "device", "drained", "ended", "entry",
+        "failed", "finished", "gatherer", "gone_before_ms", "gone_since_ms", "head", "held_until_ms", "horizon_ns",
+        "inode", "interval_ms", "key", "ledger", "modified_ns", "origin", "origin_path", "packing", "path", "place",
+        "prefix", "queued", "reach", "read", "real_path", "rotated", "scanned", "settled", "size", "skipped",
         "suspicious", "tail", "ticket", "zeros",
     )  # fmt: skip
 
@@ -33,6 +34,8 @@ class Tracked:
         self.entry = 0
         self.packing = PLAIN
         self.prefix = NOTHING
+        self.head = NOTHING
+        """Its beginning as it was found. It is known by this until some of it is read."""
         self.anchors: deque[Anchor] = deque(maxlen=ANCHORS_MAX)
         self.ledger: Ledger[Anchor | None] = Ledger(0, None, lambda: moved(self))
         self.place = Place.HERE
@@ -44,6 +47,8 @@ class Tracked:
         """The last bytes before `read`."""
         self.size, self.modified_ns = 0, 0
         """As last seen; of a compressed file these are of the file, while positions are inflated."""
+        self.reach = 0
+        """The largest size that it was ever seen with."""
         self.changed_ms = 0.0
         self.rotated = False
         """It was rotated away: when it is read to its end and quiet, its last line is complete."""
@@ -61,6 +66,20 @@ class Tracked:
         """Compressed, and there when the input was started for the first time, from the end: of no interest."""
         self.after: Tracked | None = None
         """What was at this path before, and is read first."""
+        self.real_path = ""
+        """Where the file itself is, when its path is a link to it."""
+        self.ended = False
+        """Rotated away and read to its end: nothing of it is missed when it goes."""
+        self.absent = 0
+        """In so many searches in a row it was not found."""
+        self.horizon_ns = 0
+        """Of a file at a followed path, in times of the file system: whatever was last written to before then is known,
+        or older than all that is followed. A rotated file that nobody knows and whose time is not before it is read.
+        0: not known yet."""
+        self.settled = True
+        """False while those that were at this path before it are not all found and read; see `lineages.py`."""
+        self.held_until_ms = 0.0
+        """Not read before this, because older ones may be found that come first."""
         self.gatherer: Gatherer | None = None
         self.origin: Origin | None = None
         self.descriptor = -1
@@ -103,6 +122,7 @@ class Tracked:
     def row(self, now_ms: float) -> Row:
         """What is safe, never what is only read."""
         safe = self.ledger.safe
+        prefix = self.prefix if self.prefix.length else self.head
         anchors = [anchor for anchor in self.anchors if anchor.position < safe]
         if self.ledger.mark is not None:
             anchors.append(self.ledger.mark)
@@ -111,13 +131,18 @@ class Tracked:
             "device": self.device,
             "inode": self.inode,
             "packing": self.packing,
-            "prefix": [self.prefix.length, self.prefix.digest],
+            "prefix": [prefix.length, prefix.digest],
             "anchors": [[each.position, each.print.length, each.print.digest] for each in anchors],
             "cut": self.place is Place.CUT,
             "rotated": self.rotated,
             "skipped": self.skipped,
             "finished": None if self.ledger.open_spans else self.finished,
             "gone_ms": 0 if self.place is Place.UNSEEN else round(self.gone_ms(now_ms)),
+            "size": max(self.reach, safe),
+            "real": self.real_path,
+            "ended": self.ended and not self.ledger.open_spans,
+            "horizon": self.horizon_ns,
+            "settled": self.settled,
         }
         return Row(self.key, self.path, safe, facts)
 
@@ -136,4 +161,8 @@ class Tracked:
         file.rotated, file.skipped = facts["rotated"], facts["skipped"]
         file.finished = tuple(facts["finished"]) if facts["finished"] else None
         file.gone_before_ms = facts["gone_ms"]
+        # Rows of the first agents do not have these. What was gone in their time is not missed now.
+        file.reach, file.real_path = facts.get("size", row.position), facts.get("real", "")
+        file.ended = facts.get("ended", file.place is not Place.UNSEEN)
+        file.horizon_ns, file.settled = facts.get("horizon", 0), facts.get("settled", True)
         return file

@@ -107,9 +107,15 @@ class Watch:
             return True
         if found.st_size == file.size and found.st_mtime_ns == file.modified_ns:
             return self._look_again(file, now_ms)
+        if file.path != file.origin_path and not file.reach and file.place is Place.HERE:
+            # A rotated file that was empty: what is in it now is rather what was rotated after it.
+            self._followed.overwrite(file)
+            return True
         file.size, file.modified_ns = found.st_size, found.st_mtime_ns
+        file.reach = max(file.reach, found.st_size)
         file.changed_ms = now_ms
-        file.suspicious, file.drained, file.failed = True, False, False
+        file.suspicious, file.drained, file.failed, file.ended = True, False, False, False
+        file.rotated |= file.path != file.origin_path
         self._hold(file)
         if file.cut_off is None:
             self._followed.want(file)
