@@ -176,18 +176,17 @@ class _Loader:
             recovered = True
             self._recover_from(self.segments.active.base, log_start)
             end = self._end_or_none()
-        while end is not None and (log_start > end or (recovered and recovery_point > end)):
+        while end is not None and recovered and max(log_start, recovery_point) > end:
             # A checkpoint that speaks of more than there is was written for another log of this name, or for one whose
             # end is lost. What is here is all that there is, and nobody can say what of it was flushed.
-            recovered, recovery_point = True, 0
-            log_start = 0 if log_start > end else log_start
+            log_start, recovery_point = (0 if log_start > end else log_start), 0
             self.epochs = Epochs(self._read_epochs())
             self._recover_from(recovery_point, log_start)
             end = self._end_or_none()
         if end is None:
             end = log_start
             self.segments.add(Segment.create(self.files, self.directory, end, self.now))
-        start = max(log_start, self.segments[0].base)
+        start = max(log_start if log_start <= end else 0, self.segments[0].base)
         self.epochs.truncate_from_end(end)
         self.epochs.truncate_from_start(start)
         self._load_producers(start, end, clean and not recovered)

@@ -158,13 +158,14 @@ class LogMachine(RuleBasedStateMachine):
             self.model = Model()
             self.log = Log.create(self.files, DIRECTORY, NAME, TOPIC_ID, SETTINGS, now=self.now)
             return
+        start = self.model.start
         self._open(clean=False)
         end = self.log.next
         flushed_end = max((entry[1] + 1 for entry in self.model.batches if entry[1] < self.model.flushed), default=0)
         assert end >= flushed_end, "what was flushed is still there"
         # Cut bytes may come back when the cut itself was not synced; they were part of the log once.
         held = self._everything()
-        low, high = self.log.log_start, self.model.flushed
+        low, high = max(self.log.log_start, start), self.model.flushed
         flushed = [entry for entry in self.model.batches if low <= entry[1] < high]
         assert flushed == [entry for entry in held if low <= entry[1] < high]
         self.model.batches = held
@@ -203,6 +204,9 @@ class LogMachine(RuleBasedStateMachine):
             log_start=self.model.start,
             high_watermark=self.model.next,
         )
+        if self.log.log_start < self.model.start:
+            assert self.log.next < self.model.start, "what was trimmed shows again only when the end is lost"
+            self.model.start = self.log.log_start
         if clean and self.log.next != self.model.next:
             assert self._gap_at_end()
         self.log.commit_to(self.log.next)

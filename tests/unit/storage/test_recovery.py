@@ -243,6 +243,34 @@ def test_a_start_behind_the_end_is_not_believed_and_deletes_nothing(clean: bool)
     assert readable(log) == list(range(36))
 
 
+def test_what_was_trimmed_shows_again_when_a_power_cut_takes_the_end_behind_the_start() -> None:
+    files = MemoryFiles()
+    files.makedirs("/data")
+    files.sync_dir("/")
+    log = filled(files, 5)
+    log.flush()
+    append(log, sized(BATCH_BYTES))
+    log.settings = replace(SETTINGS, retention_ms=1)
+    assert log.retain(Millis(NOW + 60_000))
+    assert (log.log_start, log.next) == (6, 6)
+    files.crash()
+    log = reopen(files, recovery_point=5, log_start=6)
+    assert (log.log_start, log.next) == (0, 5)
+
+
+def test_a_start_in_a_gap_at_the_end_is_forgotten_with_the_gap_and_costs_no_scan() -> None:
+    files = MemoryFiles()
+    log = filled(files, 8)
+    log.append_exact(batch(1, base=14), now=NOW)
+    log.truncate(Offset(12))
+    log.commit_to(log.next)
+    log.advance_start(Offset(11))
+    assert (log.log_start, log.next) == (11, 12)
+    log.close()
+    log = reopen(files, clean=True, log_start=11)
+    assert (log.log_start, log.next, log.scanned_bytes) == (0, 8, 0)
+
+
 def test_an_empty_directory_begins_at_the_promised_start() -> None:
     files = MemoryFiles()
     files.makedirs(D)
