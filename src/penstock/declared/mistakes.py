@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penstock.model.closest import closest
 from penstock.model.errors import PenstockError
 
 _TOML_PLACE = re.compile(r"^(.*) \(at line (\d+), column (\d+)\)$")
@@ -37,10 +37,9 @@ def text_of(data: bytes, file: str) -> str:
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or which there are when nothing is near; empty when there are none."""
     choices = list(known)
-    by_small = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(given.lower(), by_small, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean {by_small[near[0]]!r}?"
+    near = closest(given, choices, least=0.6)
+    if near is not None:
+        return f"; did you mean {near!r}?"
     return f"; there is {', '.join(map(repr, choices))}" if 0 < len(choices) <= 12 else ""
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
 
 INT64_MAX: Final = (1 << 63) - 1
@@ -87,6 +87,5 @@ class Given:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """ "; did you mean …?" when a known name is near."""
-    by_lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
+    near = closest(name, known, least=0.6)
+    return "" if near is None else f"; did you mean {near!r}?"

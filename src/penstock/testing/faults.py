@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.closest import did_you_mean
 from penstock.model.errors import ErrorCode, error_named
 from penstock.protocol.registry import APIS, Api
 from penstock.server.context import Disconnect
@@ -91,8 +91,7 @@ def api_named(name: str) -> Api:
     for api in APIS.values():
         if api.name.lower() == name.lower():
             return api
-    near = difflib.get_close_matches(name, [api.name for api in APIS.values()], 1)
-    raise ValueError(f"there is no API {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+    raise ValueError(f"there is no API {name!r}{did_you_mean(name, [api.name for api in APIS.values()], least=0.6)}")
 
 
 def code_of(code: int | str | ErrorCode) -> int:

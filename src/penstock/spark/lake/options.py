@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT
 
@@ -111,8 +111,8 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
     for name in given:
         if name in known or name in _SPARKS_OWN:
             continue
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {known[near[0]]}?" if near else f"; there are {', '.join(NAMES)}"
+        near = closest(name, NAMES, least=0.6)
+        hint = f"; did you mean {near}?" if near is not None else f"; there are {', '.join(NAMES)}"
         raise BadOption(f"{LAKE_FORMAT} has no option {name}{hint}")
 
 

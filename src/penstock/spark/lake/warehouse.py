@@ -7,12 +7,12 @@ lake/catalog.db                 its Iceberg tables: `visits` for default.visits,
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.model.closest import closest
 from penstock.spark.errors import Missing
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
@@ -87,9 +87,9 @@ class Warehouse:
     def unknown(self, name: str, tables: list[TableName]) -> str:
         """The sentence about a name that no table has."""
         names = [each.name for each in tables]
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        if near:
-            return f"there is no table {name} in {self.directory}; did you mean {near[0]}?"
+        near = closest(name, names, least=0.5)
+        if near is not None:
+            return f"there is no table {name} in {self.directory}; did you mean {near}?"
         if not names:
             return f"there is no table {name}: {self.directory} has none (--warehouse names another directory)"
         more = " …" if len(names) > _NAMED else ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
+from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
 
 Format = Literal["json", "csv", "text", "regex", "avro", "raw"]
@@ -119,8 +119,8 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f": did you mean {near[0]}?" if near else f"; known are {_listed(known)}"
+    near = closest(name, known, least=0.6)
+    return f": did you mean {near}?" if near is not None else f"; known are {_listed(known)}"
 
 
 def _listed(names: tuple[str, ...]) -> str:
