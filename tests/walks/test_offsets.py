@@ -10,6 +10,7 @@ import pytest
 
 from penstock.model.errors import (
     FENCED_LEADER_EPOCH,
+    INVALID_TOPIC_EXCEPTION,
     KAFKA_STORAGE_ERROR,
     LEADER_NOT_AVAILABLE,
     NOT_LEADER_OR_FOLLOWER,
@@ -20,6 +21,7 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
+from penstock.model.ids import OFFSETS_TOPIC
 from penstock.protocol.compression import CODECS
 from penstock.protocol.messages.delete_records import DeleteRecordsRequest
 from penstock.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -204,6 +206,9 @@ def test_what_cannot_be_deleted_is_refused() -> None:
         assert await trim(client, "orders", 0, partition=1) == (UNKNOWN_TOPIC_OR_PARTITION.code, -1)
         assert await trim(client, "keyed", 0) == (POLICY_VIOLATION.code, -1)
         assert await trim(client, "both", 1) == (0, 1)
+        await client.create(OFFSETS_TOPIC, cleanup_policy="delete")
+        assert await trim(client, OFFSETS_TOPIC, -1) == (INVALID_TOPIC_EXCEPTION.code, -1)
+        assert await trim(client, OFFSETS_TOPIC, -1, partition=7) == (UNKNOWN_TOPIC_OR_PARTITION.code, -1)
 
     walk(steps)
 

@@ -1,8 +1,8 @@
 """DeleteRecords (21), versions 0-2. Moves a partition's log start, so that everything before it is gone.
 
 Behaviour: offset -1 means the high watermark; an offset above it is OFFSET_OUT_OF_RANGE; a topic that only compacts
-refuses with POLICY_VIOLATION; the answer is the low watermark once every live replica has come along, REQUEST_TIMED_OUT
-when one has not within timeout_ms.
+refuses with POLICY_VIOLATION, an internal one with INVALID_TOPIC_EXCEPTION; the answer is the low watermark once every
+live replica has come along, REQUEST_TIMED_OUT when one has not within timeout_ms.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import TOPIC_AUTHORIZATION_FAILED, Refused
+from penstock.model.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, Refused
 from penstock.protocol.messages.delete_records import DeleteRecordsResponse
+from penstock.server.cluster_view import INTERNAL_TOPICS
 from penstock.server.context import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def _trim(
 ) -> Awaitable[int] | None:
     """Fills in the answer, or returns what has to be waited for first."""
     try:
+        if topic in INTERNAL_TOPICS:
+            ctx.node.partitions.named(topic, wanted.partition_index)  # Refused when there is none
+            raise Refused(INVALID_TOPIC_EXCEPTION, f"the records of {topic} are its coordinators'")
         found = ctx.node.partitions.delete_records(topic, wanted.partition_index, wanted.offset, timeout_ms)
     except Refused as refusal:
         answer.error_code = refusal.error.code
