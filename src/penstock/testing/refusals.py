@@ -243,6 +243,14 @@ def _elect_leaders(made: Any, request: Any, version: int, code: int) -> Any:
     return made(error_code=code if version else 0, replica_election_results=results)
 
 
+def _create_acls(made: Any, request: Any, _version: int, code: int) -> Any:
+    return made(results=[made.AclCreationResult(error_code=code) for _ in request.creations])
+
+
+def _delete_acls(made: Any, request: Any, _version: int, code: int) -> Any:
+    return made(filter_results=[made.DeleteAclsFilterResult(error_code=code) for _ in request.filters])
+
+
 _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "Produce": _produce,
     "Fetch": _fetch,
@@ -267,4 +275,6 @@ _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "ConsumerGroupDescribe": _consumer_group_describe,
     "DeleteGroups": _delete_groups,
     "ElectLeaders": _elect_leaders,
+    "CreateAcls": _create_acls,
+    "DeleteAcls": _delete_acls,
 }
