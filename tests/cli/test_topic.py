@@ -267,8 +267,13 @@ def test_tables_fit_a_narrow_terminal_and_keep_their_ids_whole(bootstrap: str, c
     penstock("topic", "create", name, "--if-not-exists", "-b", bootstrap)
     for command in (("topic", "list"), ("topic", "describe", name), ("cluster", "brokers"), ("group", "list")):
         lines = on_terminal(columns, *command, "-b", bootstrap)
-        assert [line for line in lines if len(line) > columns and name not in line] == []
+        assert [line for line in lines if len(line) > columns and "  (id" not in line and not _one_cell(line)] == []
     assert any(name in line for line in on_terminal(columns, "topic", "list", "-b", bootstrap))
+
+
+def _one_cell(line: str) -> bool:
+    """Of a folded row: a heading and one word, which is never broken."""
+    return len(line.split()) == 2
 
 
 def on_terminal(columns: int, *arguments: str) -> list[str]:
