@@ -12,6 +12,7 @@ from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import BrokerRefused, NotReachable, UnknownTopic
 from penstock.model.errors import INVALID_TOPIC_EXCEPTION
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_an_address_in_the_list_that_is_dead_is_passed_over(node: EmbeddedBroker
 
 def test_nobody_there_is_said(node: EmbeddedBroker) -> None:
     with pytest.raises(NotReachable, match=r"127\.0\.0\.1:1"):
-        look("127.0.0.1:1", lambda view: view.topic("t", timeout_ms=1_000))
+        look("127.0.0.1:1", lambda view: view.topic("t", timeout_ms=within(1) * 1_000))
 
 
 def test_metadata_is_asked_for_again_when_it_is_old(node: EmbeddedBroker) -> None:
