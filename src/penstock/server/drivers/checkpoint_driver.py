@@ -91,6 +91,7 @@ class CheckpointDriver:
             return
         self.writes += 1
         self._running = asyncio.ensure_future(self._offload.call(write.sync))
+        self._running.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             # Whoever wanted it may be stopped; a thread goes on all the same.
             await asyncio.shield(self._running)
