@@ -252,6 +252,9 @@ async def test_patterns_that_match_each_others_rotations_read_each_file_once(log
             rotate(log)
             if (logs / "access.log.2").exists():
                 pack(logs / "access.log.2")
+        # What was empty when it was last seen is not known again once it is compressed.
+        append(log, [b"the first of %d" % number])
+        written.append(b"the first of %d" % number)
         async with tailing(paths, state, channel) as life:  # type: ignore[arg-type]  # several
             await channel.wait_for(*written)
             await life.all_read()

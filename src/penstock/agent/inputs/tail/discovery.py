@@ -243,7 +243,7 @@ class Discovery:
         else:
             seen = sight(opened, candidate, header_bytes, now_ms)
         own = followed.catalogue.with_identity(*opened.identity)
-        if own is not None and self._is_used_again(own, candidate, seen):
+        if own is not None and self._is_used_again(own, candidate, opened, seen):
             followed.overwrite(own)
             own = None
         alike = [] if own is not None else followed.catalogue.alike(seen.head)
@@ -262,10 +262,16 @@ class Discovery:
             verdict = judge(seen, known_own, known_alike, settle_ms)
         return self._apply(verdict, candidate, opened, seen)
 
-    def _is_used_again(self, own: Tracked, candidate: Candidate, seen: Sighting) -> bool:
-        """Whether another file has the inode of one that was rotated away. It may be the copy of a third."""
+    def _is_used_again(self, own: Tracked, candidate: Candidate, opened: Opened, seen: Sighting) -> bool:
+        """Whether another file has the inode of a known one, or its place among the rotated. It may be the copy of a
+        third."""
+        if own.generation and opened.generation not in (0, own.generation):
+            return True
         if candidate.path == own.path == own.origin_path:
             return False
+        if own.path != own.origin_path and not own.prefix.length and not own.reach and opened.found.st_size:
+            # It was rotated away empty.
+            return True
         if candidate.path == own.origin_path and own.place is Place.UNSEEN and not own.prefix.length:
             # Nothing but its inode is known of it, and what was rotated away does not come back.
             return True
@@ -375,6 +381,7 @@ class Discovery:
     def _note(self, file: Tracked, candidate: Candidate, opened: Opened) -> None:
         file.entry = candidate.entry
         file.size, file.modified_ns = opened.found.st_size, opened.found.st_mtime_ns
+        file.generation = opened.generation
         file.reach = max(file.reach, file.size)
         if not candidate.entry:
             real_path = os.path.realpath(candidate.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from dataclasses import dataclass
 from typing import Final
@@ -127,13 +128,13 @@ class Followed:
         self.catalogue.put(file, Place.HERE, path=path, identity=identity)
         self.descriptors.give(file, descriptor)
         file.gone_since_ms, file.gone_before_ms, file.absent = None, 0.0, 0
+        if file.size > file.read and file.packing == PLAIN:
+            file.ended = False
         if moved or (path != file.origin_path and not file.ended):
             self._rotate(file)
             disturbance = self.disturbed.get(file.origin_path)
             if disturbance is not None and not disturbance.gathered and not file.ended:
                 self.hold(file)
-        if file.size > file.read and file.packing == PLAIN:
-            file.ended = False
         file.suspicious, file.failed, file.cut_off = True, False, None
         file.changed_ms = self.now_ms()
         if not file.ticket:
@@ -150,6 +151,7 @@ class Followed:
         self._rotate(file)
         self.disturb(file.origin_path, file.horizon_ns)
         if held:
+            self._learn_head(file)
             self.want(file)
         else:
             # It was looked at a moment ago: what it had then is all that can be missed.
@@ -157,6 +159,13 @@ class Followed:
             file.ticket = 0
             self._let_queue_go(file)
         self.news.set()
+
+    def _learn_head(self, file: Tracked) -> None:
+        """Of one that was rotated away before any of it was read: a compressed copy must be known for what it is."""
+        if file.packing == PLAIN and not file.prefix.length:
+            with contextlib.suppress(OSError):
+                head = os.pread(file.descriptor, PREFIX_BYTES, self.settings.ignored_header_bytes)
+                self.catalogue.grow(file, print_of(head))
 
     def disturb(self, path: str, horizon_ns: int) -> None:
         """What was at a path must be looked for, and what may have been there after it."""
@@ -171,6 +180,15 @@ class Followed:
         file.origin_path, file.rotated = path, True
         self.hold(file)
         self.mark_dirty(file)
+
+    def doubt(self, file: Tracked) -> None:
+        """It may not be the first at its path since that was last looked at: older ones are read before it."""
+        if file.horizon_ns and file.settled:
+            file.settled = False
+            self.disturb(file.origin_path, file.horizon_ns)
+            self.hold(file)
+            self.mark_dirty(file)
+            self.news.set()
 
     def hold(self, file: Tracked) -> None:
         """Not read until what is older is found; but not for ever."""
@@ -241,6 +259,7 @@ class Followed:
         entry = file.entry
         self.cut(file, in_place=True)
         heir = self.new(path, *identity)
+        heir.generation = file.generation
         heir.origin_path, heir.real_path, heir.entry = file.origin_path, file.real_path, entry
         if place is Place.HERE and heir.path == heir.origin_path:
             heir.horizon_ns, heir.settled = file.horizon_ns, False

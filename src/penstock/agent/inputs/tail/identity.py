@@ -317,9 +317,9 @@ _ROTATED = re.compile(r"(?:[.\-_]\d[\d\-_.T:]*|\.(?:old|bak|orig))+$")
 
 def akin(one: str, other: str) -> bool:
     """Whether names differ only as rotation makes them differ: `app.log`, `app.log.1`, `app.log-20260131.gz`."""
-    names = one.rpartition("/")[2], other.rpartition("/")[2]
-    return _stem(names[0]) == _stem(names[1]) or is_rotation(*names) or is_rotation(*reversed(names))
+    return _stem(one) == _stem(other) or is_rotation(one, other) or is_rotation(other, one)
 
 
-def _stem(name: str) -> str:
+def _stem(path: str) -> str:
+    name = path.rpartition("/")[2]
     return _ROTATED.sub("", _PACKED.sub("", name))

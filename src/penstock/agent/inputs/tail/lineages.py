@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
 from typing import Final
 
 from penstock.agent.inputs.files.inflating import PLAIN
@@ -24,12 +23,10 @@ from penstock.agent.inputs.files.troubles import in_words
 from penstock.agent.inputs.tail.finding import Finder, Finding, path_pattern
 from penstock.agent.inputs.tail.followed import Disturbance, Followed
 from penstock.agent.inputs.tail.identity import Place
-from penstock.agent.inputs.tail.rotations import missing_numbers, rotations_of
+from penstock.agent.inputs.tail.losses import Losses, recency
 from penstock.agent.inputs.tail.siblings import Elder, Quest, Siblings, Survey, look_beside
 from penstock.agent.inputs.tail.tracked import Tracked
 
-TOLD_AT_ONCE_MAX: Final = 10
-"""Of many files that are missing at once, so many are told by name."""
 NOTHING_IS_OURS_NS: Final = 1 << 63
 """The horizon of paths that are seen for the first time."""
 REACHABLE: Final = (Place.HERE, Place.HELD)
@@ -43,7 +40,7 @@ class Lineages:
         self._surveys: dict[str, Survey] = {}
         self._undated: dict[str, Tracked] = {}
         """By path: known ones from a time when horizons were not written down."""
-        self._told = 0
+        self._losses = Losses(followed)
 
     def begin(self, file: Tracked) -> None:
         """A file was found at a followed path. Whether it waits for older ones depends on what is known of the path."""
@@ -64,9 +61,7 @@ class Lineages:
         elif not file.horizon_ns:
             self._undated[file.path] = file
         elif doubtful:
-            # It may have been written to, copied and truncated since.
-            self._followed.disturb(file.path, file.horizon_ns)
-            self._wait_for_older(file, file.horizon_ns)
+            self._followed.doubt(file)
 
     def _wait_for_older(self, file: Tracked, horizon_ns: int) -> None:
         file.horizon_ns, file.settled = horizon_ns, False
@@ -97,6 +92,8 @@ class Lineages:
                 followed.disturb(path, followed.horizons[path])
             else:
                 unknown.add(path)
+        if not followed.disturbed and not unknown:
+            return []
         members = self._members()
         quests = [
             self._quest(each, members[each.path])
@@ -135,7 +132,7 @@ class Lineages:
                 if disturbance.gathered:
                     self._settle(disturbance, mine)
                 self._hurry(mine)
-            self._tell_the_rest()
+            self._losses.tell_the_rest()
 
     # Searching.
 
@@ -152,8 +149,8 @@ class Lineages:
         horizon_ns = max([disturbance.horizon_ns, *(file.horizon_ns for file in members)])
         disturbance.horizon_ns = horizon_ns
         if disturbance.since < 0:
-            dated = [file for file in members if file.horizon_ns]
-            disturbance.since = int(max(dated, key=_recency).key) if dated else 0
+            dated = [file for file in members if file.horizon_ns and file.settled]
+            disturbance.since = int(max(dated, key=recency).key) if dated else 0
         quest = Quest(disturbance.path, horizon_ns, {disturbance.path})
         for file in members:
             if file.real_path:
@@ -183,9 +180,7 @@ class Lineages:
             return
         unread = [file for file in others if file.place in REACHABLE and not file.ended]
         unread.sort(key=lambda file: (file.modified_ns, file.path))
-        self._tell_gap(disturbance, others, unread)
-        self._tell_missing(disturbance, members, [*unread, *([live] if live is not None else [])])
-        self._tell_unreadable(disturbance)
+        self._losses.tell(disturbance, self._surveys[disturbance.path], members, live, unread)
         previous: Tracked | None = None
         for file in [*unread, *([live] if live is not None and not live.settled else [])]:
             file.after, previous = previous, file
@@ -211,79 +206,12 @@ class Lineages:
             seen_ns = [file.modified_ns + 1 for file in others if file.place is Place.HERE]
             horizon_ns = max([disturbance.horizon_ns, disturbance.unreadable_ns, *seen_ns])
             followed.horizons[path] = horizon_ns
-            heir = live or max(members, key=_recency, default=None)
+            heir = live or max(members, key=recency, default=None)
             if heir is not None:
                 heir.horizon_ns, heir.settled = horizon_ns, True
                 followed.mark_dirty(heir)
         del followed.disturbed[path]
         self._surveys.pop(path, None)
-
-    # Telling.
-
-    def _tell_missing(self, disturbance: Disturbance, members: list[Tracked], left: list[Tracked]) -> None:
-        """`left` are those that are still to be read, the oldest first."""
-        for file in members:
-            if file.place not in (Place.GONE, Place.CUT) or file.ended:
-                continue
-            if _is_told(file):
-                until_ns = left[0].modified_ns if left else self._followed.env.now_ms() * 1_000_000
-                self._tell(file.path, _gone_words(file, disturbance.horizon_ns, until_ns))
-            file.ended = True
-            self._followed.mark_dirty(file)
-
-    def _tell_gap(self, disturbance: Disturbance, others: list[Tracked], unread: list[Tracked]) -> None:
-        """What is missing between what was last seen at the path and what is found now. The oldest are deleted first:
-        where one is still found, those that came after it are."""
-        passed = [file for file in others if file.horizon_ns and int(file.key) >= disturbance.since]
-        if not passed:
-            return
-        *before, last = sorted(passed, key=_recency)
-        elders = [file for file in unread if not file.horizon_ns]
-        torn = [file for file in before if file.place is not Place.HERE]
-        torn += [last] if last.place is not Place.HERE and elders else []
-        if torn and not any(_is_told(file) for file in torn):
-            words = "was rotated more than once unread, and the first of that may be deleted"
-            between = _between(disturbance.horizon_ns, (elders or [last])[0].modified_ns)
-            self._tell(disturbance.path, f"{words}: at most all lines {between} are not read")
-        elif last.place is Place.HERE:
-            self._tell_missing_numbers(disturbance, last)
-
-    def _tell_missing_numbers(self, disturbance: Disturbance, last: Tracked) -> None:
-        survey = self._surveys[disturbance.path]
-        number = next((each.number for each in rotations_of(_name(last.path)) if each.number is not None), None)
-        if number is None or number not in survey.numbers:
-            return
-        between = _between(survey.numbers[number], survey.newest_ns)
-        for missing in missing_numbers(number, survey.numbers):
-            words = f"is missing among the rotated files: at most all lines {between} are not read"
-            self._tell(f"{disturbance.path}.{missing}", words)
-
-    def _tell_unreadable(self, disturbance: Disturbance) -> None:
-        survey = self._surveys.get(disturbance.path)
-        if survey is None or self.stands(disturbance.path):
-            return
-        for path, found in survey.unreadable.items():
-            if found.st_mtime_ns >= disturbance.unreadable_ns:
-                size = f"its {found.st_size:,} bytes are not read"
-                self._tell(path, f"was rotated unread, and is compressed in a form that is not understood: {size}")
-        times = [found.st_mtime_ns + 1 for found in survey.unreadable.values()]
-        disturbance.unreadable_ns = max([disturbance.unreadable_ns, *times])
-
-    def _tell(self, path: str, words: str) -> None:
-        self._followed.missed += 1
-        self._told += 1
-        if self._told <= TOLD_AT_ONCE_MAX:
-            self._followed.troubles.tell(path, words)
-
-    def _tell_the_rest(self) -> None:
-        more, self._told = self._told - TOLD_AT_ONCE_MAX, 0
-        if more > 0:
-            self._followed.troubles.tell("", f"{more:,} more files are gone before they were read to their end")
-
-
-def _recency(file: Tracked) -> tuple[int, int]:
-    """Of files that were at a followed path: which came last."""
-    return file.horizon_ns, int(file.key)
 
 
 def _is_done(file: Tracked) -> bool:
@@ -307,44 +235,5 @@ def _is_as_read(file: Tracked) -> bool:
     return not file.suspicious and seen == (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _is_missed(file: Tracked) -> bool:
-    """Whether a file that is gone, or was cut, may have had more than was read of it."""
-    if file.packing != PLAIN:
-        return file.finished is None and not file.skipped and not file.failed
-    if file.reach > file.ledger.safe:
-        return True
-    # It was live when it was last looked at. One that had been rotated away before had long been read.
-    return file.path == file.origin_path and not rotations_of(_name(file.path))
-
-
-def _is_told(file: Tracked) -> bool:
-    """Whether it is one of those that are told as gone."""
-    return file.place in (Place.GONE, Place.CUT) and not file.ended and _is_missed(file)
-
-
-def _gone_words(file: Tracked, since_ns: int, until_ns: int) -> str:
-    if file.place is Place.CUT:
-        what = "was truncated before it was read to its end, and no copy of it was found"
-    else:
-        what = "is gone before it was read to its end"
-    words = f"{what}: not read is at most what came after its first {file.ledger.safe:,} bytes"
-    if file.reach > file.ledger.safe and file.packing == PLAIN:
-        words += f" ({file.reach - file.ledger.safe:,} of them were seen)"
-    return f"{words}, {_between(since_ns, until_ns)}"
-
-
-def _between(since_ns: int, until_ns: int) -> str:
-    begin = f"from {_time(since_ns)} " if since_ns > 1 else ""
-    return f"{begin}to {_time(max(since_ns, until_ns))}"
-
-
-def _time(at_ns: int) -> str:
-    return datetime.fromtimestamp(at_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _folder(path: str) -> str:
     return path.rpartition("/")[0] or "/"
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

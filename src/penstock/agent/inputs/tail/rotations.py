@@ -49,8 +49,10 @@ def rotations_of(name: str) -> list[Rotation]:
     return found
 
 
-def is_rotation(name: str, base: str) -> bool:
-    return any(rotation.base == base for rotation in rotations_of(name))
+def is_rotation(path: str, base: str) -> bool:
+    """By name alone, whatever the folders."""
+    name = base.rpartition("/")[2]
+    return any(rotation.base == name for rotation in rotations_of(path.rpartition("/")[2]))
 
 
 def missing_numbers(known: int, modified_ns: Mapping[int, int]) -> list[int]:

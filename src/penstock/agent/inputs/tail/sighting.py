@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import sys
 from dataclasses import dataclass
+from typing import Final
 
 from penstock.agent.inputs.files.inflating import MAGIC_BYTES, PLAIN, inflate, packing_of, skip
 from penstock.agent.inputs.files.lines import Look
 from penstock.agent.inputs.tail.descriptors import open_file
 from penstock.agent.inputs.tail.identity import PREFIX_BYTES, Sighting
 from penstock.agent.inputs.tail.siblings import Elder
+
+FS_IOC_GETVERSION: Final = 0x80087601
 
 
 @dataclass(slots=True)
@@ -52,6 +57,14 @@ class Opened:
     @property
     def identity(self) -> tuple[int, int]:
         return self.found.st_dev, self.found.st_ino
+
+    @property
+    def generation(self) -> int:
+        """Tells files apart that have had the same inode, one after the other. 0 where the file system does not say."""
+        try:
+            return int.from_bytes(fcntl.ioctl(self.descriptor, FS_IOC_GETVERSION, bytes(8)), sys.byteorder)
+        except OSError:
+            return 0
 
 
 def open_path(path: str) -> Opened:

@@ -22,15 +22,17 @@ class Tracked:
 
     __slots__ = (
         "absent", "after", "anchors", "changed_ms", "cut_off", "descriptor", "device", "drained", "ended", "entry",
-        "failed", "finished", "gatherer", "gone_before_ms", "gone_since_ms", "head", "held_until_ms", "horizon_ns",
-        "inode", "interval_ms", "key", "ledger", "modified_ns", "origin", "origin_path", "packing", "path", "place",
-        "prefix", "queued", "reach", "read", "real_path", "rotated", "scanned", "settled", "size", "skipped",
-        "suspicious", "tail", "ticket", "zeros",
+        "failed", "finished", "gatherer", "generation", "gone_before_ms", "gone_since_ms", "head", "held_until_ms",
+        "horizon_ns", "inode", "interval_ms", "key", "ledger", "modified_ns", "origin", "origin_path", "packing",
+        "path", "place", "prefix", "queued", "reach", "read", "real_path", "rotated", "scanned", "settled", "size",
+        "skipped", "suspicious", "tail", "ticket", "zeros",
     )  # fmt: skip
 
     def __init__(self, key: str, path: str, device: int, inode: int, moved: Callable[[Tracked], None]) -> None:
         self.key, self.path, self.origin_path = key, path, path
         self.device, self.inode = device, inode
+        self.generation = 0
+        """Of the inode, which is used again; 0 when it is not known."""
         self.entry = 0
         self.packing = PLAIN
         self.prefix = NOTHING
@@ -130,6 +132,7 @@ class Tracked:
             "origin": self.origin_path,
             "device": self.device,
             "inode": self.inode,
+            "generation": self.generation,
             "packing": self.packing,
             "prefix": [prefix.length, prefix.digest],
             "anchors": [[each.position, each.print.length, each.print.digest] for each in anchors],
@@ -162,6 +165,7 @@ class Tracked:
         file.finished = tuple(facts["finished"]) if facts["finished"] else None
         file.gone_before_ms = facts["gone_ms"]
         # Rows of the first agents do not have these. What was gone in their time is not missed now.
+        file.generation = facts.get("generation", 0)
         file.reach, file.real_path = facts.get("size", row.position), facts.get("real", "")
         file.ended = facts.get("ended", file.place is not Place.UNSEEN)
         file.horizon_ns, file.settled = facts.get("horizon", 0), facts.get("settled", True)

@@ -12,6 +12,7 @@ from penstock.agent.inputs.tail.descriptors import Moved
 from penstock.agent.inputs.tail.discovery import Discovery
 from penstock.agent.inputs.tail.followed import Followed
 from penstock.agent.inputs.tail.identity import Place
+from penstock.agent.inputs.tail.rotations import is_rotation
 from penstock.agent.inputs.tail.tracked import Tracked
 
 SLICE: Final = 500
@@ -111,11 +112,15 @@ class Watch:
             # A rotated file that was empty: what is in it now is rather what was rotated after it.
             self._followed.overwrite(file)
             return True
+        if file.path == file.origin_path and not file.reach and file.place is Place.HERE:
+            # It was empty: what was written to it first may have been copied away and cut already.
+            self._followed.doubt(file)
         file.size, file.modified_ns = found.st_size, found.st_mtime_ns
         file.reach = max(file.reach, found.st_size)
         file.changed_ms = now_ms
         file.suspicious, file.drained, file.failed, file.ended = True, False, False, False
-        file.rotated |= file.path != file.origin_path
+        if file.path != file.origin_path and is_rotation(file.path, file.real_path or file.origin_path):
+            file.rotated = True
         self._hold(file)
         if file.cut_off is None:
             self._followed.want(file)
