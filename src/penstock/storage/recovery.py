@@ -159,6 +159,7 @@ class _Loader:
         self.now = now
         self.scanned_bytes = 0
         self.cut_bytes = 0
+        self.cut_segments: list[Segment] = []
         self.snapshots = SnapshotFiles(files, directory, [file.base for file in found if file.kind == SNAPSHOT])
         self.epochs = Epochs(self._read_epochs())
         self.without_index: list[Segment] = []
@@ -190,6 +191,7 @@ class _Loader:
         self.epochs.truncate_from_end(end)
         self.epochs.truncate_from_start(start)
         self._load_producers(start, end, clean and not recovered)
+        self._make_cuts_durable()
         return Loaded(
             self.segments, self.producers, self.snapshots, self.epochs, Offset(start), Offset(end),
             Offset(end if clean and not recovered else min(recovery_point, end)), self.scanned_bytes, self.cut_bytes,
@@ -283,10 +285,22 @@ class _Loader:
         try:
             if segment.end() > following.base:
                 self.cut_bytes += segment.truncate(following.base, self.now)
+                self.cut_segments.append(segment)
                 segment.seal()
         except (Corrupt, BadBatch):
             # A flushed segment that does not end with a whole batch is served up to there.
             return
+
+    def _make_cuts_durable(self) -> None:
+        """What another power cut brought back would lie below a recovery point that has passed it by then.
+
+        Names go first, as in life: a segment that was dropped must not come back behind one that was cut.
+        """
+        if self.cut_bytes:
+            self.files.sync_dir(self.directory)
+        for segment in self.cut_segments:
+            if segment in self.segments:
+                segment.file.sync()
 
     def _drop(self, segments: list[Segment]) -> None:
         for segment in segments:
@@ -322,6 +336,7 @@ class _Loader:
             segment.file.truncate(valid)
             segment.size = valid
             self.cut_bytes += cut_bytes
+            self.cut_segments.append(segment)
         segment.seal()
         return expected
 

@@ -271,6 +271,25 @@ def test_a_start_in_a_gap_at_the_end_is_forgotten_with_the_gap_and_costs_no_scan
     assert (log.log_start, log.next, log.scanned_bytes) == (0, 8, 0)
 
 
+def test_what_recovery_cut_stays_cut_through_a_second_power_cut() -> None:
+    """Back below a recovery point that has passed it, it would be served: nobody looks there again."""
+    files = MemoryFiles()
+    files.makedirs("/data")
+    files.sync_dir("/")
+    log = filled(files, 9)
+    log.flush()
+    append(log, sized(BATCH_BYTES))
+    files.crash(lambda _path, unsynced: unsynced // 2, keep_names=True)
+    log = reopen(files, recovery_point=9)
+    assert (log.next, log.cut_bytes) == (9, 50)
+    log.roll(NOW)
+    append(log, sized(BATCH_BYTES))
+    files.crash(keep_names=True)
+    log = reopen(files, recovery_point=9)
+    assert [segment.size for segment in log.segments] == [900, 0]
+    assert readable(log) == list(range(9))
+
+
 def test_an_empty_directory_begins_at_the_promised_start() -> None:
     files = MemoryFiles()
     files.makedirs(D)
