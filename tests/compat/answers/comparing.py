@@ -28,7 +28,6 @@ _KEYS = (
     "topic_id", "group_id", "member_id", "key", "partition_index", "partition", "partition_id", "index", "node_id",
     "broker_id", "replica_id", "producer_id", "group", "log_dir",
 )  # fmt: skip
-_NAMES = ("name", "topic", "topic_name")
 
 
 class Difference(NamedTuple):
@@ -105,13 +104,11 @@ class Comparison:
     def _key(self, struct: Any, *, theirs: bool = False) -> tuple[str, ...]:
         found = []
         declared = {field.name: field for field in schema_of(struct.__class__).fields}
-        # An id that was made just now is not paired yet; a name is.
-        named = any(getattr(struct, name, None) for name in _NAMES)
         for name in _KEYS:
-            if name in declared and not (named and name == "topic_id"):
+            if name in declared:
                 value, kind = getattr(struct, name), kind_of(declared[name])
-                if kind is not None and theirs:
-                    value = self.pairs.ours(kind, value)
+                if kind is not None:
+                    value = self.pairs.known(kind, value, theirs=theirs)
                 found.append(repr(value))
         return tuple(found)
 

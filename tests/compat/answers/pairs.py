@@ -57,6 +57,14 @@ class Pairs:
         """What we call a value of theirs; the value itself while it is unknown."""
         return self._ours.get((kind, theirs), theirs)
 
+    def known(self, kind: str, value: Hashable, *, theirs: bool) -> Hashable:
+        """What we call a value of ours or theirs that both have spoken of; None for one that was made just now."""
+        if value in _PLAIN:
+            return value
+        if theirs:
+            return self._ours.get((kind, value))
+        return value if (kind, value) in self._theirs else None
+
     def bind_words(self, ours: str, theirs: str) -> None:
         """Wherever a text of theirs has `theirs`, ours has `ours`."""
         self._words.append((theirs, ours))
