@@ -30,11 +30,19 @@ _SUM_AND_LAG: Final = (*_SUM, Told("kafka_consumergroup_lag_sum", GAUGE, "Sum of
 
 
 def _committed(groups: CoordinatorDriver) -> Iterator[tuple[str, list[tuple[OffsetKey, CommittedOffset]]]]:
-    """The offsets of each group here."""
+    """The offsets of each group here, without those of topics that are no more: these are about to go."""
     for home in list(groups):
         if home.shard is not None:
-            for group_id, held in list(home.shard.table.offsets.items()):
-                yield group_id, list(held.items())
+            table = home.shard.table
+            for group_id, held in list(table.offsets.items()):
+                yield (
+                    group_id,
+                    [
+                        (key, committed)
+                        for key, committed in held.items()
+                        if not table.is_of_a_former_topic(key[0], committed)
+                    ],
+                )
 
 
 async def ask_ends(groups: CoordinatorDriver, ends: LogEnds) -> None:
