@@ -163,6 +163,17 @@ def test_a_chain_of_hand_overs_evens_out_what_single_moves_cannot() -> None:
     assert [load(found[name]) for name in "123"] == [2, 2, 2]
 
 
+def test_whoever_gained_by_one_chain_may_begin_another() -> None:
+    """A member that was light, took something, and is now heavier than members looked at meanwhile."""
+    a, b, c, d, e = TOPICS
+    members = [
+        member("0", a), member("1", d), member("2", a, e), member("3", b, c), member("4", b, d, e), member("5", a),
+        member("6", c, d),
+    ]  # fmt: skip
+    found = uniform(members, {a: 11, b: 2, c: 3, d: 5, e: 2})
+    assert sorted(load(target) for target in found.values()) == [3, 3, 3, 3, 3, 4, 4]
+
+
 def test_range_cuts_topics_of_equal_size_alike() -> None:
     a, b = TOPICS[:2]
     found = by_range([member("m2", a, b), member("m1", a, b)], {a: 3, b: 3})

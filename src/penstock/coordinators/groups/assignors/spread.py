@@ -117,21 +117,21 @@ class _Spread:
         heapify(heap)
         while heap:
             load, position = heappop(heap)
-            if position in settled:
-                continue
-            if -load != self.loads[position]:
-                heappush(heap, (-self.loads[position], position))
-                continue
+            if position in settled or -load != self.loads[position]:
+                continue  # whoever gained or gave has a newer entry
             came_by, end = self._chain_from(position, settled)
             if end is None:
                 # Whatever is reached from here has at most one less: no later, lighter start gains by passing through.
                 settled.update(came_by)
                 continue
+            gained = end
             while end != position:
                 giver, topic = came_by[end]
                 self._move(topic, giver, end)
                 end = giver
+            # Both, so that the heaviest always comes first: what a lighter start settles is closed to heavier ones.
             heappush(heap, (-self.loads[position], position))
+            heappush(heap, (-self.loads[gained], gained))
 
     def _chain_from(self, start: int, settled: set[int]) -> tuple[dict[int, tuple[int, Uuid]], int | None]:
         """How each member was reached, and the first that has at least two fewer than `start`."""
