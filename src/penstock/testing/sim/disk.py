@@ -2,6 +2,9 @@
 
 What is synced survives everything. What is not survives the end of a process, because the kernel has it, and may be
 lost, in whole or from some byte on, when the power goes.
+
+A disk that hangs answers nobody until it is over. Work in a thread comes back only then. A file operation on a loop
+holds that loop: the callback that made it comes to its end, and nothing after it runs before the disk answers.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from penstock.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from penstock.testing.sim.loop import SimLoop
+    from penstock.testing.sim.scheduler import Scheduler
 
 T = TypeVar("T")
 
@@ -30,6 +34,56 @@ class Disk(MemoryFiles):
         self._random = random
         self.sync_s = 0.000_5  # a usual sync
         self.slow_s = 0.0  # what a bad day adds to it, at most
+        self.scheduler: Scheduler | None = None  # whose time hangs go by
+        self._hangs: dict[str, float] = {}  # until when, by prefix
+        self._answers_at: float | None = None  # while a thread works: when the disk answers what it asked
+
+    # -- hanging
+
+    def hang(self, prefix: str, seconds: float) -> None:
+        """From now on whoever touches anything under `prefix` waits until so many seconds from now."""
+        assert self.scheduler is not None, "a disk that hangs needs time"
+        self._hangs[prefix] = max(self._hangs.get(prefix, 0.0), self.scheduler.now + seconds)
+
+    def answers_at(self, path: str) -> float:
+        """When the disk answers who touches `path` now, by the world's time; 0 for at once."""
+        if not self._hangs or self.scheduler is None:
+            return 0.0
+        now = self.scheduler.now
+        for prefix in [prefix for prefix, until in self._hangs.items() if until <= now]:
+            del self._hangs[prefix]
+        return max((until for prefix, until in self._hangs.items() if path.startswith(prefix)), default=0.0)
+
+    def in_thread(self, work: Callable[..., T], *args: Any) -> tuple[asyncio.Future[T], float]:
+        """Does the work as a thread would; its outcome, and when the disk has answered all of it."""
+        outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._answers_at = 0.0
+        try:
+            outcome.set_result(work(*args))
+        except Exception as broken:  # whatever it is belongs to whoever waits
+            outcome.set_exception(broken)
+        finally:
+            answers_at, self._answers_at = self._answers_at, None
+        return outcome, answers_at
+
+    def check(self, path: str, life: int | None = None, *, reading: bool = False) -> None:
+        if self._hangs:
+            self._touch(path)
+        super().check(path, life, reading=reading)
+
+    def _find(self, path: str) -> Any:
+        if self._hangs:
+            self._touch(path)
+        return super()._find(path)
+
+    def _touch(self, path: str) -> None:
+        answers_at = self.answers_at(path)
+        if self._answers_at is not None:
+            self._answers_at = max(self._answers_at, answers_at)
+        elif answers_at and self.scheduler is not None and self.scheduler.current is not None:
+            self.scheduler.current.hold(answers_at)
+
+    # -- failing
 
     def latency_s(self) -> float:
         chance = self._random.random()
@@ -51,6 +105,7 @@ class Disk(MemoryFiles):
         self.fail(prefix, errno.ENOSPC if full else errno.EIO)
 
     def mend(self, prefix: str) -> None:
+        """Changes under `prefix` go well again. A hang ends by itself: whoever waits in it was told when."""
         self.heal(prefix)
         self.slow_s = 0.0
 
@@ -68,12 +123,27 @@ class SimOffload:
     def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
         future: asyncio.Future[T] = self._loop.create_future()
         if self._random.random() < 0.5:
-            self._loop.call_later(self._disk.latency_s(), _do, future, work, args)
+            self._loop.call_later(self._disk.latency_s(), self._do_late, future, work, args)
         else:
-            outcome = self._loop.create_future()
-            _do(outcome, work, args)
-            self._loop.call_later(self._disk.latency_s(), _hand_over, outcome, future)
+            outcome, answers_at = self._disk.in_thread(work, *args)
+            self._loop.call_later(self._disk.latency_s(), self._answered, outcome, future, answers_at)
         return future
+
+    def _do_late(self, future: asyncio.Future[T], work: Callable[..., T], args: tuple[Any, ...]) -> None:
+        if future.cancelled():
+            return
+        answers_at = max((self._disk.answers_at(path) for path in _paths(work, args)), default=0.0)
+        if answers_at:
+            self._loop.at_world_time(answers_at, self._do_late, future, work, args)
+            return
+        outcome, answers_at = self._disk.in_thread(work, *args)
+        self._answered(outcome, future, answers_at)
+
+    def _answered(self, outcome: asyncio.Future[T], future: asyncio.Future[T], answers_at: float) -> None:
+        if answers_at > self._loop.scheduler.now:
+            self._loop.at_world_time(answers_at, _hand_over, outcome, future)
+        else:
+            _hand_over(outcome, future)
 
     async def run(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """What a helper process would do, on the same disk."""
@@ -82,19 +152,20 @@ class SimOffload:
 
         assert task == "clean", f"no helper process knows {task}"
         await asyncio.sleep(self._disk.latency_s() * 10)
-        return clean(self._disk, arguments["directory"], CleanJob.from_json(arguments["job"])).to_json()
+        job = CleanJob.from_json(arguments["job"])
+        outcome, answers_at = self._disk.in_thread(clean, self._disk, arguments["directory"], job)
+        cleaned: asyncio.Future[Any] = self._loop.create_future()
+        self._answered(outcome, cleaned, answers_at)
+        return dict((await cleaned).to_json())
 
     def close(self) -> None:
         """Nothing runs that would have to be ended: it is all on the loop."""
 
 
-def _do(future: asyncio.Future[T], work: Callable[..., T], args: tuple[Any, ...]) -> None:
-    if future.cancelled():
-        return
-    try:
-        future.set_result(work(*args))
-    except Exception as broken:  # whatever it is belongs to whoever waits
-        future.set_exception(broken)
+def _paths(work: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """The files that a call says it will touch: the one whose method it is, and those that it is given."""
+    own = getattr(getattr(work, "__self__", None), "path", None)
+    return [each for each in (own, *args) if isinstance(each, str)]
 
 
 def _hand_over(outcome: asyncio.Future[T], future: asyncio.Future[T]) -> None:

@@ -7,7 +7,7 @@ import asyncio.events as events
 import weakref
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, TypeVarTuple
 
 if TYPE_CHECKING:
     from penstock.testing.sim.scheduler import Scheduler
@@ -36,8 +36,12 @@ class SimLoop(asyncio.AbstractEventLoop):
         """`rate` is how fast its clock runs, `ahead_s` by how much; `report` hears what nobody caught."""
         self.scheduler, self.name, self.rate, self.ahead_s = scheduler, name, rate, ahead_s
         self.dead = False
-        self.halted = False  # dead or paused: the scheduler looks here before every callback
+        self.halted = False  # dead, paused or held up: the scheduler looks here before every callback
         self.held: list[asyncio.Handle] = []
+        self.longest_hold_s = 0.0
+        """The longest time for which one file operation after the other kept this loop from running."""
+        self._paused = False
+        self._held_since = self._held_until = -1.0
         self._report, self._connect = report, connect
         self._tasks: dict[int, weakref.ref[asyncio.Task[Any]]] = {}
         self._task_count = 0
@@ -96,10 +100,30 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def pause(self) -> None:
         """As SIGSTOP: whatever falls due is done late, in its order."""
-        self.halted = True
+        self._paused = self.halted = True
 
     def resume(self) -> None:
-        if self.dead:
+        self._paused = False
+        self._go_on()
+
+    def hold(self, until: float) -> None:
+        """A call that returns only at `until`, by the world's time: from the end of this callback on nothing runs.
+
+        Calls of one callback wait one after the other, so they are over when the last is.
+        """
+        now = self.scheduler.now
+        if self.dead or until <= max(now, self._held_until):
+            return
+        if self._held_until <= now:
+            self._held_since = now
+        self._held_until = until
+        self.longest_hold_s = max(self.longest_hold_s, until - self._held_since)
+        self.halted = True
+        self.scheduler.at(until, asyncio.TimerHandle(until, self._go_on, (), _CLOCKWORK, None))  # type: ignore[arg-type]  # all that a handle asks of a loop
+
+    def _go_on(self) -> None:
+        """Does what was put off, unless something else keeps this loop still."""
+        if self.dead or self._paused or self.scheduler.now < self._held_until:
             return
         self.halted = False
         held, self.held = self.held, []
@@ -170,6 +194,22 @@ class SimLoop(asyncio.AbstractEventLoop):
         assert self._connect is not None, f"{self.name} has no network"
         transport, protocol = await self._connect(self, host, port, protocol_factory)
         return transport, protocol
+
+
+class _Clockwork:
+    """Runs what wakes a loop: a loop that stands still cannot wake itself."""
+
+    name = "clockwork"
+    dead = halted = False
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        raise AssertionError(f"waking a loop failed: {context}")
+
+
+_CLOCKWORK: Final = _Clockwork()
 
 
 def _bury(task: asyncio.Task[Any]) -> None:

@@ -46,6 +46,7 @@ class Machine:
         self.properties = dict(properties)
         self._random = random
         self.disk = Disk(Random(random.getrandbits(64)))
+        self.disk.scheduler = world.scheduler
         self.lives = 0
         self.loop: SimLoop | None = None
         self.node: Node | None = None

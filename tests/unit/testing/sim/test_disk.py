@@ -44,3 +44,57 @@ def test_a_call_takes_time_and_gives_what_the_work_gave(seed: int) -> None:
     assert done.result()[1] > 0
     with pytest.raises(ZeroDivisionError):
         failing.result()
+
+
+def hanging(world: World) -> Disk:
+    """A disk with `/d/f` and `/e/g`, the first of which hangs for 5 s."""
+    disk = Disk(Random(world.seed))
+    disk.scheduler = world.scheduler
+    for directory, name in (("/d", "f"), ("/e", "g")):
+        disk.makedirs(directory)
+        disk.open(f"{directory}/{name}", create=True)
+    disk.hang("/d/", 5)
+    return disk
+
+
+def test_a_file_operation_on_a_hanging_disk_holds_its_loop_and_no_other() -> None:
+    world = World(1)
+    disk = hanging(world)
+    touching, other = world.new_loop("one", "one"), world.new_loop("two", "two")
+    ticks: list[tuple[str, float]] = []
+    touching.call_later(1, disk.exists, "/e/g")
+    touching.call_later(2, disk.read, "/d/f")
+    touching.call_later(3, lambda: ticks.append(("one", world.scheduler.now)))
+    other.call_later(3, lambda: ticks.append(("two", world.scheduler.now)))
+    world.scheduler.run(lambda: len(ticks) == 2, deadline=10)
+    assert ticks == [("two", 3), ("one", 5)]
+    assert (touching.longest_hold_s, other.longest_hold_s) == (3, 0)
+
+
+def test_a_loop_that_is_paused_and_held_runs_when_both_are_over() -> None:
+    world = World(1)
+    disk, loop = hanging(world), world.new_loop("one", "one")
+    ran: list[float] = []
+    loop.call_later(1, disk.read, "/d/f")
+    loop.call_later(2, lambda: ran.append(world.scheduler.now))
+    world.loop.call_later(3, loop.pause)
+    world.loop.call_later(7, loop.resume)
+    world.scheduler.run(lambda: bool(ran), deadline=10)
+    assert ran == [7]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_work_in_a_thread_comes_back_when_the_disk_answers_and_holds_no_loop(seed: int) -> None:
+    world = World(seed)
+    disk, loop = hanging(world), world.new_loop("one", "one")
+    offload = SimOffload(loop, disk, Random(seed))
+
+    async def at(path: str) -> float:
+        await offload.call(disk.open(path).sync) if path == "/e/g" else await offload.call(disk.read, path)
+        return world.scheduler.now
+
+    waiting, free = loop.create_task(at("/d/f")), loop.create_task(at("/e/g"))
+    world.scheduler.run(lambda: waiting.done() and free.done(), deadline=10)
+    assert waiting.result() >= 5
+    assert free.result() < 1
+    assert loop.longest_hold_s == 0
