@@ -55,7 +55,7 @@ class Alone:
         """No group, nothing to count."""
         return {}
 
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, automatic: bool = False) -> None:
         raise BadSetting("commits need a group_id")
 
     async def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]:

@@ -92,13 +92,13 @@ class Committer:
 
     # -- telling the group
 
-    async def commit(self, offsets: Offsets) -> None:
+    async def commit(self, offsets: Offsets, *, automatic: bool = False) -> None:
         """Commits in the order of calls, so that an earlier progress never lands on a later one."""
         if not offsets:
             return
         async with self._order:
             try:
-                await self._membership().commit(offsets)
+                await self._membership().commit(offsets, automatic=automatic)
             except ClientError:
                 self._metrics.commit_failures += 1
                 raise
@@ -113,13 +113,13 @@ class Committer:
         if not self.automatic:
             return
         try:
-            await self.commit(self.processed(among))
+            await self.commit(self.processed(among), automatic=True)
         except ClientError:
             return
 
-    def begin(self, offsets: Offsets) -> asyncio.Task[None]:
+    def begin(self, offsets: Offsets, *, automatic: bool = False) -> asyncio.Task[None]:
         """A commit that nobody has to wait for; it is awaited at close."""
-        task = asyncio.get_running_loop().create_task(self.commit(offsets))
+        task = asyncio.get_running_loop().create_task(self.commit(offsets, automatic=automatic))
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
@@ -141,7 +141,7 @@ class Committer:
         self.settle_lent()
         offsets = self.processed()
         if offsets and not self._tasks:
-            self.begin(offsets)
+            self.begin(offsets, automatic=True)
         self.start()
 
     async def close(self) -> None:

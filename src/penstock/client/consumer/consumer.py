@@ -118,7 +118,7 @@ class Consumer:
         removed = [tp for tp in engine.partitions if tp not in set(wanted)]
         engine.inbox.recall()
         if removed and engine.committer.automatic and (offsets := engine.committer.processed(removed)):
-            engine.committer.begin(offsets)
+            engine.committer.begin(offsets, automatic=True)
         engine.drop(removed)
         engine.add(wanted)
         engine.resolve()

@@ -11,7 +11,7 @@ from penstock.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from penstock.client.errors import CommitFailed
 from penstock.testing import EmbeddedBroker, broker
 from tests.patience import within
-from tests.unit.client.consumer.scene import create, numbers, put, read, run, until, values
+from tests.unit.client.consumer.scene import create, delete, numbers, put, read, run, until, values
 
 
 @pytest.fixture(scope="module")
@@ -275,6 +275,49 @@ def test_a_pattern_follows_topics(node: EmbeddedBroker, protocol: str) -> None:
         async with consumer_of(node, metadata_max_age_ms=100, **group) as consumer:
             consumer.subscribe(pattern=f"{protocol}-log-.*")
             assert await values(consumer, 1) == [b"a"]
+
+    run(main())
+
+
+@protocols
+def test_a_topic_that_is_deleted_holds_up_no_other(node: EmbeddedBroker, protocol: str) -> None:
+    """What was read of it cannot be committed any more. Nobody waits for that, and other positions are stored."""
+    kept, gone = f"{protocol}-doomed-kept", f"{protocol}-doomed-gone"
+    put(node, kept, numbers(0, 5))
+    put(node, gone, numbers(0, 5))
+
+    async def main() -> None:
+        group = {"group_id": f"doomed-{protocol}", "group_protocol": protocol}
+        async with consumer_of(node, metadata_max_age_ms=100, auto_commit_interval_ms=600_000, **group) as consumer:
+            consumer.subscribe(pattern=f"{protocol}-doomed-.*")
+            await read(consumer, 10)
+            assert await consumer.poll(timeout_ms=1) == []
+            await delete(node, gone)
+            await until(lambda: {tp.topic for tp in consumer.assignment()} == {kept}, consumer)
+            put(node, kept, numbers(5, 10))
+            assert await values(consumer, 5) == numbers(5, 10)
+        assert await committed(node, group["group_id"], kept) == 10
+
+    run(main())
+
+
+@protocols
+def test_an_automatic_commit_does_not_wait_for_a_topic_that_was_deleted(node: EmbeddedBroker, protocol: str) -> None:
+    kept, gone = f"{protocol}-lost-kept", f"{protocol}-lost-gone"
+    put(node, kept, numbers(0, 5))
+    put(node, gone, numbers(0, 5))
+
+    async def main() -> None:
+        # Nobody hears of the deletion before the commit does.
+        group = {"group_id": f"lost-{protocol}", "group_protocol": protocol, "auto_commit_interval_ms": 600_000}
+        calm = {"heartbeat_interval_ms": 600_000, "session_timeout_ms": 1_800_000} if protocol == "classic" else {}
+        async with consumer_of(node, kept, gone, metadata_max_age_ms=600_000, **group, **calm) as consumer:
+            await read(consumer, 10)
+            assert await consumer.poll(timeout_ms=1) == []
+            await delete(node, gone)
+            async with asyncio.timeout(within(20)):
+                await consumer.close()
+        assert await committed(node, group["group_id"], kept) == 5
 
     run(main())
 

@@ -88,14 +88,20 @@ class Committer:
         self.commit_ms_total = 0.0
         self.commit_ms_max = 0.0
 
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: float) -> None:
-        """Returns when all are stored; nothing is known of any when it raises."""
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: float, *, automatic: bool = False
+    ) -> None:
+        """Returns when all are stored; nothing is known of any when it raises.
+
+        An `automatic` one does not wait for a topic that the coordinator does not know: it was deleted, and whoever
+        gives up its partitions waits for this commit.
+        """
         if not offsets:
             return
         began_at = self._clock.monotonic_ms()
         async with self._in_turn:
             left_ms = timeout_ms - (self._clock.monotonic_ms() - began_at)
-            await self._until_done("commit", left_ms, lambda limit_ms: self._commit_once(offsets, limit_ms))
+            await self._until_done("commit", left_ms, lambda limit_ms: self._commit_once(offsets, limit_ms, automatic))
         took_ms = self._clock.monotonic_ms() - began_at
         self.commits += 1
         self.commit_ms_total += took_ms
@@ -132,7 +138,9 @@ class Committer:
                 raise TimedOutWaiting(words, where=failure.where, retriable=True) from failure
             await asyncio.sleep(delay_ms / 1000)
 
-    async def _commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], limit_ms: float) -> None:
+    async def _commit_once(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], limit_ms: float, automatic: bool
+    ) -> None:
         who = self._identity(True)
         link = await self._link(who.group_id)
         topics = {partition.topic for partition in offsets}
@@ -142,9 +150,9 @@ class Committer:
         if refusals:
             # One that no retry can mend is worth more than one that another try might.
             where, error = min(refusals, key=lambda refused: refused[1].retriable)
-            raise self._commit_failure(where, error, who)
+            raise self._commit_failure(where, error, who, automatic)
 
-    def _commit_failure(self, where: TopicPartition, error: ErrorCode, who: Identity) -> Exception:
+    def _commit_failure(self, where: TopicPartition, error: ErrorCode, who: Identity, automatic: bool) -> Exception:
         if error in _MOVED_ON:
             self._on_moved_on(error, who.generation)
             return CommitFailed(
@@ -152,7 +160,9 @@ class Committer:
             )
         failure = refusal(error.code, None, f"group {who.group_id}, {where}")
         self._heed(error, where.topic, who.group_id)
-        return _Again(failure) if error.retriable or error is STALE_MEMBER_EPOCH else failure
+        if automatic and error in _NO_TOPIC:
+            failure.retriable = False
+        return _Again(failure) if failure.retriable or error is STALE_MEMBER_EPOCH else failure
 
     async def _fetch_once(
         self, partitions: frozenset[TopicPartition], limit_ms: float

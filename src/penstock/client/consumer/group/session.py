@@ -191,10 +191,14 @@ class GroupSession:
             await self._close()
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: float | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        timeout_ms: float | None = None,
+        automatic: bool = False,
     ) -> None:
         """Stores positions, in the order of the calls; CommitFailed when the partitions are no longer ours."""
-        await self._committer.commit(offsets, self._limit_ms(timeout_ms))
+        await self._committer.commit(offsets, self._limit_ms(timeout_ms), automatic=automatic)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
