@@ -46,6 +46,8 @@ DIAL_TIMEOUT_MS = 10_000
 FIND_COORDINATOR = 10
 SEVERAL_KEYS_SINCE = 4
 GROUP = 0
+COORDINATORS_MAX = 1_000
+"""So many are remembered; whoever looks at more groups than that asks again for the oldest."""
 _FOR_GOOD = (INVALID_TOPIC_EXCEPTION.code, TOPIC_AUTHORIZATION_FAILED.code)
 
 
@@ -152,7 +154,7 @@ class ClusterView:
         """Metadata of the named topics, of all for None; never creates one."""
         wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         reply: MetadataResponse = await self.ask_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        self._absorb(reply)
+        self._absorb(reply, of_all=wanted is None)
         return reply
 
     # Links.
@@ -265,6 +267,11 @@ class ClusterView:
         """Calls back after every change of the topology."""
         self._listeners.append(callback)
 
+    def forget(self, topic: str) -> None:
+        """Somebody has deleted it."""
+        self._topology.drop(topic)
+        self._followed.pop(topic, None)
+
     def mark_stale(self, topic: str | None = None) -> None:
         """Somebody was told that what is known of a topic (of all for None) is wrong; asks nobody by itself."""
         self._topology.mark_stale(topic)
@@ -319,14 +326,22 @@ class ClusterView:
             # Nothing new is asked for: a crowd of complaints must not become a crowd of requests.
             await asyncio.sleep(max(self._asked_at_ms + self._backoff.first_ms - now_ms, 0) / 1000)
         self._asked_at_ms = self._clock.monotonic_ms()
-        names = sorted(self._refresh_covers)
-        topics = None if self._all_topics else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-        request = MetadataRequest(topics=topics, allow_auto_topic_creation=bool(self._to_create))
+        # Only what somebody waits for is asked for with a wish: others may have been deleted, and are to stay so.
+        to_create = self._refresh_covers & self._to_create
+        others = self._refresh_covers - to_create
         try:
-            self._absorb(await self.ask_any(request))
+            if to_create:
+                await self._learn(sorted(to_create), create=True)
+            if others or self._all_topics or not to_create:
+                await self._learn(None if self._all_topics else sorted(others))
         except LinkError as broken:
             raise link_failure(broken) from broken
         self._set_age_timer()
+
+    async def _learn(self, names: Sequence[str] | None, *, create: bool = False) -> None:
+        topics = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+        reply = await self.ask_any(MetadataRequest(topics=topics, allow_auto_topic_creation=create))
+        self._absorb(reply, of_all=names is None)
 
     def _set_age_timer(self) -> None:
         if self._age_timer is not None:
@@ -342,8 +357,8 @@ class ClusterView:
         if self._refresh is None:
             self._start_refresh().add_done_callback(lambda _: self._set_age_timer())
 
-    def _absorb(self, reply: MetadataResponse) -> None:
-        gone = self._topology.absorb(reply)
+    def _absorb(self, reply: MetadataResponse, *, of_all: bool) -> None:
+        gone = self._topology.absorb(reply, of_all=of_all)
         for name in gone:
             self._followed.pop(name, None)
         self._tell()
@@ -374,6 +389,8 @@ class ClusterView:
             raise refusal(found.error_code, found.error_message, f"group {group_id!r}")
         self._topology.addresses[found.node_id] = (found.host, found.port)
         self._coordinators[group_id] = found.node_id
+        while len(self._coordinators) > COORDINATORS_MAX:
+            del self._coordinators[next(iter(self._coordinators))]
         return int(found.node_id)
 
     def forget_coordinator(self, group_id: str) -> None:

@@ -59,7 +59,7 @@ class Topology:
         self.topics: dict[str, TopicView] = {}
         self.names: dict[bytes, str] = {}
         self.refusals: dict[str, int] = {}
-        """Topics that the last reply had only an error code for."""
+        """Topics that the last reply had only an error code for, unless they are just not there."""
         self.stale: set[str] = set()
         self.cluster_id: str | None = None
         self.controller = -1
@@ -75,8 +75,8 @@ class Topology:
     def mark_stale(self, topic: str | None) -> None:
         self.stale.update(self.topics if topic is None else (topic,))
 
-    def absorb(self, reply: MetadataResponse) -> list[str]:
-        """Takes a reply over; answers the topics that are known no more."""
+    def absorb(self, reply: MetadataResponse, *, of_all: bool = False) -> list[str]:
+        """Takes a reply over; answers the topics that are known no more. One `of_all` topics names all there are."""
         # Hosts may be handed over to other brokers, so a reply replaces all of them.
         self.addresses = {broker.node_id: (broker.host, broker.port) for broker in reply.brokers}
         self.racks = {broker.node_id: broker.rack for broker in reply.brokers}
@@ -90,9 +90,12 @@ class Topology:
             if topic.error_code in (NONE.code, LEADER_NOT_AVAILABLE.code) and topic.partitions:
                 self._put(name, topic)
                 continue
-            self.refusals[name] = topic.error_code
-            if topic.error_code in _ABSENT and self._drop(name):
+            if topic.error_code not in _ABSENT:
+                self.refusals[name] = topic.error_code
+            elif self.drop(name):
                 gone.append(name)
+        if of_all:
+            gone += [name for name in self.topics.keys() - {topic.name for topic in reply.topics} if self.drop(name)]
         self.generation += 1
         return gone
 
@@ -141,7 +144,10 @@ class Topology:
         if any(topic.topic_id):
             self.names[topic.topic_id] = name
 
-    def _drop(self, name: str) -> bool:
+    def drop(self, name: str) -> bool:
+        """Nothing is kept of a topic that is gone; True when it was known."""
+        self.stale.discard(name)
+        self.refusals.pop(name, None)
         known = self.topics.pop(name, None)
         if known is None:
             return False

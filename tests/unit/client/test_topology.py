@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.client.topology import Topology
+from penstock.model.errors import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import Uuid
 from penstock.protocol.messages.metadata import MetadataResponse
 
@@ -65,16 +66,32 @@ def test_a_hint_at_an_unknown_broker_needs_its_address() -> None:
     assert topology.addresses[9] == ("h9", 9)
 
 
-def test_a_topic_that_is_gone_is_forgotten() -> None:
-    topology = Topology()
-    topology.absorb(reply((1, 5)))
-    assert topology.absorb(reply(error=3)) == ["t"]
-    assert topology.topics == {}
-    assert topology.refusals == {"t": 3}
-
-
 def test_an_error_that_passes_keeps_what_is_known() -> None:
     topology = Topology()
     topology.absorb(reply((1, 5)))
     topology.absorb(reply(error=29))
     assert topology.leader_of("t", 0) == 1
+
+
+def test_a_reply_of_all_topics_drops_those_that_are_not_in_it() -> None:
+    topology = Topology()
+    topology.absorb(reply((1, 5)))
+    topology.mark_stale("t")
+    assert topology.absorb(MetadataResponse(brokers=[], topics=[]), of_all=True) == ["t"]
+    assert (topology.topics, topology.names, topology.stale) == ({}, {}, set())
+
+
+def test_nothing_is_kept_of_a_topic_that_is_gone() -> None:
+    topology = Topology()
+    topology.absorb(reply((1, 5)))
+    topology.mark_stale("t")
+    assert topology.absorb(reply(error=UNKNOWN_TOPIC_OR_PARTITION.code)) == ["t"]
+    assert (topology.topics, topology.names, topology.stale, topology.refusals) == ({}, {}, set(), {})
+
+
+def test_a_refusal_is_kept_until_the_topic_is_gone() -> None:
+    topology = Topology()
+    topology.absorb(reply(error=TOPIC_AUTHORIZATION_FAILED.code))
+    assert topology.refusals == {"t": TOPIC_AUTHORIZATION_FAILED.code}
+    topology.absorb(reply(error=UNKNOWN_TOPIC_OR_PARTITION.code))
+    assert topology.refusals == {}

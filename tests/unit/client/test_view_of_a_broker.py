@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from penstock import Admin, Consumer
+from penstock.client import cluster_view
 from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import BrokerRefused, NotReachable, UnknownTopic
 from penstock.model.errors import INVALID_TOPIC_EXCEPTION
@@ -102,3 +104,43 @@ def test_the_coordinator_of_a_group_is_found_and_remembered(node: EmbeddedBroker
                 await asyncio.sleep(0.01)
 
     assert look(node.bootstrap_servers, work) == (1, 1)
+
+
+def test_a_topic_that_was_deleted_does_not_come_back_because_another_is_created(node: EmbeddedBroker) -> None:
+    async def work(view: ClusterView) -> list[str | None]:
+        async with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+            await view.topic("buried", create=True)
+            await admin.delete_topic("buried")
+            await view.topic("born-meanwhile", create=True)
+            return [topic.name for topic in await admin.topics()]
+
+    names = look(node.bootstrap_servers, work)
+    assert "born-meanwhile" in names
+    assert "buried" not in names
+
+
+def test_a_list_of_all_topics_forgets_those_that_are_gone(node: EmbeddedBroker) -> None:
+    async def work(view: ClusterView) -> object:
+        async with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+            await view.topic("listed-no-more", create=True)
+            await admin.delete_topic("listed-no-more")
+            await view.topics(None)
+            return view.cached("listed-no-more")
+
+    assert look(node.bootstrap_servers, work) is None
+
+
+def test_coordinators_are_remembered_of_the_newest_groups_only(
+    node: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_view, "COORDINATORS_MAX", 3)
+
+    async def work(view: ClusterView) -> list[str]:
+        async with Consumer("for-groups", bootstrap_servers=node.bootstrap_servers, group_id="g") as member:
+            await member.poll(timeout_ms=10)
+            await member.committed(("for-groups", 0))
+        for number in range(5):
+            await view.coordinator(f"g{number}")
+        return list(view._coordinators)
+
+    assert look(node.bootstrap_servers, work) == ["g2", "g3", "g4"]

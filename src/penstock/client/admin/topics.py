@@ -125,7 +125,10 @@ async def delete_topics(session: Session, names: Sequence[str]) -> Results[str, 
             for gone in (await session.any(request)).responses
         }
 
-    return await session.settled(names, ask)
+    settled = await session.settled(names, ask)
+    for name in settled.done:
+        session.view.forget(name)
+    return settled
 
 
 async def grow_topic(session: Session, name: str, to: int) -> None:

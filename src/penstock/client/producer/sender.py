@@ -24,6 +24,7 @@ from penstock.client.producer.lane import Lane
 from penstock.client.producer.metrics import ProducerMetrics
 from penstock.client.producer.parked import Parked
 from penstock.client.producer.requests import produce_request, takes_codec, version_for
+from penstock.client.producer.topic_lanes import TopicLanes
 from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
 from penstock.kernels import HEADER_BYTES
@@ -49,6 +50,7 @@ class Sender:
         self.channels: dict[int, Channel] = {}
         self._codec = CODECS[settings.compression]
         self._orphans: dict[Lane, None] = {}
+        self._absent_since_ms: dict[str, float] = {}
         self._no_metadata = Outage.of_cluster()
         self._no_producer_id = Outage("no producer id yet", "there is a producer id")
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -379,10 +381,12 @@ class Sender:
 
     def _topology_changed(self) -> None:
         with self.accumulator.lock:
-            for name, held in self.accumulator.topics.items():
+            for name, held in list(self.accumulator.topics.items()):
                 found = self.view.cached(name)
                 if found is None:
+                    self._forget_when_gone(name, held)
                     continue
+                self._absent_since_ms.pop(name, None)
                 for lane in held.learn(found.leaders):
                     if lane.resting:
                         # It rests because of a leader that it no longer has.
@@ -390,6 +394,17 @@ class Sender:
                         self.accumulator.ready[lane] = None
             self._adopt_orphans()
         self.nudge()
+
+    def _forget_when_gone(self, name: str, held: TopicLanes) -> None:
+        """A topic that no broker has known for `metadata_max_age_ms` was deleted, and nothing of it is kept.
+
+        Not sooner: a broker that lags behind may deny a topic that there is, and lanes made anew would number their
+        batches as those that it has.
+        """
+        now_ms = self.clock.monotonic_ms()
+        since_ms = self._absent_since_ms.setdefault(name, now_ms)
+        if now_ms - since_ms >= self.settings.metadata_max_age_ms and held.idle:
+            del self.accumulator.topics[name], self._absent_since_ms[name]
 
     def _identify(self) -> None:
         if self._identifying is None:

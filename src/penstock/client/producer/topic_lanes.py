@@ -55,6 +55,11 @@ class TopicLanes(OpenTopic):
             self.restick()
         return moved
 
+    @property
+    def idle(self) -> bool:
+        """Whether no lane has anything to send or waits for an answer."""
+        return not any(lane.open or lane.queue or lane.flying or lane.resting for lane in self.lanes)
+
     def restick(self) -> None:
         """Another partition for records without a key.
 

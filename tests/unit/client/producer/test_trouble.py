@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Producer
+from penstock import Admin, Producer
 from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import BrokerRefused, NotReachable, RecordTooLarge, TimedOutWaiting
 from penstock.model.errors import (
@@ -25,6 +25,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import Millis
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import until
 from tests.unit.client.producer.scene import cutting_proxy, read_all
 
 PATIENCE_S = 20
@@ -342,3 +343,19 @@ async def test_a_port_that_speaks_another_language_is_told_at_once() -> None:
     async with web, Producer(f"127.0.0.1:{port}", max_block_ms=3_600_000) as producer:
         with pytest.raises(NotReachable, match=r"it answers in HTTP, not Kafka; is this a Kafka port\?"):
             await producer.send("t", b"v")
+
+
+async def test_nothing_is_kept_of_topics_that_were_deleted(node: EmbeddedBroker) -> None:
+    """Deleted for as long as metadata is good for: until then it might be a broker that lags behind."""
+    names = [f"deleted-{number}" for number in range(3)]
+    async with (
+        Admin(bootstrap_servers=node.bootstrap_servers) as admin,
+        Producer(node.bootstrap_servers, metadata_max_age_ms=100, **SOON) as producer,
+    ):
+        for name in ("stays", *names):
+            await producer.send(name, b"0")
+        await admin.delete_topics(names)
+        await until(lambda: list(producer._accumulator.topics) == ["stays"])
+        await producer.send("stays", b"1")
+        await admin.create_topic(names[0])
+        assert (await producer.send(names[0], b"0")).offset == 0
