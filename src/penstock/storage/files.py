@@ -231,6 +231,10 @@ class DiskFiles:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return _pread(fd, max(os.fstat(fd).st_size, 1), 0)
+        except OSError as error:
+            # A call with a descriptor does not know the name, and nobody can mend a file without it.
+            error.filename = path
+            raise
         finally:
             os.close(fd)
 

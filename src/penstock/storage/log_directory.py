@@ -18,6 +18,7 @@ from penstock.storage.meta_properties import (
 )
 
 LOCK = ".lock"
+NOT_OPENED = "not opened"
 UNKNOWN_BYTES = -1
 
 
@@ -71,7 +72,7 @@ class LogDirectory:
         self.files = files
         self.path = path.rstrip("/")
         self.id: Uuid | None = None
-        self.why_offline: str | None = "not opened"
+        self.why_offline: str | None = NOT_OPENED
         self.log_count = 0
         # Set by the operator: what is here is served, but nothing new is placed here.
         self.cordoned = False
@@ -123,7 +124,7 @@ class LogDirectory:
         self.why_offline = None
 
     def fail(self, why: str) -> None:
-        if self.why_offline is None:
+        if self.why_offline in (None, NOT_OPENED):
             self.why_offline = why
         self.unlock()
 

@@ -240,3 +240,10 @@ def test_a_fault_hits_writes_under_its_path_only() -> None:
         sick.pread(1, 0)
     files.heal("/d")
     sick.pwritev((b"x",), 0)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A directory in its place can be opened; only the read fails, and that call has no name."""
+    with pytest.raises(OSError, match="Is a directory") as refused:
+        DiskFiles().read(str(tmp_path))
+    assert refused.value.filename == str(tmp_path)

@@ -219,11 +219,11 @@ def test_a_directory_that_cannot_be_opened_leaves_the_others_working() -> None:
     assert home(store, create(store, 1)) == "/disk1/logs"
 
 
-def test_no_working_directory_is_an_error_that_names_them_all() -> None:
+def test_no_working_directory_is_an_error_that_names_them_all_and_says_why() -> None:
     files = MemoryFiles()
     opened(files).close(1)
     files.fail("/", errno.EROFS)
-    with pytest.raises(StorageFailed, match=r"/disk1/logs: .*/disk2/logs: "):
+    with pytest.raises(StorageFailed, match=r"/disk1/logs: .*/disk1/logs: .*Read-only.*/disk2/logs: .*Read-only"):
         opened(files)
 
 
