@@ -22,6 +22,8 @@ SOAK_sim := tests/sim/cluster
 SOAK_cluster := tests/faults/cluster
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_demo := tests/demo
+SOAK_upgrades := tests/upgrades
+SOAK_life := tests/life
 SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)
 
 .PHONY: help setup demo test lint compat bench soak docs wheel clean

@@ -11,7 +11,7 @@ import pytest
 from penstock.testing import broker
 from tests.releases.contents import CODECS, TOPIC, TRIMMED_BEFORE, read, records
 
-ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
+ARCHIVES = sorted(Path(__file__).parent.glob("[0-9]*.tar.xz"))
 
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name)

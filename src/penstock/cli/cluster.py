@@ -10,6 +10,7 @@ import click
 
 from penstock.cli.cluster_config import config
 from penstock.cli.cluster_decommission import decommission
+from penstock.cli.cluster_features import features
 from penstock.cli.cluster_partitions import alias, elect, partitions
 from penstock.cli.cluster_quorum import quorum
 from penstock.cli.cluster_rearrange import balance
@@ -179,6 +180,7 @@ def health(watch: bool, exit_when_healthy: bool, interval_s: float, style: str, 
         click.get_current_context().exit(UNHEALTHY)
 
 
+cluster.add_command(features)
 cluster.add_command(quorum)
 cluster.add_command(partitions)
 cluster.add_command(alias(elect, "penstock cluster elect"))
