@@ -57,7 +57,10 @@ def decide_register(
     try:
         _check_registration(world, request, now)
     except Refused as refused:
-        return Decision([], BrokerRegistrationResponse(error_code=refused.error.code))
+        # One that comes back before its session is over asks again until it is, and is told nothing new.
+        passes = refused.error is DUPLICATE_BROKER_REGISTRATION
+        warning = "" if passes else f"broker {request.broker_id} is not registered: {refused.why}"
+        return Decision([], BrokerRegistrationResponse(error_code=refused.error.code), warning=warning)
     known = world.image.brokers.get(request.broker_id)
     same_process = known is not None and known.incarnation_id == request.incarnation_id
     records: list[VersionedRecord] = []

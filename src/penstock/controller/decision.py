@@ -27,11 +27,13 @@ class Decision:
     """Records for the metadata log and the reply to give once they are committed.
 
     No records: the reply can go at once. `name` is what a transaction that has to hold the records would be called.
+    `warning` is for the controller's log: why something was refused whose reply has no room for words.
     """
 
     records: list[VersionedRecord]
     reply: Any = None
     name: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,8 @@ class ControllerDriver:
             kraft_version=self._quorum.kraft_version,
         )
         try:
+            if decision.warning:
+                log.warning("%s", decision.warning)
             return decision.reply, self._run(controller, decision)
         except StorageFailed as failure:
             self._fail(failure)
