@@ -137,3 +137,29 @@ def test_ten_rolling_upgrades_and_back_lose_nothing(archive: Path, tmp_path: Pat
 
 def test_there_is_code_of_every_release() -> None:
     assert [path.name for path in CODE] == ["penstock-0.1.0.tar.xz"]
+
+
+@pytest.mark.timeout(240)
+def test_a_release_that_does_not_know_a_level_is_kept_out_and_says_why(tmp_path: Path) -> None:
+    """What happens to a node that goes back too late: the others go on, and with the newer release it is among them."""
+    older = unpack(CODE[-1], tmp_path / "older")
+    levels = older / "penstock" / "metadata" / "features.py"
+    known = levels.read_text()
+    levels.write_text(known.replace("VersionRange(METADATA_3_3, METADATA_4_3)", "VersionRange(METADATA_3_3, 29)"))
+    assert levels.read_text() != known
+    cluster = MixedCluster(tmp_path / "cluster", older)
+    cluster.code = dict.fromkeys(cluster.nodes, TODAY)
+    with cluster:
+        leader = cluster.nodes[cluster.controller()]
+        node = next(each for each in cluster.nodes.values() if each is not leader)
+        assert node.stop() == 0
+        cluster.code[node.node_id] = older
+        cluster.launch(node.node_id)
+        assert node.child is not None
+        assert node.child.wait(60) == 1
+        assert node.says(f"broker {node.node_id} is not registered: UNSUPPORTED_VERSION")
+        assert leader.says(f"the cluster runs metadata.version 30, broker {node.node_id} supports 7 to 29")
+        cluster.code[node.node_id] = TODAY
+        cluster.start(node.node_id)
+        cluster.wait_until_whole()
+        assert set(cluster.stop().values()) == {0}
