@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Admin
+from penstock import Admin, blocking
 from penstock.client.admin.configs import ConfigResource
 from tests.cli.command import Running, penstock
 from tests.compat.processes import free_ports
@@ -44,6 +44,23 @@ def test_the_quorum_has_voters_with_lag(bootstrap: str) -> None:
     assert (data["leader"], data["epoch"]) == (1, 1)
     assert [(voter["id"], voter["lag"]) for voter in data["voters"]] == [(1, 0)]
     assert "voter" in penstock("cluster", "quorum", "-b", bootstrap).out
+
+
+def test_features_are_shown_and_raised_to_what_all_brokers_know(bootstrap: str) -> None:
+    with blocking.Admin(bootstrap_servers=bootstrap) as admin:
+        admin.update_features({"eligible.leader.replicas.version": 0}, downgrade="safe")
+    rows = penstock("cluster", "features", "--format", "json", "-b", bootstrap).data
+    assert {row["name"]: row["finalized"] for row in rows}["eligible.leader.replicas.version"] in (0, None)
+    said = penstock("cluster", "features", "upgrade", "metadata.version", "--yes", "-b", bootstrap)
+    assert (said.code, said.err) == (0, "every feature is at its highest level\n")
+    said = penstock("cluster", "features", "upgrade", "--yes", "-b", bootstrap)
+    assert (said.code, said.err) == (0, "raised eligible.leader.replicas.version from 0 to 1\n")
+
+
+def test_a_feature_that_nobody_knows_is_refused_with_those_there_are(bootstrap: str) -> None:
+    said = penstock("cluster", "features", "upgrade", "telepathy", "--yes", "-b", bootstrap)
+    assert said.code == 1
+    assert "no broker knows the feature 'telepathy'; there are eligible.leader.replicas.version, group" in said.err
 
 
 def test_health_of_a_node_that_is_well_is_exit_code_0(bootstrap: str) -> None:
