@@ -1,4 +1,7 @@
-"""Timestamps as text, with Go's example layouts or strftime's letters. Always UTC."""
+"""Timestamps as text, with Go's example layouts or strftime's letters. Always UTC.
+
+Any 64-bit number is a timestamp to Kafka. One that lies outside of the years 1 to 9999 is written as its milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,24 @@ _GO = re.compile(
 )
 
 
-def moment(timestamp_ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=timestamp_ms)
+def moment(timestamp_ms: int) -> datetime | None:
+    """None when the calendar has no such day."""
+    try:
+        return _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return None
 
 
 def strftime(timestamp_ms: int, layout: str) -> str:
-    return moment(timestamp_ms).strftime(layout)
+    when = moment(timestamp_ms)
+    return str(timestamp_ms) if when is None else when.strftime(layout)
 
 
 def go_time(timestamp_ms: int, layout: str) -> str:
     """A time written the way Go writes 2006-01-02T15:04:05Z07:00."""
     when = moment(timestamp_ms)
+    if when is None:
+        return str(timestamp_ms)
     return _GO.sub(lambda found: _go_piece(found[0], when), layout)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -66,6 +67,23 @@ def test_formats_print(layout: str, expected: bytes | None) -> None:
             printed(layout)
     else:
         assert printed(layout) == expected
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        (-1, "1969-12-31"),
+        (-30_610_224_000_000, "1000-01-01"),
+        (253_402_300_799_999, "9999-12-31"),
+        (-62_135_596_800_001, "-62135596800001"),
+        (253_402_300_800_000, "253402300800000"),
+        ((1 << 63) - 1, "9223372036854775807"),
+        (-(1 << 63), "-9223372036854775808"),
+    ],
+)
+def test_a_time_outside_of_the_calendar_is_printed_as_its_milliseconds(timestamp: int, expected: str) -> None:
+    record = replace(RECORD, timestamp=timestamp)
+    assert printed("%d{strftime[%Y-%m-%d]}|%d{go[2006-01-02]}", record) == f"{expected}|{expected}".encode()
 
 
 @pytest.mark.parametrize(
