@@ -11,7 +11,7 @@ way, once nothing of their transaction is left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.kernels import BatchHeader, RecordSpan, index_records, splice_records
 from penstock.protocol.batch import (
@@ -29,6 +29,13 @@ from penstock.protocol.control import ABORT, COMMIT, control_type
 from penstock.storage.clean_job import LastOfProducer
 from penstock.storage.offset_map import OffsetMap
 from penstock.storage.transaction_index import AbortedTransaction
+
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+def _wrapped(number: int) -> int:
+    """As 64 bits have it: readers add a delta to a late horizon in 64 bits too, and come back to the record's time."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class TransactionWalk:
@@ -110,7 +117,8 @@ class BatchFilter:
     ) -> None:
         self._map, self._transactions = offsets, transactions
         self._last_of = {last.producer_id: last for last in producers}
-        self._now_ms, self._horizon_ms = now_ms, now_ms + delete_retention_ms
+        # The field holds no later time, and `delete.retention.ms` may say that tombstones stay for ever.
+        self._now_ms, self._horizon_ms = now_ms, min(now_ms + delete_retention_ms, _INT64_MAX)
         self.keyless_dropped = 0
 
     def keep(self, header: BatchHeader, batch: memoryview) -> Kept:
@@ -185,10 +193,13 @@ class BatchFilter:
     ) -> Kept:
         """The same batch with fewer records, or with a horizon in the place of its base timestamp."""
         append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
-        times = [header.base_timestamp + span.timestamp_delta if append_time is None else append_time for span in kept]
+        times = [
+            _wrapped(header.base_timestamp + span.timestamp_delta) if append_time is None else append_time
+            for span in kept
+        ]
         base = times[0] if horizon is None else horizon
         latest = max(NO_TIMESTAMP, *times) if append_time is None else append_time
-        pieces = [(span.rest, span.end, span.offset_delta, time - base) for span, time in zip(kept, times, strict=True)]
+        pieces = [(span.rest, span.end, span.offset_delta, _wrapped(time - base)) for span, time in zip(kept, times, strict=True)]
         batch = rebuild_batch(
             header,
             splice_records(payload, pieces),

@@ -485,3 +485,21 @@ def test_a_pass_reads_no_more_segments_than_it_was_told(world: World) -> None:
     result = clean(world.files, DIRECTORY, world.job(segments=list(told), clean_end=1))
     assert result.first_dirty == 1
     assert [made.replaces for made in result.segments] == [[0]]
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0, -5, 2_000_000_000_000, (1 << 62) - 1, -(1 << 62)])
+def test_tombstones_that_stay_for_ever_are_kept_whatever_the_times_of_their_batch(world: World, timestamp: int) -> None:
+    rows = [
+        Record(world.next + 0, timestamp, b"a", b"1"),
+        Record(world.next + 1, timestamp, b"a", None),
+        Record(world.next + 2, timestamp + 1, b"b", b"2"),
+    ]
+    world.next += len(rows)
+    world.segment(bytes(build_batch(rows, base_offset=0, leader_epoch=3)))
+    world.clean(delete_retention_ms=(1 << 63) - 1)
+    assert world.records() == [(1, "a", None), (2, "b", "2")]
+    [(header, batch)] = world.batches()
+    assert delete_horizon_of(header) == (1 << 63) - 1
+    assert [record.timestamp for record in read_records(batch)] == [timestamp, timestamp + 1]
+    world.clean(delete_retention_ms=(1 << 63) - 1)
+    assert world.records() == [(1, "a", None), (2, "b", "2")]
