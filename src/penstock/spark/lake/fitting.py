@@ -8,14 +8,17 @@ import decimal
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from penstock.spark.lake.evolution import Fit
-from penstock.spark.lake.partitioning import PartitionField, too_long
+from penstock.spark.lake.partitioning import PartitionField, unnameable
+
+OUTSIDE: Final = "outside of the years 1 to 9999"
+"""Stands for a date, or for what holds one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +41,15 @@ def fit_rows(
         index = _index(batch.schema, misfit.column)
         cast[misfit.column], bad = _each_that_fits(batch.column(index), misfit.table)
         for row in bad:
-            value = str(batch.column(index)[row].as_py())[:100]
+            value = str(_only(batch.column(index).slice(row, 1)))[:100]
             unfit.setdefault(row, (misfit.column, f"{misfit}; {value} does not fit"))
     columns = [
         cast[field.name] if field.name in cast else _as(batch, index, field.type)
         for index, field in zip(fit.takes, fit.files, strict=True)
     ]
     fitted = pa.RecordBatch.from_arrays(columns, schema=fit.files)
-    for row, column in too_long(fitted, partition):
-        unfit.setdefault(row, (column, f"{column} is longer than a directory's name may be: a table is split by it"))
+    for row, column, why in unnameable(fitted, partition):
+        unfit.setdefault(row, (column, f"{why}: a table is split by it"))
     if not unfit:
         return fitted, []
     kept = fitted.filter(pa.array([row not in unfit for row in range(batch.num_rows)]))
@@ -93,7 +96,20 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _json(batch: pa.RecordBatch, row: int) -> str:
-    return json.dumps(batch.slice(row, 1).to_pylist()[0], default=_plain_json, ensure_ascii=False)
+    values = {name: _only(batch.column(index).slice(row, 1)) for index, name in enumerate(batch.schema.names)}
+    return json.dumps(values, default=_plain_json, ensure_ascii=False)
+
+
+def _only(column: pa.Array) -> Any:
+    """The one value of a column. A time that Python's calendar does not have is its number."""
+    try:
+        return column[0].as_py()
+    except (OverflowError, ValueError):
+        if types.is_timestamp(column.type):
+            return column.view(pa.int64())[0].as_py()
+        if types.is_struct(column.type):
+            return {field.name: _only(part) for field, part in zip(column.type, column.flatten(), strict=True)}
+        return OUTSIDE
 
 
 def _plain_json(value: Any) -> Any:

@@ -21,10 +21,17 @@ NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 DIRECTORY_BYTES_MAX: Final = 255
 """What most file systems allow for a name. Some readers take values from it, so it cannot be cut."""
 
+FIRST_DAY: Final = -719_162
+"""0001-01-01, in days from 1970 on."""
+
+END_DAY: Final = 2_932_897
+"""The day after 9999-12-31."""
+
 TRANSFORMS: Final = ("day", "hour", "month", "year")
 
 _ESCAPED: Final = frozenset("\"#%'*/:=?\\\x7f{}[]^") | {chr(code) for code in range(32)}
 _CALL: Final = re.compile(r"(\w+)\s*\(\s*([^()]+?)\s*\)")
+_A_DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _FORMATS: Final = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
 
 
@@ -121,22 +128,40 @@ def _directory(value: str | None) -> str:
     return _escaped(value)
 
 
-def too_long(rows: pa.RecordBatch, fields: Sequence[PartitionField]) -> list[tuple[int, str]]:
-    """Rows, with the column, whose partition has a name longer than a directory may have."""
-    found = []
+def unnameable(rows: pa.RecordBatch, fields: Sequence[PartitionField]) -> Iterator[tuple[int, str, str]]:
+    """Rows whose partition cannot have a name, with the column and why."""
     for field in fields:
         column = rows.column(field.column)
-        if not types.is_string(column.type):
-            continue
-        room = DIRECTORY_BYTES_MAX - len(f"{_escaped(field.name)}=".encode())
-        # Escaping makes a character three: where none could become too long, nothing is looked at closely.
-        if (pc.max(pc.binary_length(column)).as_py() or 0) * 3 > room:
-            found += [
-                (row, field.column)
-                for row, value in enumerate(column.to_pylist())
-                if value is not None and len(_escaped(value).encode()) > room
-            ]
-    return found
+        if types.is_string(column.type):
+            for row in _too_long(column, field.name):
+                yield row, field.column, f"{field.column} is longer than a directory's name may be"
+        elif types.is_timestamp(column.type) or types.is_date(column.type):
+            for row in _outside_of_the_calendar(column):
+                yield row, field.column, f"{field.column} lies outside of the years 1 to 9999"
+
+
+def _too_long(column: pa.Array, name: str) -> list[int]:
+    room = DIRECTORY_BYTES_MAX - len(f"{_escaped(name)}=".encode())
+    # Escaping makes a character three: where none could become too long, nothing is looked at closely.
+    if (pc.max(pc.binary_length(column)).as_py() or 0) * 3 <= room:
+        return []
+    return [
+        row
+        for row, value in enumerate(column.to_pylist())
+        if value is not None and len(_escaped(value).encode()) > room
+    ]
+
+
+def _outside_of_the_calendar(column: pa.Array) -> list[int]:
+    """Arrow counts years with 16 bits, and other engines read four digits."""
+    kind = column.type
+    a_day = _A_DAY[kind.unit] if types.is_timestamp(kind) else 1
+    numbers = column.cast(pa.date32()).view(pa.int32()) if types.is_date(kind) else column.view(pa.int64())
+    first, end = FIRST_DAY * a_day, END_DAY * a_day
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is None or (first <= bounds["min"] and bounds["max"] < end):
+        return []
+    return [row for row, number in enumerate(numbers.to_pylist()) if number is not None and not first <= number < end]
 
 
 def _escaped(text: str) -> str:

@@ -117,6 +117,26 @@ def test_a_value_too_long_for_a_directory_is_a_dead_letter_or_fails(tmp_path: Pa
     assert [row["column"] for file in found.dead_files for row in read(tmp_path / "dead", file)] == ["p", "p"]
 
 
+@pytest.mark.parametrize("field", ["at", "day(at)", "hour(at)", "on"])
+def test_a_time_that_no_partition_can_be_named_after_is_a_dead_letter_or_fails(tmp_path: Path, field: str) -> None:
+    """Arrow counts years with 16 bits: year 294247 would be filed under 32103, and read back as that."""
+    micros = [0, (1 << 63) - 1, -(1 << 63) + 1, 253_402_300_799_999_999, 253_402_300_800_000_000]
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "n": list(range(len(micros))),
+            "at": pa.array(micros, pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "on": pa.array([each // 86_400_000_000 for each in micros], pa.int32()).cast(pa.date32()),
+        }
+    )
+    with pytest.raises(RowUnfit, match="outside of the years 1 to 9999"):
+        wrote(plan(tmp_path / "t", batch.schema, [field], keeps=True), batch)
+    given = plan(tmp_path / "t", batch.schema, [field], keeps=True, dead_directory=str(tmp_path / "dead"))
+    found = wrote(given, batch)
+    assert sorted(row["n"] for file in found.files for row in read(tmp_path / "t", file)) == [0, 3]
+    letters = [json.loads(row["row"]) for file in found.dead_files for row in read(tmp_path / "dead", file)]
+    assert [(letter["n"], letter["at"]) for letter in letters] == [(1, micros[1]), (2, micros[2]), (4, micros[4])]
+
+
 def test_files_roll_at_their_target_size(tmp_path: Path) -> None:
     schema = pa.schema([("n", pa.int64()), ("noise", pa.binary())])
     noise = random.Random(7)
