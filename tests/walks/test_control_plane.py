@@ -9,7 +9,7 @@ import pytest
 
 from penstock.metadata.delta import Delta
 from penstock.metadata.image import ClusterImage
-from penstock.model.errors import KAFKA_STORAGE_ERROR, NOT_CONTROLLER, Refused
+from penstock.model.errors import KAFKA_STORAGE_ERROR, NOT_CONTROLLER, Corrupt, Refused
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
 from penstock.server.drivers.snapshot_driver import SnapshotSettings
@@ -223,7 +223,27 @@ def test_a_broken_snapshot_is_passed_over_for_an_older_one() -> None:
         first.files.write_atomic(path, bytes(data))
         second = await ControlPlane(first.files).start()
         assert topics_of(second.image) == {"orders": 1}
+        assert not first.files.exists(path), "nobody may be sent to it"
         await second.stop()
+
+    asyncio.run(main())
+
+
+def test_a_node_whose_only_snapshot_is_broken_refuses_and_names_it() -> None:
+    """The log still has its first segment, but not who votes; with later ones alone it would tell half a cluster."""
+
+    async def main() -> None:
+        first = await ControlPlane(snapshots=SnapshotSettings(max_bytes_between=2_000, retention_bytes=1_000)).start()
+        for number in range(30):
+            await first.create(f"topic-{number}")
+        await first.snapshots.write_now()
+        (kept,) = first.snapshots.kept
+        await first.stop()
+        path = f"{LOG_DIRECTORY}/{kept.file_name}"
+        data = first.files.read(path)
+        first.files.write_atomic(path, data[: len(data) // 2])
+        with pytest.raises(Corrupt, match=f"{path} at byte .* Restore it from a copy"):
+            await ControlPlane(first.files).start()
 
     asyncio.run(main())
 

@@ -90,8 +90,9 @@ class QuorumLog:
     def open(self) -> Snapshot | None:
         """Opens the log where the newest snapshot that can be read allows it; that snapshot."""
         self._files.makedirs(self.directory)
-        ids = self.snapshots = self._tidy()
-        newest = self._newest(ids)
+        ids = self._tidy()
+        newest, broken = self._newest(ids)
+        ids = self.snapshots = [each for each in ids if each not in broken]
         start = ids[0].end if ids else Offset(0)
         now = self._clock.now_ms()
         where = (self._files, self.directory, METADATA_PARTITION, METADATA_TOPIC_ID, self._settings)
@@ -100,6 +101,7 @@ class QuorumLog:
             found = Log.open(*where, now=now, clean=False, log_start=start)
         else:
             found = Log.create(*where, now=now)
+        self._do_without(broken, newest, found)
         if newest is not None and not _continues(found, newest.id):
             # The snapshot came from the leader and the log before it was not kept.
             _begin_at(found, newest.id)
@@ -118,14 +120,38 @@ class QuorumLog:
                 ids.append(found)
         return sorted(ids)
 
-    def _newest(self, ids: list[SnapshotId]) -> Snapshot | None:
+    def _newest(self, ids: list[SnapshotId]) -> tuple[Snapshot | None, dict[SnapshotId, Corrupt]]:
+        """The newest snapshot that can be read, and those after it, which cannot."""
+        broken: dict[SnapshotId, Corrupt] = {}
         for each in reversed(ids):
             path = f"{self.directory}/{each.file_name}"
             try:
-                return Snapshot(each, read_checkpoint(path, self._files.read(path)))
-            except Corrupt as broken:
-                log.error("snapshot %s cannot be used: %s", each.file_name, broken)
-        return None
+                return Snapshot(each, read_checkpoint(path, self._files.read(path))), broken
+            except Corrupt as why:
+                log.error("snapshot %s cannot be used: %s", each.file_name, why)
+                broken[each] = why
+        return None, broken
+
+    def _do_without(self, broken: dict[SnapshotId, Corrupt], newest: Snapshot | None, opened: Log) -> None:
+        """Removes snapshots that cannot be read, so that nobody is sent to them, if an older one and the log tell all.
+
+        A log alone tells it from its first record on, but for who the first voters are. Corrupt when something is
+        missing: what would be left is no cluster, but half of one that looks whole.
+        """
+        base = opened.segments[0].base
+        if base > (newest.id.end if newest is not None else 0) or (broken and newest is None):
+            path, why = next(
+                ((each.path, each.why) for each in broken.values()), (self.directory, "a snapshot is gone")
+            )
+            raise Corrupt(
+                path,
+                0,
+                f"{why}; the metadata log, which begins at offset {base}, cannot stand in for it. Restore it from a "
+                f"copy, or give the node an empty metadata directory and let it join again",
+            )
+        for each in broken:
+            self._files.remove(f"{self.directory}/{each.file_name}")
+            log.warning("snapshot %s is removed: an older one and the log tell the same", each.file_name)
 
     def replay(self, start: Offset) -> Iterator[Decoded]:
         """Every batch from `start` to the end of the log, decoded."""
