@@ -1,24 +1,30 @@
-"""Where nodes run: a network namespace each on a bridge, with links that can be cut and slowed; else the loopback.
+"""Where nodes run: a network namespace each, joined by a switch of our own (`switch.py`); else the loopback.
 
-Everything has a name of this process, and goes when the network is closed.
+Links are directed, and several troubles may lie on one at a time. Everything has a name of this process, and goes when
+the network is closed; devices go with the switch, even when this process is killed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import count
+from itertools import count, product
 
 from tests.compat.cluster import Host, loopback_host
+from tests.faults.cluster.links import CUT, Manner, Pair
+from tests.faults.cluster.switch import mac
 from tests.patience import within
 
 CLIENTS = 254
 """The place on a network where clients sit; it can be cut off as a node can."""
-# Nobody's address: frames to it arrive nowhere, and nobody is told.
-_NOBODY = "02:00:00:00:00:01"
+HOSTS_MAX = 8
+# Fewer and larger frames: the switch is a process beside the nodes, on the same cores.
+_MTU = 9_000
 _numbers = count()
 
 
@@ -32,19 +38,18 @@ def _ip(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
 
 @cache
 def namespaces_allowed() -> bool:
-    """Whether we may make namespaces, bridges and pairs of interfaces."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
+    """Whether we may make namespaces and TAP devices."""
+    if os.geteuid() != 0 or shutil.which("ip") is None or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return False
     name = f"pst{os.getpid()}"
     try:
         _ip("netns", "add", name)
-        _ip("link", "add", f"{name}b", "type", "bridge")
-        _ip("link", "add", f"{name}v", "type", "veth", "peer", "name", "eth0", "netns", name)
+        _ip("tuntap", "add", "dev", f"{name}t", "mode", "tap")
+        _ip("link", "set", f"{name}t", "netns", name)
     except (subprocess.CalledProcessError, OSError):
         return False
     finally:
-        _ip("link", "del", f"{name}v", check=False)
-        _ip("link", "del", f"{name}b", check=False)
+        _ip("link", "del", f"{name}t", check=False)
         _ip("netns", "del", name, check=False)
     return True
 
@@ -57,10 +62,13 @@ class Loopback:
     def host(self, node_id: int) -> Host:
         return loopback_host(node_id)
 
-    def cut(self, from_id: int, to_ids: Iterable[int]) -> None:
+    def impose(self, pairs: Iterable[Pair], manner: Manner) -> int:
         raise LinksNotCut
 
-    def slow(self, node_id: int, kilobits_per_s: int) -> None:
+    def lift(self, number: int) -> None:
+        """Nothing was imposed."""
+
+    def cut(self, from_id: int, to_ids: Iterable[int]) -> None:
         raise LinksNotCut
 
     def heal(self) -> None:
@@ -70,88 +78,109 @@ class Loopback:
         """There is nothing that was made."""
 
 
-class Bridge:
-    """A namespace for each node on a bridge, on which the clients of this process sit too."""
+class Switched:
+    """A namespace for each node; the clients of this process have a device in the namespace where it runs."""
 
     can_cut = True
 
-    def __init__(self) -> None:
+    def __init__(self, seed: str = "1") -> None:
         number = next(_numbers)
         self._name = f"pst{os.getpid() % 100_000}{chr(ord('a') + number % 26)}"
         self._net = f"10.{200 + os.getpid() % 50}.{(os.getpid() // 50 + number) % 250}"
         self._nodes: set[int] = set()
-        self._cut: set[tuple[int, int]] = set()
-        self._slow: set[int] = set()
-        _ip("link", "add", self._name, "type", "bridge")
-        _ip("addr", "add", f"{self._net}.{CLIENTS}/24", "dev", self._name)
-        _ip("link", "set", self._name, "up")
+        self._troubles: set[int] = set()
+        self._order = count(1)
+        ids = (*range(1, HOSTS_MAX + 1), CLIENTS)
+        command = [sys.executable, "-m", "tests.faults.cluster.switch", seed, *(f"{self._device(i)}={i}" for i in ids)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            self._hear("ready")
+            self._set_up(CLIENTS)
+        except BaseException:
+            self.close()
+            raise
+
+    def _set_up(self, host_id: int, *inside: str) -> None:
+        """Gives a host's device its addresses; `inside` leads into a namespace, where it is called as outside."""
+        device = self._device(host_id)
+        _ip(*inside, "link", "set", device, "address", mac(host_id), "mtu", str(_MTU), "up")
+        _ip(*inside, "addr", "add", f"{self._address(host_id)}/24", "dev", device)
 
     def host(self, node_id: int) -> Host:
-        name, outer = self._space(node_id), f"{self._name}{node_id}"
+        assert node_id <= HOSTS_MAX, f"the switch has {HOSTS_MAX} ports for nodes"
+        space = self._space(node_id)
         self._nodes.add(node_id)
-        _ip("netns", "add", name)
-        _ip("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", name)
-        _ip("link", "set", outer, "master", self._name, "up")
-        _ip("-n", name, "addr", "add", f"{self._address(node_id)}/24", "dev", "eth0")
-        for inner in ("eth0", "lo"):
-            _ip("-n", name, "link", "set", inner, "up")
-        return Host(name, self._address(node_id), 9092, 9093, ("ip", "netns", "exec", name))
+        _ip("netns", "add", space)
+        _ip("link", "set", self._device(node_id), "netns", space)
+        self._set_up(node_id, "-n", space)
+        _ip("-n", space, "link", "set", "lo", "up")
+        # Not `ip netns exec`: it copies all mounts for the process, which would keep disks alive that were unmounted.
+        return Host(space, self._address(node_id), 9092, 9093, ("nsenter", f"--net=/run/netns/{space}"))
+
+    # -- links
+
+    def impose(self, pairs: Iterable[Pair], manner: Manner) -> int:
+        """A trouble on these directed links, from now until it is lifted by its number."""
+        number = next(self._order)
+        self._troubles.add(number)
+        self._tell({"number": number, "pairs": [*pairs], "manner": [*manner]})
+        return number
+
+    def lift(self, number: int) -> None:
+        self._troubles.discard(number)
+        self._tell({"number": number})
 
     def cut(self, from_id: int, to_ids: Iterable[int]) -> None:
         """What `from_id` sends to these arrives nowhere, without a word; the other way stays as it is."""
-        for to_id in to_ids:
-            if to_id != from_id:
-                self._neighbour(from_id, "replace", to_id, "lladdr", _NOBODY, "nud", "permanent")
-                self._cut.add((from_id, to_id))
-
-    def _neighbour(self, of_id: int, verb: str, to_id: int, *words: str) -> None:
-        """What a host believes of the way to another."""
-        if of_id == CLIENTS:
-            _ip("neigh", verb, self._address(to_id), *words, "dev", self._name)
-        else:
-            _ip("-n", self._space(of_id), "neigh", verb, self._address(to_id), *words, "dev", "eth0")
-
-    def slow(self, node_id: int, kilobits_per_s: int) -> None:
-        """Everything that a node sends goes through a narrow pipe with a short queue."""
-        shape = ("tbf", "rate", f"{kilobits_per_s}kbit", "burst", "16kb", "latency", "200ms")
-        subprocess.run(
-            ["ip", "netns", "exec", self._space(node_id), "tc", "qdisc", "replace", "dev", "eth0", "root", *shape],
-            check=True, capture_output=True, timeout=within(10),
-        )  # fmt: skip
-        self._slow.add(node_id)
+        self.impose([(from_id, to_id) for to_id in to_ids if to_id != from_id], CUT)
 
     def heal(self) -> None:
-        for from_id, to_id in sorted(self._cut):
-            self._neighbour(from_id, "del", to_id)
-        self._cut.clear()
-        for node_id in sorted(self._slow):
-            command = ["ip", "netns", "exec", self._space(node_id), "tc", "qdisc", "del", "dev", "eth0", "root"]
-            subprocess.run(command, capture_output=True, timeout=within(10), check=False)
-        self._slow.clear()
+        for number in sorted(self._troubles):
+            self.lift(number)
+
+    def _tell(self, order: dict[str, object]) -> None:
+        """Returns when the switch has done it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+        self._hear("done")
+
+    def _hear(self, word: str) -> None:
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline().decode().strip()
+        assert said == word, f"the switch said {said!r} and not {word!r}; it has ended with {self._process.poll()}"
 
     def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
         for node_id in self._nodes:
-            _ip("link", "del", f"{self._name}{node_id}", check=False)
             _ip("netns", "del", self._space(node_id), check=False)
-        _ip("link", "del", self._name, check=False)
 
     def _space(self, node_id: int) -> str:
         return f"{self._name}-{node_id}"
+
+    def _device(self, host_id: int) -> str:
+        return f"{self._name}{host_id}"
 
     def _address(self, node_id: int) -> str:
         return f"{self._net}.{node_id}"
 
 
-Network = Loopback | Bridge
+Network = Loopback | Switched
 
 
-def new_network() -> Network:
-    return Bridge() if namespaces_allowed() else Loopback()
+def new_network(seed: str = "1") -> Network:
+    return Switched(seed) if namespaces_allowed() else Loopback()
+
+
+def between(some: Sequence[int], others: Sequence[int]) -> list[Pair]:
+    """Every link from one side to the other, both ways."""
+    return [pair for one, other in product(some, others) if one != other for pair in ((one, other), (other, one))]
 
 
 def separate(network: Network, some: Sequence[int], others: Sequence[int]) -> None:
     """No word passes between the two sides."""
-    for node_id in some:
-        network.cut(node_id, others)
-    for node_id in others:
-        network.cut(node_id, some)
+    network.impose(between(some, others), CUT)

@@ -97,6 +97,25 @@ class Load:
             raise AssertionError(f"{words}\n{self.cluster.trouble()}\n{self.cluster.last_words()}") from None
         return time.monotonic() - began
 
+    def wait_for_readers(self, count: int = 3) -> None:
+        """Returns when every reader, members of groups too, got so many more records of each partition."""
+        goals = {
+            (reader, partition): at + count for reader in self.readers for partition, at in reader.positions.items()
+        }
+
+        def lagging() -> list[str]:
+            return [
+                f"{reader.name} at {reader.positions[partition]} of partition {partition} {reader.failures[-1:]}"
+                for (reader, partition), goal in goals.items()
+                if reader.positions[partition] < goal
+            ]
+
+        try:
+            wait_for("readers", lambda: not lagging(), timeout_s=PROGRESS_S)
+        except AssertionError:
+            words = f"no {count} more records within {PROGRESS_S:.0f} s for {', '.join(lagging())}"
+            raise AssertionError(f"{words}\n{self.cluster.trouble()}\n{self.cluster.last_words()}") from None
+
     def finish(self) -> None:
         """Ends the writers, lets every reader catch up, reads everything once more, and judges it all."""
         for writer in self.writers:

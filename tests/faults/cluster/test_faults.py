@@ -1,40 +1,33 @@
-"""Faults one after the other under load: nothing acknowledged is lost, written twice or out of order, and everyone
-goes on.
+"""Faults that overlap, under load: nothing acknowledged is lost, written twice or out of order, and everyone goes on.
 
-`make test` has a few faults on three nodes; the soak has two hundred on three and five nodes and with controllers
-apart.
+`make test` has five faults on three nodes; the soak has five hundred on three and five nodes and with controllers
+apart. PENSTOCK_SEED draws other ones.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from penstock.blocking import Admin
-from tests.compat.cluster import BROKER, CONTROLLER, PenstockCluster
-from tests.faults.cluster.faults import (
-    Fault,
-    Scene,
-    corrupt_tail,
-    isolate,
-    kill_controller,
-    kill_leader,
-    menu,
-    mount_small_disk,
-    pause_leader,
-    restart,
-    unmount,
-)
-from tests.faults.cluster.hosts import namespaces_allowed, new_network
+from tests.compat.cluster import BROKER, CONTROLLER, Host
+from tests.faults.cluster import writers
+from tests.faults.cluster.churn import Churn
+from tests.faults.cluster.disks import Disk, disks_allowed
+from tests.faults.cluster.faults import DISKS, LINKS, MENU, Fault, Scene, menu
+from tests.faults.cluster.hosts import new_network
 from tests.faults.cluster.load import Load
 from tests.faults.cluster.replicas import assert_identical, assert_metadata_identical
-from tests.faults.counts import SOAKING, rounds
+from tests.faults.cluster.schedule import Planner
+from tests.faults.cluster.shim import Shim
+from tests.faults.cluster.siege import Siege
+from tests.faults.cluster.watched import WatchedCluster
+from tests.faults.counts import MINUTES, SOAKING, rounds
 
 # kafka-python leaves sockets behind whose connection failed.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -42,83 +35,115 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 log = logging.getLogger(__name__)
 
 TOPIC, PARTITIONS = "ledger", 3
+SHORT_LIVED = "short-lived"
+SHORT = {"retention_ms": "4000", "segment_ms": "1000", "retention_bytes": "2000000"}
 APART = {1: CONTROLLER, 2: CONTROLLER, 3: CONTROLLER, 4: BROKER, 5: BROKER, 6: BROKER}
-SEGMENTS = {"log.segment.bytes": "1048576", "log.flush.offset.checkpoint.interval.ms": "2000"}
+PROPERTIES = {
+    "log.segment.bytes": "1048576",
+    "log.flush.offset.checkpoint.interval.ms": "2000",
+    "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "500",
+    "log.segment.delete.delay.ms": "1000",
+    "metadata.log.max.record.bytes.between.snapshots": "200000",
+}
+SEED = os.environ.get("PENSTOCK_SEED", "1")
+EVERY_DAY = ("kill_leader", "isolate_controller", "cut_power_leader", "pause_controller", "lose_packets")
+INSTEAD = ("kill_leader", "kill_controller", "corrupt_tail", "pause_leader", "stop_any")
+"""Where this machine lets us make no networks and disks."""
 
 
 @contextmanager
-def staged(home: Path, nodes: int, roles: dict[int, str] | None = None, *, rate_per_s: float = 40.0) -> Iterator[Scene]:
-    """A cluster under load; whatever was made for it goes away."""
+def staged(home: Path, nodes: int, roles: dict[int, str] | None = None, *, rate_per_s: float = 15.0) -> Iterator[Siege]:
+    """A cluster under load, on links and disks of its own; whatever was made for it goes away."""
     with ExitStack() as stack:
-        network = new_network()
+        network = new_network(SEED)
         stack.callback(network.close)
-        cluster = PenstockCluster(home, nodes, roles=roles, properties=SEGMENTS, host=network.host)
-        small_disk = 0
-        if namespaces_allowed():
-            small_disk = max(cluster.nodes)
-            mount_small_disk(cluster.nodes[small_disk].data_dir)
-            stack.callback(unmount, cluster.nodes[small_disk].data_dir)
+        ids = [*(roles or range(1, nodes + 1))]
+        shims = {node_id: Shim(home / f"shim-{node_id}") for node_id in ids}
+        for shim in shims.values():
+            stack.callback(shim.close)
+
+        def host(node_id: int) -> Host:
+            found = network.host(node_id)
+            return found._replace(prefix=(*found.prefix, *shims[node_id].words))
+
+        cluster = WatchedCluster(home, nodes, roles=roles, properties=PROPERTIES, host=host)
+        disks = {}
+        if disks_allowed():
+            for node in cluster.nodes.values():
+                disks[node.node_id] = disk = Disk(home / f"disk-{node.node_id}", node.data_dir)
+                stack.callback(disk.close)
+                disk.make()
         stack.enter_context(cluster)
-        cluster.new_topic(TOPIC, PARTITIONS)
-        with Load(cluster, TOPIC, PARTITIONS, rate_per_s=rate_per_s) as load:
-            load.wait_for_progress()
-            yield Scene(cluster, network, load, small_disk)
+        cluster.new_topic(TOPIC, PARTITIONS, retention_ms="-1")
+        cluster.new_topic(SHORT_LIVED, 1, **SHORT)
+        stack.enter_context(
+            Load(cluster, SHORT_LIVED, 1, writing=writers.IDEMPOTENT[:1], reading=[], rate_per_s=rate_per_s)
+        )
+        churn = stack.enter_context(Churn(cluster.bootstrap))
+        load = stack.enter_context(Load(cluster, TOPIC, PARTITIONS, rate_per_s=rate_per_s))
+        load.wait_for_progress()
+        siege = Siege(Scene(cluster, network, load, shims, disks), churn)
+        stack.callback(siege.abandon)
+        yield siege
 
 
-def hurt(scene: Scene, fault: Fault, chance: random.Random) -> None:
-    log.info("fault: %s", fault.__name__)
-    fault(scene, chance)
-    scene.cluster.wait_until_whole()
-    scene.load.wait_for_progress()
+def besiege(siege: Siege, faults: Sequence[Fault], count: int, *, name: str) -> None:
+    """So many faults of this menu in overlapping waves, and then the judgement."""
+    kinds = [each.kind for each in faults]
+    planner = Planner(f"{SEED}-{name}", kinds, nodes=len(siege.scene.cluster.nodes))
+    waves = planner.waves(count)
+    for _ in rounds(fast=count, full=count):
+        wave = next(waves, None)
+        if wave is None:
+            break
+        siege.endure(wave)
+    judge(siege)
+    print(f"\n{name}, seed {SEED}: {siege.summary()}")
 
 
-def judge(scene: Scene) -> None:
+def judge(siege: Siege) -> None:
     """The history, and then, of the stopped nodes, the files."""
+    scene = siege.scene
     scene.load.finish()
     scene.cluster.wait_until_whole()
-    placed = {each.index: each.replicas for each in scene.cluster.partitions(TOPIC)}
+    siege.churn.stop()
+    placed = {each: {at.index: at.replicas for at in scene.cluster.partitions(each)} for each in (TOPIC, SHORT_LIVED)}
     with Admin(bootstrap_servers=scene.cluster.bootstrap) as admin:
         decided = admin.describe_quorum().high_watermark
     exits = scene.cluster.stop()
     assert set(exits.values()) == {0}, f"nodes ended with {exits}\n{scene.cluster.last_words()}"
-    for partition in range(PARTITIONS):
-        replicas = {node_id: scene.cluster.nodes[node_id].data_dir for node_id in placed[partition]}
-        assert assert_identical(replicas, TOPIC, partition) > 0
+    for topic, partitions in placed.items():
+        for partition, node_ids in partitions.items():
+            replicas = {node_id: scene.cluster.nodes[node_id].data_dir for node_id in node_ids}
+            assert assert_identical(replicas, topic, partition) > 0
     assert_metadata_identical({node.node_id: node.data_dir for node in scene.cluster.nodes.values()}, decided)
 
 
-def some_faults() -> list[Fault]:
-    """Five for every day: one of each kind that matters most."""
-    links = [isolate] if namespaces_allowed() else [restart]
-    return [kill_leader, *links, kill_controller, pause_leader, corrupt_tail]
+@pytest.mark.timeout(240)
+def test_five_overlapping_faults_lose_nothing(tmp_path: Path) -> None:
+    with staged(tmp_path, 3, rate_per_s=40) as siege:
+        names = EVERY_DAY if siege.scene.network.can_cut and siege.scene.disks else INSTEAD
+        besiege(siege, [MENU[name] for name in names], 5, name="every-day")
 
 
-@pytest.mark.timeout(180)
-def test_five_faults_lose_nothing(tmp_path: Path) -> None:
-    chance = random.Random(20_260_105)
-    with staged(tmp_path, 3) as scene:
-        for fault in some_faults():
-            hurt(scene, fault, chance)
-        judge(scene)
+def test_the_every_day_faults_are_on_the_menu() -> None:
+    assert set(EVERY_DAY) | set(INSTEAD) | LINKS | DISKS <= set(MENU)
+    assert not set(INSTEAD) & (LINKS | DISKS)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(7_200)
+@pytest.mark.timeout(60 * MINUTES * 3 + 600)
 @pytest.mark.parametrize(
     ("nodes", "roles", "count"),
-    [(3, None, 110), (5, None, 60), (6, APART, 40)],
+    [(3, None, 250), (5, None, 170), (6, APART, 80)],
     ids=["three-nodes", "five-nodes", "controllers-apart"],
 )
-def test_many_faults_lose_nothing(tmp_path: Path, nodes: int, roles: dict[int, str] | None, count: int) -> None:
-    """Every fault of the menu in a random order, then again, until the count is full. PENSTOCK_SEED chooses another."""
+def test_many_overlapping_faults_lose_nothing(
+    tmp_path: Path, nodes: int, roles: dict[int, str] | None, count: int, request: pytest.FixtureRequest
+) -> None:
+    """Every fault of the menu in a random order, then again, until the count is full."""
     assert SOAKING
-    chance = random.Random(f"{os.environ.get('PENSTOCK_SEED', '1')}-{nodes}")
-    with staged(tmp_path, nodes, roles, rate_per_s=15) as scene:
-        waiting: list[Fault] = []
-        for number in rounds(fast=0, full=count):
-            if not waiting:
-                waiting = chance.sample(menu(scene), len(menu(scene)))
-            fault = waiting.pop()
-            log.info("fault %d of %d", number + 1, count)
-            hurt(scene, fault, chance)
-        judge(scene)
+    count = int(os.environ.get("PENSTOCK_FAULTS", count))
+    with staged(tmp_path, nodes, roles) as siege:
+        besiege(siege, menu(siege.scene), count, name=request.node.callspec.id)

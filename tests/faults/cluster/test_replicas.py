@@ -57,6 +57,15 @@ def test_what_is_committed_may_not_differ(tmp_path: Path, other: bytes, words: s
         assert_identical({1: one, 2: two}, "t", 0)
 
 
+def test_a_replica_that_retention_has_emptied_agrees_with_one_that_it_has_not(tmp_path: Path) -> None:
+    one = node(tmp_path / "1", 3, (0, ONE + TWO))
+    emptied = node(tmp_path / "2", 3, (3, b""))
+    assert assert_identical({1: one, 2: emptied}, "t", 0) == 3
+    short = node(tmp_path / "3", 3, (2, b""))
+    with pytest.raises(AssertionError, match="differs between nodes 1 and 3"):
+        assert_identical({1: one, 3: short}, "t", 0)
+
+
 def test_all_may_not_be_shorter_than_what_is_committed(tmp_path: Path) -> None:
     nodes = {number: node(tmp_path / str(number), 4, (0, ONE + TWO)) for number in (1, 2)}
     with pytest.raises(AssertionError, match="ends at 3, committed are 4"):

@@ -165,7 +165,7 @@ class AioKafka(Writer):
         producer = AIOKafkaProducer(
             bootstrap_servers=self.bootstrap.split(","), enable_idempotence=True, acks="all", linger_ms=5,
             # It gives a batch up after this time, too: it has no other.
-            request_timeout_ms=30_000, retry_backoff_ms=50, metadata_max_age_ms=2_000,
+            request_timeout_ms=GIVE_UP_MS, retry_backoff_ms=50, metadata_max_age_ms=2_000,
         )  # fmt: skip
         await producer.start()
         answers: set[asyncio.Task[None]] = set()

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.model.errors import ErrorCode
+from penstock.model.errors import INCONSISTENT_CLUSTER_ID, ErrorCode
 from penstock.quorum.events import VoteAsk
 from penstock.server.drivers.quorum_messages import from_wire, to_wire
 from penstock.server.duty import duty
@@ -80,6 +80,10 @@ class QuorumSender:
 
     def _hear(self, to: NodeId, ask: Ask, reply: Any) -> None:
         answer = from_wire(ask, reply)
+        if answer is INCONSISTENT_CLUSTER_ID:
+            words = "node %d belongs to another cluster; this node is in cluster %s, as its meta.properties says"
+            log.warning(words, to, self._cluster_id)
+            return
         if isinstance(answer, ErrorCode):
             log.warning("node %d refused %s: %s", to, type(ask).__name__, answer.name)
             return

@@ -1,0 +1,155 @@
+"""Every kind of file that a data directory has, and what can happen to it while its node is down."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.faults.cluster.shim import Calls, Shim
+
+METADATA = "__cluster_metadata-0"
+
+
+class Place(NamedTuple):
+    """A kind of file: where it lies and which of several it is, the first or the last by name."""
+
+    directory: str
+    pattern: str
+    last: bool = True
+    absent: bool = False
+    """Whether there is none yet because nobody has needed it; then an empty one is made for the first segment."""
+
+    def there(self, data_dir: Path) -> bool:
+        return any((data_dir / self.directory).glob(self.pattern))
+
+    def find(self, data_dir: Path) -> Path:
+        if self.absent:
+            segment = min((data_dir / self.directory).glob("*.log"))
+            segment.with_suffix(self.pattern.removeprefix("*")).touch()
+        found = sorted((data_dir / self.directory).glob(self.pattern))
+        assert found, f"there is no {self.pattern} in {data_dir / self.directory}"
+        return found[-1 if self.last else 0]
+
+
+def kinds(topic: str) -> dict[str, Place]:
+    """Of a node that has stopped in order and holds `topic-0`, which has a sealed segment."""
+    partition = f"{topic}-0"
+    return {
+        "meta.properties": Place("", "meta.properties"),
+        "bootstrap.checkpoint": Place("", "bootstrap.checkpoint"),
+        "recovery-point-offset-checkpoint": Place("", "recovery-point-offset-checkpoint"),
+        "log-start-offset-checkpoint": Place("", "log-start-offset-checkpoint"),
+        "replication-offset-checkpoint": Place("", "replication-offset-checkpoint"),
+        "cleaner-offset-checkpoint": Place("", "cleaner-offset-checkpoint"),
+        "clean shutdown": Place("", ".kafka_cleanshutdown"),
+        "lock": Place("", ".lock"),
+        "active segment": Place(partition, "*.log"),
+        "sealed segment": Place(partition, "*.log", last=False),
+        "active offset index": Place(partition, "*.index"),
+        "sealed offset index": Place(partition, "*.index", last=False),
+        "active time index": Place(partition, "*.timeindex"),
+        "sealed time index": Place(partition, "*.timeindex", last=False),
+        "transaction index": Place(partition, "*.txnindex", last=False, absent=True),
+        "producer snapshot": Place(partition, "*.snapshot"),
+        "leader epochs": Place(partition, "leader-epoch-checkpoint"),
+        "partition.metadata": Place(partition, "partition.metadata"),
+        "metadata segment": Place(METADATA, "*.log"),
+        "metadata offset index": Place(METADATA, "*.index"),
+        "metadata time index": Place(METADATA, "*.timeindex"),
+        "metadata producer snapshot": Place(METADATA, "*.snapshot"),
+        "metadata leader epochs": Place(METADATA, "leader-epoch-checkpoint"),
+        "metadata partition.metadata": Place(METADATA, "partition.metadata"),
+        "quorum-state": Place(METADATA, "quorum-state"),
+        "newest metadata snapshot": Place(METADATA, "*.checkpoint"),
+        "oldest metadata snapshot": Place(METADATA, "*.checkpoint", last=False),
+    }
+
+
+def _empty(path: Path, _chance: random.Random) -> None:
+    path.write_bytes(b"")
+
+
+def _halve(path: Path, _chance: random.Random) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def _flip(path: Path, chance: random.Random) -> None:
+    data = bytearray(path.read_bytes() or b"\0")
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    path.write_bytes(data)
+
+
+def _scribble(path: Path, chance: random.Random) -> None:
+    path.write_bytes(chance.randbytes(max(64, path.stat().st_size)))
+
+
+def _zero(path: Path, _chance: random.Random) -> None:
+    """What a file system may leave whose journal had the size and not the bytes."""
+    path.write_bytes(bytes(max(64, path.stat().st_size)))
+
+
+def _extend(path: Path, chance: random.Random) -> None:
+    with path.open("ab") as file:
+        file.write(chance.randbytes(100))
+
+
+def _remove(path: Path, _chance: random.Random) -> None:
+    path.unlink()
+
+
+def _make_directory(path: Path, _chance: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
+    "emptied": _empty,
+    "halved": _halve,
+    "flipped": _flip,
+    "scribbled": _scribble,
+    "zeroed": _zero,
+    "extended": _extend,
+    "removed": _remove,
+    "a directory": _make_directory,
+}
+UNREADABLE = "unreadable"
+
+
+class Case(NamedTuple):
+    kind: str
+    damage: str
+    crashed: bool = False
+    """Whether the node was killed before, and not stopped in order."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.damage} after a {'crash' if self.crashed else 'stop'}"
+
+
+def every_case(topic: str) -> list[Case]:
+    found = [Case(kind, damage) for kind in kinds(topic) for damage in (*DAMAGES, UNREADABLE)]
+    return found + [case._replace(crashed=True) for case in found if case.kind != "clean shutdown"]
+
+
+def harm(case: Case, path: Path, shim: Shim, chance: random.Random) -> None:
+    """The disk gives back no byte of an unreadable file, in this life and the next, until the shim is mended."""
+    if case.damage == UNREADABLE:
+        shim.fail(path, Calls.OPENS | Calls.READS)
+    else:
+        DAMAGES[case.damage](path, chance)
+
+
+class Backup:
+    """A copy of a data directory, for what its node rightly refuses."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir, self._copy = data_dir, data_dir.with_name("backup")
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(data_dir, self._copy)
+
+    def restore(self) -> None:
+        shutil.rmtree(self._data_dir)
+        shutil.copytree(self._copy, self._data_dir)
