@@ -129,9 +129,15 @@ class Case(NamedTuple):
         return f"{self.kind} {self.damage} after a {'crash' if self.crashed else 'stop'}"
 
 
-def every_case(topic: str) -> list[Case]:
-    found = [Case(kind, damage) for kind in kinds(topic) for damage in (*DAMAGES, UNREADABLE)]
-    return found + [case._replace(crashed=True) for case in found if case.kind != "clean shutdown"]
+def every_case(topic: str, chance: random.Random) -> list[Case]:
+    """Each kind with each damage, after a crash or a stop, in any order."""
+    found = [
+        # Only a stop leaves the mark of a stop.
+        Case(kind, damage, crashed=kind != "clean shutdown" and chance.random() < 0.5)
+        for kind in kinds(topic)
+        for damage in (*DAMAGES, UNREADABLE)
+    ]
+    return chance.sample(found, len(found))
 
 
 def harm(case: Case, path: Path, shim: Shim, chance: random.Random) -> None:
