@@ -13,6 +13,7 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 from penstock.model.ids import Millis
 from penstock.model.ports import File
@@ -77,6 +78,12 @@ class _Directory:
                 unsynced = max(0, len(child.data) - child.durable_size)
                 child.revert(keep(inner, unsynced) if keep and unsynced else 0)
         self.durable = dict(self.children)
+
+
+class FrozenFiles(NamedTuple):
+    """A copy of a whole disk."""
+
+    root: _Directory
 
 
 class MemoryFile:
@@ -174,6 +181,23 @@ class MemoryFiles:
         self.lives += 1
         self._locks.clear()
         self._root.revert("", keep, keep_names)
+        self._used_bytes = _bytes_in(self._root)
+
+    def wipe(self) -> None:
+        """The disk is replaced by an empty one."""
+        self.lives += 1
+        self._locks.clear()
+        self._root = _Directory()
+        self._used_bytes = 0
+
+    def copy(self) -> FrozenFiles:
+        """Everything as it is now, synced or not."""
+        return FrozenFiles(_copied(self._root))
+
+    def restore(self, frozen: FrozenFiles) -> None:
+        """The disk is replaced by a copy; the copy can be used again."""
+        self.wipe()
+        self._root = _copied(frozen.root)
         self._used_bytes = _bytes_in(self._root)
 
     def kill(self) -> None:
@@ -349,3 +373,19 @@ def _bytes_in(directory: _Directory) -> int:
     return sum(
         _bytes_in(child) if isinstance(child, _Directory) else len(child.data) for child in directory.children.values()
     )
+
+
+def _copied(directory: _Directory) -> _Directory:
+    """All of it is durable: a copy was synced before anybody relied on it."""
+    made = _Directory()
+    for name, child in directory.children.items():
+        made.children[name] = _copied(child) if isinstance(child, _Directory) else _copied_file(child)
+    made.durable = dict(made.children)
+    return made
+
+
+def _copied_file(inode: _Inode) -> _Inode:
+    made = _Inode(inode.mtime)
+    made.data = bytearray(inode.data)
+    made.sync()
+    return made

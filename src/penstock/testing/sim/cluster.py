@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.model.config import BrokerSettings
-from penstock.model.ids import Millis
-from penstock.protocol.disk.raft_records import VotersRecord
-from penstock.server.formatting import format_directories, new_cluster_id, new_uuid, only_voter
+from penstock.model.ids import PartitionKey
+from penstock.testing.sim.founding import Founding
 from penstock.testing.sim.history import History
 from penstock.testing.sim.invariants import Invariants
-from penstock.testing.sim.machine import FIRST_MOMENT_MS, Machine
 from penstock.testing.sim.plan import drawn
 from penstock.testing.sim.replicas import (
     fetchers_of,
@@ -21,11 +18,14 @@ from penstock.testing.sim.replicas import (
     readable,
     records,
 )
-from penstock.testing.sim.trouble import Trouble, controller_image
-from penstock.testing.sim.workload import BRIEF, LOOSE, ORDERS, Workload
+from penstock.testing.sim.topics import ORDERS
+from penstock.testing.sim.trouble import Trouble, absent_voters, controller_image
+from penstock.testing.sim.truth import Truth
+from penstock.testing.sim.workload import Workload
 from penstock.testing.sim.world import World
 
 if TYPE_CHECKING:
+    from penstock.metadata.entities import TopicImage
     from penstock.metadata.image import ClusterImage
     from penstock.server.drivers.follower_fetcher import FollowerFetcher
     from penstock.server.drivers.hosted import Hosted
@@ -40,6 +40,9 @@ QUIET_S = 90.0
 REST_S = 3.0
 FETCHES_A_SECOND_MAX = 10
 """How often a follower that has everything may ask one leader for more; a leader lets it wait for half a second."""
+
+TOMBSTONE_S = 0.2
+"""The least time for which a tombstone stays (`delete.retention.ms`); replicas may count on clocks that jump."""
 
 STOP_S = 30.0
 LOOK_EVERY_S = 0.1
@@ -63,22 +66,24 @@ class Simulation:
 
     def __init__(self, world: World, plan: Plan) -> None:
         self.world, self.plan, self.story = world, plan, world.story
-        self.invariants = Invariants(world.story)
-        self.history = History()
-        self.workload = Workload(world, plan, self.history)
-        self.trouble = Trouble(world, plan, world.new_random())
+        self.truth = Truth()
+        self.invariants = Invariants(world.story, self.truth)
+        self.history = History(self.truth)
+        self.founding = Founding(world, plan, world.new_random())
+        self.workload = Workload(world, plan, self.history, self.founding)
+        self.trouble = Trouble(world, plan, self.founding, world.new_random())
+        self.founding.on_replaced = self.invariants.disk_replaced
         world.on_node_made = self.invariants.node_made
+        world.on_node_ending = self.invariants.node_ending
         world.on_node_ended = self.invariants.node_ended
         world.scheduler.after_instant = self.invariants.after_instant
         world.network.latency_s, world.network.jitter_s = plan.latency_s, plan.jitter_s
-        for node_id in range(1, plan.nodes + 1):
-            world.machines.append(Machine(world, node_id, plan.node_properties(node_id), world.new_random()))
         self._next_look = 0.0
         self._looked_at = 0, 0.0  # steps and time
 
     def live(self) -> None:
         """The whole of it; stops at the first violation."""
-        self._format()
+        self.founding.found()
         for machine in self.world.machines:
             machine.start()
         if not self._until(lambda: all(machine.serving for machine in self.world.machines), UP_S):
@@ -124,24 +129,6 @@ class Simulation:
         if not self.story.violations:
             self.story.violated(f"{what}: {'; '.join(why)}" if why else what)
 
-    # -- the beginning
-
-    def _format(self) -> None:
-        """Formats all nodes together: they know each other as voters from the first moment on."""
-        random, now = self.world.new_random(), Millis(FIRST_MOMENT_MS)
-        cluster_id = new_cluster_id(random)
-        voters = VotersRecord()
-        for node_id in self.plan.controllers:
-            settings = BrokerSettings.load(self.plan.node_properties(node_id))
-            endpoints = settings.advertised_controller_listeners
-            voters.voters += only_voter(settings.node_id, new_uuid(random), endpoints, f"node-{node_id}").voters
-        for machine in self.world.machines:
-            settings = BrokerSettings.load(machine.properties)
-            format_directories(
-                machine.disk, settings.log_dirs, settings.metadata_log_dir, cluster_id, settings.node_id, settings,
-                random, now=now, voters=voters, own_host=machine.host,
-            )  # fmt: skip
-
     # -- the end
 
     def _rest(self) -> None:
@@ -182,7 +169,8 @@ class Simulation:
         image = controller_image(self.world)
         if image is None:
             return ["there is not exactly one controller"]
-        found = [f"{name} is still sending" for name in self.workload.unfinished()]
+        found = self.workload.unfinished()
+        found += [f"{host} does not vote" for host in absent_voters(self.world, self.plan)]
         found += [f"broker {broker.id} is fenced" for broker in image.brokers.values() if not broker.active]
         for topic in image.topics.values():
             for number, partition in enumerate(topic.partitions):
@@ -209,7 +197,7 @@ class Simulation:
         return (-1, -2) if log is None or hosted is None else (log.written, hosted.state.high_watermark)
 
     def _hosted(self, node_id: int, topic_id: bytes, number: int) -> Hosted | None:
-        node = self.world.machines[node_id - 1].node
+        node = next((each.node for each in self.world.machines if each.node_id == node_id), None)
         partitions = partitions_of(node) if node is not None else None
         if partitions is None:
             return None
@@ -234,31 +222,37 @@ class Simulation:
         """Compares what is there with what was promised."""
         image = controller_image(self.world)
         assert image is not None, "it is quiet"
-        logs, starts = {}, {}
-        for name in (ORDERS, LOOSE, BRIEF):
-            topic = image.topic(name)
-            if topic is None:
-                self.story.violated(f"topic {name} is gone")
-                continue
+        found = [f"topic {name} is gone" for name in self.plan.topics() if image.topic(name) is None]
+        found += self.history.check()
+        for topic in image.topics.values():
             for number, partition in enumerate(topic.partitions):
-                hosted = self._hosted(partition.leader, topic.id, number)
-                assert hosted is not None, "it is quiet"
-                assert hosted.log is not None, "it is quiet"
-                rows = records(hosted.log, hosted.state.high_watermark)
-                logs[name, number] = [(row.offset, row.value or b"") for row in rows]
-                starts[name, number] = hosted.log.log_start
-        for words in [*self.history.check(logs, starts), *self._metadata_differences()]:
+                for replica in partition.replicas:
+                    found += self._losses(replica, topic, number)
+        for words in [*found, *self._metadata_differences()]:
             self.story.violated(words)
         for sender in self.history.senders.values():
             self.story.count("sent", sender.sent)
             self.story.count("acknowledged", len(sender.acknowledged))
             for number, why in sorted(sender.failed.items())[:1]:
-                if sender.promised:
+                if sender.promised and not sender.may_fail:
                     self.story.violated(f"{sender.name}:{number} was given up: {why}")
         self.story.count("read", len(self.history.shown))
-        self.story.count("deleted by retention", sum(starts.values()))
         self.story.count("checks", self.invariants.checks)
         self.story.count("connections lost", self.world.network.dropped)
+
+    def _losses(self, node_id: int, topic: TopicImage, number: int) -> list[str]:
+        """What a replica lacks of the truth."""
+        hosted = self._hosted(node_id, topic.id, number)
+        truth = self.truth.partitions.get(PartitionKey(topic.id, number))
+        assert hosted is not None, "it is quiet"
+        assert hosted.log is not None, "it is quiet"
+        if truth is None or self.truth.forgiven(topic.name):
+            return []
+        high_watermark = hosted.state.high_watermark
+        there = {record.offset: record for record in records(hosted.log, high_watermark)}
+        gone_by_s = self.world.scheduler.now - TOMBSTONE_S
+        lacking = truth.missing(there, hosted.log.log_start, high_watermark, gone_by_s)
+        return [f"node-{node_id}: {words}" for words in lacking]
 
     def _metadata_differences(self) -> list[str]:
         """R7: committed batches of the metadata log are the same bytes on every node that still has them."""

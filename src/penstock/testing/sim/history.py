@@ -1,4 +1,4 @@
-"""What clients did and were promised, and whether the logs keep it.
+"""What clients did and were promised, and whether the truth keeps it.
 
 The checks are those of Jepsen's workload for Kafka: no acknowledged record is lost or moved, nothing is there twice,
 nothing that was never sent, every producer's records are in the order in which they were sent, nobody was shown a
@@ -7,9 +7,14 @@ record that is another one now, and in one generation of a group a partition has
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.model.ids import PartitionKey
+
+if TYPE_CHECKING:
+    from penstock.model.ids import Uuid
+    from penstock.testing.sim.truth import PartitionTruth, Truth
 
 EXAMPLES = 3
 
@@ -28,35 +33,47 @@ class Sender:
 
     name: str
     promised: bool
-    """Whether what it was acknowledged must stay (acks=all) and may be there only once (idempotence)."""
+    """Whether what it was acknowledged must stay (acks=all)."""
 
+    once: bool
+    """Whether each of its records may be there only once, in order (idempotence)."""
+
+    may_fail: bool = False
     sent: int = 0
     acknowledged: dict[int, Place] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
+    tombstones: set[int] = field(default_factory=set)
 
     def next_value(self) -> bytes:
         self.sent += 1
         return f"{self.name}:{self.sent}".encode()
 
+    def value(self, number: int) -> bytes | None:
+        return None if number in self.tombstones else f"{self.name}:{number}".encode()
+
 
 class History:
     """All clients of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, truth: Truth) -> None:
+        self.truth = truth
         self.senders: dict[str, Sender] = {}
-        self.shown: dict[Place, bytes] = {}
+        self.shown: dict[Place, bytes | None] = {}
         self.read_to: dict[tuple[str, int], int] = {}
         """The last offset of each partition that any reader was shown."""
+
+        self.shown_of: dict[tuple[PartitionKey, int], tuple[str, Place, bytes | None]] = {}
+        """What readers were shown that knew the id of its topic."""
 
         self.violations: list[str] = []
         self._positions: dict[tuple[str, str, int], int] = {}
         self._owners: dict[tuple[int, str, int], str] = {}
 
-    def sender(self, name: str, *, promised: bool) -> Sender:
-        found = self.senders[name] = Sender(name, promised)
+    def sender(self, name: str, *, promised: bool, once: bool, may_fail: bool = False) -> Sender:
+        found = self.senders[name] = Sender(name, promised, once, may_fail)
         return found
 
-    def show(self, reader: str, place: Place, value: bytes) -> None:
+    def show(self, reader: str, place: Place, value: bytes | None) -> None:
         """A consumer was given a record."""
         known = self.shown.setdefault(place, value)
         if known != value:
@@ -68,6 +85,28 @@ class History:
         self._positions[key] = place.offset
         self.read_to[key[1:]] = max(place.offset, self.read_to.get(key[1:], -1))
 
+    def show_of(self, reader: str, topic_id: Uuid, place: Place, value: bytes | None) -> None:
+        """A consumer that knows an incarnation of a topic was given a record."""
+        key = PartitionKey(topic_id, place.partition)
+        known = self.shown_of.setdefault((key, place.offset), (reader, place, value))
+        if known[2] != value:
+            self.violations.append(f"{_at(place)} was {known[2]!r} for {known[0]} and {value!r} for {reader}")
+
+    def _former(self) -> list[str]:
+        """Records of a former topic that somebody was shown who knew the new one."""
+        found = []
+        for (key, offset), (reader, place, value) in self.shown_of.items():
+            incarnation = self.truth.partitions.get(key)
+            known = None if incarnation is None else incarnation.records.get(offset)
+            if known is not None and known.value == value:
+                continue
+            others = [each for each in self.truth.named(place.topic, place.partition) if each is not incarnation]
+            if any((it := each.records.get(offset)) is not None and it.value == value for each in others):
+                found.append(f"{reader} was shown {value!r} at {_at(place)}, of a former topic of that name")
+            elif known is not None or not others:
+                found.append(f"{reader} was shown {value!r} at {_at(place)}, which nobody has committed")
+        return found[:EXAMPLES]
+
     def owns_anew(self, reader: str, generation: int, topic: str, partition: int) -> None:
         """A partition was given to a reader: it goes on where its group had committed."""
         self._positions.pop((reader, topic, partition), None)
@@ -75,65 +114,52 @@ class History:
         if owner != reader:
             self.violations.append(f"{topic}-{partition} is read by {owner} and {reader} in generation {generation}")
 
-    def check(
-        self, logs: Mapping[tuple[str, int], Sequence[tuple[int, bytes]]], starts: Mapping[tuple[str, int], int]
-    ) -> list[str]:
-        """What is wrong with the logs at the end, in words. `logs` has (offset, value) of every record.
-
-        `starts` says where each of them begins: retention took what was before.
-        """
-        found = list(self.violations)
-        by_place = {
-            Place(topic, partition, offset): value
-            for (topic, partition), rows in logs.items()
-            for offset, value in rows
-        }
+    def check(self) -> list[str]:
+        """What was promised and is not true, in words."""
+        found = [*self.violations, *self._former()]
         for sender in self.senders.values():
             if sender.promised:
-                found += _lost(sender, by_place, starts)
-        for (topic, partition), rows in sorted(logs.items()):
-            found += self._check_log(f"{topic}-{partition}", [value for _, value in rows])
+                found += self._untrue(sender)
+        for partition in self.truth:
+            if not partition.name.topic.startswith("__") and not self.truth.forgiven(partition.name.topic):
+                found += self._disorders(partition)
         changed = [
-            place for place, value in self.shown.items() if _kept(place, starts) and by_place.get(place) != value
+            (place, value)
+            for place, value in self.shown.items()
+            if not self.truth.forgiven(place.topic) and not self._is_true(place, value)
         ]
-        found += [
-            f"a reader was shown {self.shown[place]!r} at {_at(place)}, which is {by_place.get(place)!r} now"
-            for place in changed[:EXAMPLES]
+        return found + [
+            f"a reader was shown {value!r} at {_at(place)}, which is not so" for place, value in changed[:3]
         ]
-        return found
 
-    def _check_log(self, name: str, values: list[bytes]) -> list[str]:
+    def _is_true(self, place: Place, value: bytes | None) -> bool:
+        incarnations = self.truth.named(place.topic, place.partition)
+        return any((it := each.records.get(place.offset)) is not None and it.value == value for each in incarnations)
+
+    def _untrue(self, sender: Sender) -> list[str]:
+        lost = [
+            (number, place)
+            for number, place in sender.acknowledged.items()
+            if not self._is_true(place, sender.value(number))
+        ]
+        words = [f"{sender.name}:{number} was acknowledged at {_at(place)}, where it is not" for number, place in lost]
+        return [*words[:EXAMPLES], f"{len(lost)} acknowledged records of {sender.name} are lost"] if lost else []
+
+    def _disorders(self, partition: PartitionTruth) -> list[str]:
         found: list[str] = []
         last: dict[str, int] = {}
-        for value in values:
+        for value in [known.value for _, known in sorted(partition.records.items()) if known.value is not None]:
             writer, _, number = value.decode().partition(":")
             sender = self.senders.get(writer)
             if sender is None or not 0 < int(number) <= sender.sent:
-                found.append(f"{name} has {value!r}, which nobody sent")
-            elif sender.promised:
+                found.append(f"{partition.name} has {value!r}, which nobody sent")
+            elif sender.once:
                 before = last.get(writer, 0)
                 if int(number) <= before:
                     what = "twice" if int(number) == before else f"after {writer}:{before}"
-                    found.append(f"{name} has {value!r} {what}")
+                    found.append(f"{partition.name} has {value!r} {what}")
                 last[writer] = max(before, int(number))
         return found[:EXAMPLES]
-
-
-def _kept(place: Place, starts: Mapping[tuple[str, int], int]) -> bool:
-    return place.offset >= starts[place.topic, place.partition]
-
-
-def _lost(sender: Sender, by_place: Mapping[Place, bytes], starts: Mapping[tuple[str, int], int]) -> list[str]:
-    lost = [
-        (number, place)
-        for number, place in sender.acknowledged.items()
-        if _kept(place, starts) and by_place.get(place) != f"{sender.name}:{number}".encode()
-    ]
-    words = [
-        f"{sender.name}:{number} was acknowledged at {_at(place)}, where {by_place.get(place)!r} is"
-        for number, place in lost[:EXAMPLES]
-    ]
-    return [*words, f"{len(lost)} acknowledged records of {sender.name} are lost"] if lost else []
 
 
 def _at(place: Place) -> str:

@@ -35,6 +35,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> None:
         """`rate` is how fast its clock runs, `ahead_s` by how much; `report` hears what nobody caught."""
         self.scheduler, self.name, self.rate, self.ahead_s = scheduler, name, rate, ahead_s
+        self.caps: dict[int, int] | None = None  # the newest versions that an old client knows
         self.dead = False
         self.halted = False  # dead, paused or held up: the scheduler looks here before every callback
         self.held: list[asyncio.Handle] = []

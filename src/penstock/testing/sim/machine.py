@@ -26,13 +26,13 @@ FIRST_MOMENT_MS = 1_800_000_000_000
 class SimClock:
     """The clocks of one process: wall time may be off, and both run at the pace of the loop."""
 
-    __slots__ = ("_loop", "_wall_ahead_ms")
+    __slots__ = ("_loop", "wall_ahead_ms")
 
     def __init__(self, loop: SimLoop, wall_ahead_ms: int = 0) -> None:
-        self._loop, self._wall_ahead_ms = loop, wall_ahead_ms
+        self._loop, self.wall_ahead_ms = loop, wall_ahead_ms
 
     def now_ms(self) -> Millis:
-        return Millis(int(self._loop.time() * 1_000) + FIRST_MOMENT_MS + self._wall_ahead_ms)
+        return Millis(int(self._loop.time() * 1_000) + FIRST_MOMENT_MS + self.wall_ahead_ms)
 
     def monotonic_ms(self) -> float:
         return self._loop.time() * 1_000
@@ -57,6 +57,8 @@ class Machine:
         self.power_lost = False  # and may have lost bytes
         self.troubled = False  # its disk was made to fail in this life
         self.down_on_purpose = False  # somebody will start it again
+        self.retired = False  # nobody will
+        self.clock: SimClock | None = None
         self._running: asyncio.Task[None] | None = None
         self._stopping: asyncio.Future[None] | None = None
 
@@ -80,7 +82,7 @@ class Machine:
         self.lives += 1
         world.network.host_up(self.host)
         loop = self.loop = world.new_loop(self.host, self.host, rate=self.rate, ahead_s=self._random.random() * 1_000)
-        clock = SimClock(loop, self.wall_ahead_ms)
+        clock = self.clock = SimClock(loop, self.wall_ahead_ms)
         self.disk.clock = clock.now_ms
         net = SimNet(world.network, loop, self.host)
         offload = SimOffload(loop, self.disk, Random(self._random.getrandbits(64)))
@@ -161,15 +163,22 @@ class Machine:
             self.loop.resume()
         self.paused = False
 
+    def step_clock(self, by_ms: int) -> None:
+        """The time of day is set; what measures time goes on as it did."""
+        assert self.clock is not None, f"{self.host} runs"
+        self.world.story.tell(self.host, f"its time of day is set by {by_ms} ms")
+        self.clock.wall_ahead_ms += by_ms
+
     def _end(self, *, silent: bool) -> None:
         loop = self.loop
         assert loop is not None, f"{self.host} runs"
+        self.world.node_ending(self)
         self.disk.lives += 1  # whatever a closed coroutine still tries finds its files dead
         loop.kill()
         self.world.network.process_died(loop, self.host, silent=silent)
         self.world.node_ended(self)
         stopping = self._stopping
-        self.loop = self.node = self._running = self._stopping = None
+        self.loop = self.node = self.clock = self._running = self._stopping = None
         self.paused = False
         if stopping is not None and not stopping.done():
             stopping.set_result(None)

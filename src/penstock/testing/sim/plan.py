@@ -5,20 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-CLIENT_PORT, CONTROLLER_PORT = 9_092, 9_093
+from penstock.testing.sim.acts import CHORES, MISHAPS
+from penstock.testing.sim.topics import AGAIN, BRIEF, COMPACTED, KEPT, KEYED, LOOSE, ORDERS
 
-TROUBLES = (
-    "kill", "power", "pause", "restart", "isolate", "one_way", "split", "slow_link", "cut_connections", "slow_disk",
-    "broken_disk", "full_disk",
-)  # fmt: skip
-BETWEEN_NODES = ("isolate", "one_way", "split", "slow_link")
-CHORES = ("create", "delete", "grow", "reassign", "elect", "configure")
-KEPT = (
-    {"retention.ms": "2000", "segment.ms": "1000"},
-    {"retention.bytes": "1000", "segment.ms": "500"},
-    {"retention.ms": "1000", "retention.bytes": "1000", "segment.ms": "500"},
-)
-"""What a topic may keep: some seconds, some bytes, or whichever is less. Clocks may be minutes apart."""
+CLIENT_PORT, CONTROLLER_PORT = 9_092, 9_093
 
 
 @dataclass(slots=True)
@@ -32,12 +22,15 @@ class Plan:
     controllers: tuple[int, ...] = ()
     brokers: tuple[int, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
-    troubles: dict[str, float] = field(default_factory=dict)
-    """Kinds of trouble and their weights."""
+    mishaps: dict[str, float] = field(default_factory=dict)
+    """Which take part, and their weights."""
 
     chores: dict[str, float] = field(default_factory=dict)
+    directories: int = 1
+    """Log directories of every node."""
+
     pause_s: tuple[float, float] = (0.1, 2.0)
-    between_troubles_s: float = 1.0
+    between_mishaps_s: float = 1.0
     between_chores_s: float = 1.5
     down_at_once: int = 1
     latency_s: float = 0.000_3
@@ -57,6 +50,15 @@ class Plan:
     kept: dict[str, str] = field(default_factory=lambda: dict(KEPT[0]))
     """The configs of the topic from which every replica deletes on its own."""
 
+    compacted: dict[str, str] = field(default_factory=lambda: dict(COMPACTED[0]))
+    """Those of the topic that keeps the last record of a key."""
+
+    producers_expire: bool = False
+    """Whether brokers forget producers within seconds. Whoever tries again after that long may be written twice."""
+
+    version_caps: bool = False
+    """Whether clients are of many ages, from the oldest that is served to the newest."""
+
     @property
     def replication(self) -> int:
         return min(3, len(self.brokers))
@@ -67,6 +69,8 @@ class Plan:
 
     def node_properties(self, node_id: int) -> dict[str, str]:
         roles = [name for name, ids in (("broker", self.brokers), ("controller", self.controllers)) if node_id in ids]
+        if node_id > self.nodes:
+            roles = ["broker"]  # one that was added later
         host = f"node-{node_id}"
         listeners = {
             "broker": f"PLAINTEXT://{host}:{CLIENT_PORT}",
@@ -80,10 +84,20 @@ class Plan:
             "controller.quorum.bootstrap.servers": ",".join(
                 f"node-{each}:{CONTROLLER_PORT}" for each in self.controllers
             ),
-            "log.dirs": f"/data/{host}",
+            "log.dirs": ",".join(self.log_dirs(node_id)),
             "penstock.admin.listener": "",
+            # A voter whose disk was replaced takes its own place again.
+            **({"controller.quorum.auto.join.enable": "true"} if "controller" in roles else {}),
             **self.properties,
         }
+
+    def log_dirs(self, node_id: int) -> list[str]:
+        return [f"/data/node-{node_id}/{name}" for name in "abc"[: self.directories]]
+
+    def topics(self) -> dict[str, dict[str, str]]:
+        """The topics that everybody works on, with their configs."""
+        compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", **self.compacted}
+        return {ORDERS: {}, LOOSE: {}, BRIEF: self.kept, KEYED: compacted, AGAIN: {}}
 
     @property
     def bootstrap(self) -> str:
@@ -94,21 +108,22 @@ def drawn(random: Random, nodes: int, trouble_s: float) -> Plan:
     """A plan from a seed. Half of the kinds of trouble are left out each time, so that rare ones meet each other."""
     plan = Plan(nodes, trouble_s)
     ids = tuple(range(1, nodes + 1))
-    if nodes >= 4 and random.random() < 0.4:
-        plan.controllers, plan.brokers = ids[:3], ids[3:] if nodes >= 6 else ids
+    if nodes >= 3 and random.random() < 0.4:
+        plan.controllers, plan.brokers = ids[: 3 if nodes >= 4 else 1], ids[3:] if nodes >= 6 else ids
     else:
         plan.controllers = plan.brokers = ids
-    for name in TROUBLES:
+    plan.directories = random.choice((1, 2, 2, 3))
+    for mishap in MISHAPS:
         chance, weight = random.random(), random.random()
-        if chance < 0.5 and (nodes > 1 or name not in BETWEEN_NODES):
-            plan.troubles[name] = weight
-    for name in CHORES:
+        if chance < mishap.chance and mishap.possible(plan):
+            plan.mishaps[mishap.name] = weight
+    for chore in CHORES:
         chance, weight = random.random(), random.random()
-        if chance < 0.6:
-            plan.chores[name] = weight
+        if chance < chore.chance and chore.possible(plan):
+            plan.chores[chore.name] = weight
     plan.pause_s = (0.05, random.choice((0.5, 2.0, 5.0)))
-    plan.between_troubles_s = random.choice((0.3, 0.8, 2.0))
-    plan.between_chores_s = random.choice((0.5, 2.0, 5.0))
+    plan.between_mishaps_s = random.choice((0.3, 0.8, 2.0))
+    plan.between_chores_s = random.choice((0.1, 0.3, 1.0))
     plan.down_at_once = random.choice((1, 1, 1, (nodes - 1) // 2, nodes)) or 1
     plan.latency_s = random.choice((0.000_1, 0.001, 0.01))
     plan.jitter_s = plan.latency_s * random.choice((0.1, 1.0, 5.0))
@@ -120,8 +135,11 @@ def drawn(random: Random, nodes: int, trouble_s: float) -> Plan:
     plan.partitions = random.randint(1, 4)
     plan.record_every_s = random.choice((0.03, 0.1, 0.4))
     plan.in_flight = random.choice((1, 5, 5))
+    plan.producers_expire = random.random() < 0.3
+    plan.version_caps = random.random() < 0.4
     plan.properties = _properties(random, plan)
     plan.kept = dict(random.choice(KEPT))
+    plan.compacted = dict(random.choice(COMPACTED))
     return plan
 
 
@@ -155,7 +173,16 @@ def _properties(random: Random, plan: Plan) -> dict[str, str]:
         "group.consumer.heartbeat.interval.ms": "1000",
         "group.consumer.assignment.interval.ms": "0",
         "auto.create.topics.enable": "false",
-        "log.retention.check.interval.ms": "700",
+        "log.retention.check.interval.ms": str(random.choice((200, 700))),
+        "log.flush.offset.checkpoint.interval.ms": str(random.choice((200, 1_000, 60_000))),
+        "log.flush.start.offset.checkpoint.interval.ms": str(random.choice((200, 1_000, 60_000))),
+        "replica.high.watermark.checkpoint.interval.ms": str(random.choice((200, 1_000, 5_000))),
+        "log.segment.delete.delay.ms": str(random.choice((0, 500, 60_000))),
+        "log.cleaner.backoff.ms": str(random.choice((100, 500))),
+        "log.roll.ms": str(random.choice((300, 1_000, 604_800_000))),
+        "producer.id.expiration.ms": "1500" if plan.producers_expire else "86400000",
+        "producer.id.expiration.check.interval.ms": "300",
+        "offsets.retention.check.interval.ms": "400",
         "log.segment.bytes": str(random.choice((1_048_576, 1 << 30))),
         "leader.imbalance.check.interval.seconds": str(random.choice((5, 300))),
     }

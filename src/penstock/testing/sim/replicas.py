@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.kernels import scan_batches
+from penstock.kernels import read_header, scan_batches
 from penstock.protocol.batch import read_records
 
 if TYPE_CHECKING:
@@ -62,7 +62,11 @@ class Piece(NamedTuple):
 
 
 def pieces(log: Log, start: int, limit: int) -> Iterator[Piece]:
-    """The batches of a log from `start` up to `limit`."""
+    return (piece for piece, _ in batches(log, start, limit))
+
+
+def batches(log: Log, start: int, limit: int) -> Iterator[tuple[Piece, bytes]]:
+    """The batches of a log from `start` up to `limit`, each with its bytes."""
     while start < limit:
         found = log.read(start, max_bytes=READ_BYTES, limit=limit, at_least_one=True)
         if not found.size:
@@ -71,7 +75,7 @@ def pieces(log: Log, start: int, limit: int) -> Iterator[Piece]:
         for position, header in scan_batches(data):
             end = header.base_offset + header.last_offset_delta + 1
             body = data[position : position + header.size]
-            yield Piece(header.base_offset, end, header.leader_epoch, blake2b(body, digest_size=12).digest())
+            yield Piece(header.base_offset, end, header.leader_epoch, blake2b(body, digest_size=12).digest()), body
         start = found.end
 
 
@@ -87,6 +91,11 @@ def records(log: Log, limit: int) -> Iterator[Record]:
             if not header.attributes & CONTROL_BIT:
                 yield from read_records(data[position : position + header.size])
         start = found.end
+
+
+def records_of(batch: bytes) -> list[Record]:
+    """The records of one batch; control records are none."""
+    return [] if read_header(batch).attributes & CONTROL_BIT else read_records(batch)
 
 
 def readable(hosted: Hosted) -> Log | None:

@@ -1,4 +1,4 @@
-"""The clients of a simulated cluster: producers, a group of consumers, and somebody who changes topics all the time.
+"""The clients of a simulated cluster: producers, a group of consumers, readers without one, and an administrator.
 
 They are our own client library on machines of their own. What they were told goes to the history.
 """
@@ -13,32 +13,45 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.consumer import Consumer
 from penstock.client.errors import ClientError
 from penstock.client.producer import Producer
-from penstock.testing.sim.chores import Chores
+from penstock.model.ids import Uuid
+from penstock.testing.sim.administrator import Administrator
 from penstock.testing.sim.history import Place
 from penstock.testing.sim.machine import SimClock
+from penstock.testing.sim.topics import AGAIN, BRIEF, KEYED, LOOSE, ORDERS
+from penstock.testing.sim.versions import draw_caps
 
 if TYPE_CHECKING:
+    from penstock.client.consumer import ConsumerRecord
     from penstock.client.producer.delivery import Report
     from penstock.model.ids import TopicPartition
+    from penstock.testing.sim.founding import Founding
     from penstock.testing.sim.history import History, Sender
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.world import World
 
-ORDERS, LOOSE, BRIEF = "orders", "loose", "brief"
 GROUP = "readers"
+METADATA = 3
+KEYS = 8
+TOMBSTONES = 0.2
 PATIENCE_MS = 3_600_000
 """Producers never give up: what they took must come to a good end once the cluster is well."""
+
+BRIEF_PATIENCE_MS = 10_000
+BATCH_BYTES = 400
+"""Less than the smallest segment."""
+
+Showing = Callable[["Consumer", "ConsumerRecord"], None]
 
 
 class Client:
     """One client process: a machine, a loop, a clock and a task."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: World, name: str, *, of_any_age: bool = False) -> None:
         self.name, self.world = name, world
         world.network.host_up(name)
-        self.loop = world.new_loop(name, name)
-        self.clock = SimClock(self.loop)
         self.random = world.new_random()
+        self.loop = world.new_loop(name, name, caps=draw_caps(self.random) if of_any_age else None)
+        self.clock = SimClock(self.loop)
         self.task: asyncio.Task[None] | None = None
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -57,12 +70,12 @@ class Client:
 class Workload:
     """All clients. `stop` lets producers finish; consumers read on until `end`."""
 
-    def __init__(self, world: World, plan: Plan, history: History) -> None:
+    def __init__(self, world: World, plan: Plan, history: History, founding: Founding) -> None:
         self._world, self._plan, self.history = world, plan, history
         self._stopping = self._ending = False
         self.producers: list[Client] = []
         self.consumers: list[Client] = []
-        self.chores = Chores(world, plan, ORDERS)
+        self.admin = Administrator(world, plan, history.truth, founding)
 
     def start(self) -> None:
         """Makes the topics, then lets everybody work."""
@@ -70,18 +83,25 @@ class Workload:
         keeper.run(self._keep(keeper))
 
     async def _keep(self, client: Client) -> None:
-        await self.chores.begin(client.clock, {ORDERS: {}, LOOSE: {}, BRIEF: self._plan.kept})
+        await self.admin.begin(client.clock)
         plan = self._plan
         for number in range(plan.producers):
-            self._begin(self.producers, f"p{number + 1}", self._produce, ORDERS, True)
-        self._begin(self.producers, "q1", self._produce, LOOSE, False)
+            self._begin(self.producers, f"p{number + 1}", self._produce, ORDERS)
+        for name, topic in (("q1", LOOSE), ("r1", BRIEF), ("k1", KEYED), ("a1", AGAIN)):
+            self._begin(self.producers, name, self._produce, topic)
         for number in range(plan.consumers):
-            self._begin(self.consumers, f"c{number + 1}", self._consume)
-        self._begin(self.producers, "r1", self._produce, BRIEF, True)
-        await self.chores.run(client.random, lambda: self._stopping)
+            self._begin(self.consumers, f"c{number + 1}", self._consume_as_member)
+        for name, topic in (("w1", AGAIN), ("w2", client.random.choice((BRIEF, KEYED)))):
+            self._begin(self.consumers, name, self._watch, topic)
+        await self.admin.run(client.random, lambda: self._stopping)
 
     def _begin(self, clients: list[Client], name: str, work: Callable[..., Any], *arguments: Any) -> None:
-        client = Client(self._world, name)
+        client = Client(self._world, name, of_any_age=self._plan.version_caps)
+        if client.loop.caps is not None:
+            self._world.story.count("clients of any age")
+            if AGAIN in arguments:
+                # Without the ids of topics the epochs of a former one hide who leads the new one, as with any client.
+                del client.loop.caps[METADATA]
         clients.append(client)
         client.run(work(client, *arguments))
 
@@ -98,26 +118,33 @@ class Workload:
         return bool(self.producers)
 
     def unfinished(self) -> list[str]:
-        """Producers that have not delivered all they took."""
-        return [client.name for client in self.producers if not client.done]
+        """Whoever has not come to an end of what it began."""
+        senders = [f"{client.name} is still sending" for client in self.producers if not client.done]
+        return senders if self.admin.done else [*senders, "the administrator is still at work"]
 
     # -- producers
 
-    async def _produce(self, client: Client, topic: str, promised: bool) -> None:
-        sender = self.history.sender(client.name, promised=promised)
+    async def _produce(self, client: Client, topic: str) -> None:
         random, plan = client.random, self._plan
+        promised = topic != LOOSE
+        once = promised and not plan.producers_expire
+        sender = self.history.sender(client.name, promised=promised, once=once, may_fail=topic == AGAIN)
         settings: dict[str, Any] = {
             "acks": "all" if promised else 1,
             "idempotence": promised,
             "linger_ms": random.choice((0, 5, 50)),
-            # Which batches a producer had under way before its last one stands in the log alone, until retention comes.
-            "max_in_flight": 1 if topic == BRIEF else plan.in_flight,
+            # Which batches a producer had under way before its last one stands in the log alone, until it goes.
+            "max_in_flight": plan.in_flight if topic in (ORDERS, LOOSE) and not plan.producers_expire else 1,
             "request_timeout_ms": random.choice((1_000, 3_000)),
-            "delivery_timeout_ms": PATIENCE_MS,
+            # A topic that was made anew may have fewer partitions: what was meant for the others fails.
+            "delivery_timeout_ms": BRIEF_PATIENCE_MS if topic == AGAIN else PATIENCE_MS,
             "max_block_ms": PATIENCE_MS,
             "retry_backoff_ms": 50,
             "retry_backoff_max_ms": 500,
             "metadata_max_age_ms": 5_000,
+            # Old clients neither write zstd nor read it.
+            "compression": random.choice(("none", "none", "lz4", "gzip" if plan.version_caps else "zstd")),
+            "batch_size": BATCH_BYTES,
         }
         async with Producer(
             plan.bootstrap, clock=client.clock, chance=Random(random.getrandbits(64)), **settings
@@ -129,8 +156,11 @@ class Workload:
 
     @staticmethod
     def _send(producer: Producer, sender: Sender, topic: str, random: Random) -> None:
-        value = sender.next_value()
+        value: bytes | None = sender.next_value()
         number = sender.sent
+        if topic == KEYED and random.random() < TOMBSTONES:
+            sender.tombstones.add(number)
+            value = None
 
         def delivered(report: Report | None, failure: ClientError | None) -> None:
             if report is not None:
@@ -138,44 +168,60 @@ class Workload:
             else:
                 sender.failed[number] = str(failure)
 
-        producer.send(topic, value, key=b"%d" % random.randrange(8), on_delivery=delivered)
+        producer.send(topic, value, key=b"%d" % random.randrange(KEYS), on_delivery=delivered)
 
     # -- consumers
 
-    async def _consume(self, client: Client) -> None:
+    async def _consume_as_member(self, client: Client) -> None:
         """Reads as a member of the group; now and then it leaves and comes back."""
-        random = client.random
-        while not self._ending:
-            stays_s = random.choice((2.0, 8.0, 1_000.0))
-            await self._stay(client, asyncio.get_running_loop().time() + stays_s)
-
-    async def _stay(self, client: Client, until: float) -> None:
+        # No client that knows the consumer protocol is of the oldest age in anything else.
+        protocol = self._plan.group_protocol if client.loop.caps is None else "classic"
         settings: dict[str, Any] = {
-            "bootstrap_servers": self._plan.bootstrap,
             "group_id": GROUP,
-            "group_protocol": self._plan.group_protocol,
-            "offset_reset": "earliest",
+            "group_protocol": protocol,
             "auto_commit_interval_ms": 500,
-            "request_timeout_ms": 3_000,
-            "default_api_timeout_ms": 10_000,
-            "retry_backoff_ms": 50,
-            "retry_backoff_max_ms": 500,
-            "metadata_max_age_ms": 5_000,
             # A machine that lost power says nothing, so whoever waits for the others of a group waits for so long.
             "max_poll_interval_ms": 8_000,
         }
-        if self._plan.group_protocol == "classic":
+        if protocol == "classic":
             settings |= {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000}
-        consumer = Consumer(clock=client.clock, **settings)
 
-        def assigned(partitions: list[TopicPartition]) -> None:
-            generation: int = getattr(consumer._engine().membership, "generation", -1)
-            for topic, partition in partitions:
-                self.history.owns_anew(client.name, generation, topic, partition)
+        def show(_consumer: Consumer, record: ConsumerRecord) -> None:
+            place = Place(record.topic, record.partition, record.offset)
+            self.history.show(client.name, place, record.value)
 
-        consumer.subscribe([ORDERS], on_assigned=assigned)
+        while not self._ending:
+            consumer = Consumer(clock=client.clock, bootstrap_servers=self._plan.bootstrap, **COMMON, **settings)
+
+            def assigned(partitions: list[TopicPartition], consumer: Consumer = consumer) -> None:
+                generation: int = getattr(consumer._engine().membership, "generation", -1)
+                for topic, partition in partitions:
+                    self.history.owns_anew(client.name, generation, topic, partition)
+
+            consumer.subscribe([ORDERS], on_assigned=assigned)
+            await self._stay(client, consumer, show)
+
+    async def _watch(self, client: Client, topic: str) -> None:
+        """Reads all partitions of a topic from their beginning, without a group; now and then it begins anew."""
+
+        def show(consumer: Consumer, record: ConsumerRecord) -> None:
+            view = consumer._engine().view.cached(topic)
+            if view is not None and any(view.id):  # old clients know names alone
+                place = Place(record.topic, record.partition, record.offset)
+                self.history.show_of(client.name, Uuid(view.id), place, record.value)
+            self._world.story.count(f"read of {topic}")
+
+        while not self._ending:
+            consumer = Consumer(clock=client.clock, bootstrap_servers=self._plan.bootstrap, **COMMON)
+            consumer.assign([(topic, number) for number in range(self._plan.partitions)])
+            await self._stay(client, consumer, show)
+
+    async def _stay(self, client: Client, consumer: Consumer, show: Showing) -> None:
+        """Reads for a while, or to the end of the world."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + client.random.choice((2.0, 8.0, 1_000.0))
         try:
-            while not self._ending and (self._stopping or asyncio.get_running_loop().time() < until):
+            while not self._ending and (self._stopping or loop.time() < until):
                 try:
                     records = await consumer.poll(timeout_ms=1_000)
                 except ClientError as trouble:
@@ -183,10 +229,19 @@ class Workload:
                     await asyncio.sleep(0.2)
                     continue
                 for record in records:
-                    place = Place(record.topic, record.partition, record.offset)
-                    self.history.show(client.name, place, record.value or b"")
+                    show(consumer, record)
         finally:
             try:
                 await consumer.close(timeout_ms=2_000)
             except ClientError as trouble:
                 self._world.story.tell(client.name, f"close: {trouble}")
+
+
+COMMON: dict[str, Any] = {
+    "offset_reset": "earliest",
+    "request_timeout_ms": 3_000,
+    "default_api_timeout_ms": 10_000,
+    "retry_backoff_ms": 50,
+    "retry_backoff_max_ms": 500,
+    "metadata_max_age_ms": 5_000,
+}

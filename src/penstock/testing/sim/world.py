@@ -17,12 +17,14 @@ from penstock.testing.sim.loop import SimLoop
 from penstock.testing.sim.network import Network
 from penstock.testing.sim.scheduler import Scheduler
 from penstock.testing.sim.story import Story, Words
+from penstock.testing.sim.versions import AgedLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.server.node import Node
     from penstock.testing.sim.machine import Machine
+    from penstock.testing.sim.versions import Caps
 
 PRODUCT = logging.getLogger("penstock")
 
@@ -41,20 +43,27 @@ class World:
         self._loops: list[SimLoop] = []
         self.loop = self.new_loop("world", "world")
         self.on_node_made: Callable[[Machine, Node], None] = lambda _machine, _node: None
+        self.on_node_ending: Callable[[Machine], None] = lambda _machine: None
         self.on_node_ended: Callable[[Machine], None] = lambda _machine: None
 
     def new_random(self) -> Random:
         return Random(self.random.getrandbits(64))
 
-    def new_loop(self, name: str, host: str, *, rate: float = 1.0, ahead_s: float = 0.0) -> SimLoop:
-        """A loop for a process on `host`; whatever it dials is dialled from there."""
+    def new_loop(
+        self, name: str, host: str, *, rate: float = 1.0, ahead_s: float = 0.0, caps: Caps | None = None
+    ) -> SimLoop:
+        """A loop for a process on `host`; whatever it dials is dialled from there. `caps` make it an old client's."""
 
         async def connect(loop: SimLoop, to: str, port: int, factory: Callable[[], Any]) -> Any:
-            return await self.network.connect(loop, to, port, factory, source=host)
+            transport, protocol = await self.network.connect(loop, to, port, factory, source=host)
+            if caps is not None:
+                protocol.__class__ = AgedLink
+            return transport, protocol
 
         loop = SimLoop(  # type: ignore[abstract]  # what it lacks no node asks for
             self.scheduler, name, report=self._uncaught, connect=connect, rate=rate, ahead_s=ahead_s
         )
+        loop.caps = caps
         self._loops.append(loop)
         return loop
 
@@ -62,6 +71,10 @@ class World:
 
     def node_made(self, machine: Machine, node: Node) -> None:
         self.on_node_made(machine, node)
+
+    def node_ending(self, machine: Machine) -> None:
+        """It runs for the last moment."""
+        self.on_node_ending(machine)
 
     def node_ended(self, machine: Machine) -> None:
         self.on_node_ended(machine)
