@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from random import Random
 from typing import Any
 
@@ -668,6 +669,23 @@ def test_a_shard_that_breaks_is_loaded_again(caplog: pytest.LogCaptureFixture) -
 
     walk(steps)
     assert "loaded again" in caplog.text
+
+
+def test_a_removal_that_the_log_refuses_costs_the_shard_and_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await coordinator(client, "g")
+        assert await commit(client, "g", "t", 5) == NONE.code
+        await set_on_offsets(client, "max.message.bytes", "1")
+        before = home(machine, "g").shard
+        await client.delete("t")
+        await until(lambda: home(machine, "g").shard is not before)
+        await set_on_offsets(client, "max.message.bytes", "100000")
+        assert await committed(client, "g") == {}
+
+    walk(steps)
+    assert "is loaded again" in caplog.text
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_a_write_that_does_not_fit_costs_the_shard_but_no_offset() -> None:

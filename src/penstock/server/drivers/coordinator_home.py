@@ -282,7 +282,7 @@ class Home:
 
     def work(self, decide: Work) -> Iterator[None]:
         """Takes the shard's own decisions one at a time; the driver takes the steps."""
-        shard = self.shard
+        shard, loading = self.shard, self._loading
         if shard is None:
             return
         now = self._around.moment()
@@ -295,8 +295,8 @@ class Home:
                     self._release(decision)
                 yield
         except Exception as broken:
-            if self._loading is not None:
-                raise
+            if loading is not None and self._loading is loading:
+                raise  # whoever loads gives up; a write that was refused later has begun another loading
             if self.shard is shard:
                 self._broken(broken)
 
