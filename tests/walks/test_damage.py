@@ -51,9 +51,9 @@ def test_a_follower_that_cannot_copy_a_damaged_batch_is_named_with_the_damage() 
             (partition,) = (await admin.describe_topic(TOPIC)).partitions
             leader, away, other = partition.leader, *(each for each in partition.replicas if each != partition.leader)
             cluster.crash(away)
-            for value in (b"damaged", b"after"):
+            for value in (b"sound", b"damaged", b"after"):
                 await producer.send(TOPIC, value)
-            flip(cluster.disks[leader], f"/data/node-{leader}/{TOPIC}-0/{0:020d}.log", 1)
+            flip(cluster.disks[leader], f"/data/node-{leader}/{TOPIC}-0/{0:020d}.log", 2)
             await cluster.start(away)
             found: list[Reason] = []
 
@@ -67,9 +67,9 @@ def test_a_follower_that_cannot_copy_a_damaged_batch_is_named_with_the_damage() 
                 assert not patience.over(), "nobody names the damage"
                 await asyncio.sleep(0.1)
             ((item,),) = (reason.items for reason in found)
-            assert item.startswith(f"{TOPIC}-0 at offset 1 of broker {leader} (")
-            assert (await end_of(cluster, away, replica_id=-2)) == (0, 1), "a debugger is told by a follower too"
-            assert (await end_of(cluster, other, replica_id=-2)) == (0, 3)
+            assert item.startswith(f"{TOPIC}-0 at offset 2 of broker {leader} (")
+            assert (await end_of(cluster, away, replica_id=-2)) == (0, 2), "a debugger is told by a follower too"
+            assert (await end_of(cluster, other, replica_id=-2)) == (0, 4)
             assert (await end_of(cluster, away, replica_id=-1))[0] == 6, "a client is sent to the leader"
 
     walk(steps)

@@ -501,7 +501,8 @@ class FollowerFetcher:
     def _not_taken(self, following: Following, failure: Exception) -> None:
         """An answer that we cannot cope with must not end the replication of everything else."""
         if isinstance(failure, Refused):
-            self._retry(following, f"{failure.error.name}: {failure.why}")
+            # A batch that cannot be copied stays so until somebody mends the leader's log.
+            self._retry(following, f"{failure.error.name}: {failure.why}", level=logging.WARNING)
         elif isinstance(failure, StorageFailed):
             self._session.hold(following, "its disk failed")
             self._storage_failed(failure)
@@ -560,10 +561,13 @@ class FollowerFetcher:
         if following.held == SYNCING:
             self._due(following, following.hold)
 
-    def _retry(self, following: Following, why: str, after_ms: float | None = None) -> None:
+    def _retry(
+        self, following: Following, why: str, after_ms: float | None = None, *, level: int = logging.INFO
+    ) -> None:
+        """Only the first of several failures is news."""
         if after_ms is None:
             after_ms = pause_ms(following.retries, self._settings.number("replica.fetch.backoff.ms"))
-        level = logging.INFO if not following.retries else logging.DEBUG
+        level = logging.DEBUG if following.retries else level
         log.log(level, "%s is not fetched from broker %s for now: %s", following.name, self.leader, why)
         following.retries += 1
         self._hold_for(following, why, after_ms)

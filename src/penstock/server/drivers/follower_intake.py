@@ -10,14 +10,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from penstock.kernels import BadBatch, scan_batches
+from penstock.kernels import HEADER_BYTES, BadBatch, read_header, scan_batches
 from penstock.model.errors import CORRUPT_MESSAGE, Refused
 from penstock.model.ids import Offset
 from penstock.replication.following import Cut, Restart, taken, truncation_point
 
 if TYPE_CHECKING:
     from penstock.kernels import BatchHeader
-    from penstock.model.ids import Epoch
+    from penstock.model.ids import Epoch, Millis
     from penstock.model.ports import Clock
     from penstock.protocol.replica_fetch import Told
     from penstock.replication.following import Following
@@ -117,10 +117,7 @@ class FollowerIntake:
         """Looks at the batches of an answer that brings some. CORRUPT_MESSAGE when they are none."""
         hosted: Hosted = following.hosted
         target = hosted.require_log()
-        try:
-            batches = scan_batches(told.records)
-        except BadBatch as broken:
-            raise Refused(CORRUPT_MESSAGE, str(broken)) from broken
+        batches = _whole_batches(told.records)
         del batches[taken(batches, following.epoch) :]
         if not batches:
             raise Refused(CORRUPT_MESSAGE, "no whole batch of an epoch that was asked for")
@@ -131,16 +128,36 @@ class FollowerIntake:
         return Piece(following, target, told, batches)
 
     def append(self, piece: Piece) -> None:
-        """Appends some of the batches; with the last one the ends follow the leader's."""
-        hosted: Hosted = piece.following.hosted
+        """Appends some of the batches; with the last one the ends follow the leader's.
+
+        CORRUPT_MESSAGE for a bad batch; then our log ends right before it, so that where we stand says what we miss.
+        """
         if piece.more:
-            data, now = piece.some(), self._clock.now_ms()
-            piece.target.append_exact(data, now=now, verify=True)
-            piece.end = piece.target.next
-            self._count_bytes(piece.following, len(data))
-            hosted.grew(now)
+            first, now = piece.next, self._clock.now_ms()
+            data = piece.some()
+            try:
+                piece.target.append_exact(data, now=now, verify=True)
+            except Refused:
+                self._append_sound(piece, piece.batches[first : piece.next], now)
+                raise
+            self._grew(piece, len(data), now)
         if not piece.more:
             self.follow_ends(piece.following, piece.told)
+
+    def _append_sound(self, piece: Piece, batches: list[tuple[int, BatchHeader]], now: Millis) -> None:
+        """Appends the batches one by one, up to the bad one among them."""
+        for position, header in batches:
+            try:
+                piece.target.append_exact(piece.told.records[position : position + header.size], now=now, verify=True)
+            except Refused:
+                break
+            self._grew(piece, header.size, now)
+        self.follow_ends(piece.following, piece.told)
+
+    def _grew(self, piece: Piece, size: int, now: Millis) -> None:
+        piece.end = piece.target.next
+        self._count_bytes(piece.following, size)
+        piece.following.hosted.grew(now)
 
     def follow_ends(self, following: Following, told: Told) -> bool:
         """High watermark and log start become the leader's, as far as our log goes. True when the start moved."""
@@ -151,3 +168,22 @@ class FollowerIntake:
             hosted.committed()
         start = Offset(min(told.log_start, target.committed))
         return start > target.log_start and target.advance_start(start)
+
+
+def _whole_batches(records: memoryview) -> list[tuple[int, BatchHeader]]:
+    """The batches of an answer, up to bytes that are none; CORRUPT_MESSAGE when it begins with such."""
+    try:
+        return scan_batches(records)
+    except BadBatch as broken:
+        batches = _before_nonsense(records)
+        if not batches:
+            raise Refused(CORRUPT_MESSAGE, str(broken)) from broken
+        return batches
+
+
+def _before_nonsense(records: memoryview) -> list[tuple[int, BatchHeader]]:
+    batches, position = [], 0
+    while (header := read_header(records, position)).magic == 2 and header.size >= HEADER_BYTES:
+        batches.append((position, header))
+        position += header.size
+    return batches

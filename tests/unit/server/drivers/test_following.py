@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.kernels import scan_batches
 from penstock.protocol.messages.fetch import FetchRequest
 from tests.faults.counts import SOAKING
 from tests.patience import until
@@ -271,6 +272,32 @@ def test_a_batch_that_was_damaged_on_the_way_never_lands() -> None:
         leader.produce(10)
         await world.level()
         assert damaged == 3
+        assert follower.segments() == leader.segments()
+        await world.stop()
+
+    walk(steps)
+
+
+@pytest.mark.parametrize("byte", [16, 80], ids=["its format", "its records"])
+def test_a_follower_has_all_before_a_batch_that_is_damaged_in_the_leaders_log(byte: int) -> None:
+    """Where its log ends tells which batch it is that cannot be copied."""
+
+    async def steps() -> None:
+        world = World()
+        await world.lead(1)
+        leader, follower = world.brokers[1], world.brokers[2]
+        follower.unreachable = True
+        leader.produce(400)  # more than are appended at once
+        segment = leader.log().segments[-1]
+        whole = segment.file.pread(segment.size, 0)
+        position = next(at for at, header in scan_batches(whole) if header.base_offset == 300)
+        segment.file.pwritev((bytes([whole[position + byte] ^ 1]),), position + byte)
+        follower.unreachable = False
+        await until(lambda: follower.log().next == 300)
+        await until(lambda: bool(follower.followers.held()))
+        assert follower.segments() == {"0": whole[:position]}
+        segment.file.pwritev((whole[position + byte : position + byte + 1],), position + byte)
+        await world.level()
         assert follower.segments() == leader.segments()
         await world.stop()
 
