@@ -124,6 +124,7 @@ def fault(
     *,
     takes: Takes = Takes.NOTHING,
     loses: bool = False,
+    crashes: bool = False,
     lasts_s: tuple[float, float] = (0.5, 5.0),
     whom: tuple[str, ...] = ("any",),
 ) -> Callable[[Body], Body]:
@@ -132,7 +133,7 @@ def fault(
     def put(body: Body) -> Body:
         for each in whom:
             name = body.__name__ if whom == ("any",) or len(whom) == 1 else f"{body.__name__}_{each}"
-            MENU[name] = Fault(Kind(name, takes, loses, lasts_s), body, each)
+            MENU[name] = Fault(Kind(name, takes, loses, crashes, lasts_s), body, each)
         return body
 
     return put
@@ -150,20 +151,20 @@ def _end(node: ClusterNode, codes: tuple[int, ...] = (-signal.SIGKILL,)) -> None
         assert code in codes, f"node {node.node_id} ended with {code}, not one of {codes}\n{child.tail()}"
 
 
-@fault(takes=Takes.PROCESS, whom=("leader", "controller", "any"))
+@fault(takes=Takes.PROCESS, crashes=True, whom=("leader", "controller", "any"))
 def kill(scene: Scene, node: ClusterNode, _chance: random.Random) -> Iterator[None]:
     _end(node)
     yield
     scene.cluster.launch(node.node_id)
 
 
-@fault(takes=Takes.PROCESS, lasts_s=(0.0, 0.05))
+@fault(takes=Takes.PROCESS, crashes=True, lasts_s=(0.0, 0.05))
 def kill_and_start_at_once(scene: Scene, node: ClusterNode, chance: random.Random) -> Iterator[None]:
     """It is back before anybody has missed it."""
     yield from kill(scene, node, chance)
 
 
-@fault(takes=Takes.EVERY_PROCESS, lasts_s=(0.1, 2.0))
+@fault(takes=Takes.EVERY_PROCESS, crashes=True, lasts_s=(0.1, 2.0))
 def kill_all(scene: Scene, _node: ClusterNode, chance: random.Random) -> Iterator[None]:
     """All processes die at once; what they had written is in the hands of their systems, which live."""
     for node in scene.cluster.nodes.values():
@@ -365,7 +366,7 @@ def _failed(node: ClusterNode, child: Child) -> None:
     node.child = None
 
 
-@fault(takes=Takes.PROCESS, whom=("leader", "controller"))
+@fault(takes=Takes.PROCESS, crashes=True, whom=("leader", "controller"))
 def fail_disk(scene: Scene, node: ClusterNode, chance: random.Random) -> Iterator[None]:
     """Writes, syncs or both fail, for good or for want of room: the only directory is lost, and the node ends."""
     calls = chance.choice([CHANGES, Calls.WRITES, Calls.SYNCS])
@@ -378,7 +379,7 @@ def fail_disk(scene: Scene, node: ClusterNode, chance: random.Random) -> Iterato
     scene.cluster.launch(node.node_id)
 
 
-@fault(takes=Takes.PROCESS, whom=("leader",))
+@fault(takes=Takes.PROCESS, crashes=True, whom=("leader",))
 def fill_disk(scene: Scene, node: ClusterNode, _chance: random.Random) -> Iterator[None]:
     """The disk of one node is really full; the others go on. Then there is room again, and it is started anew."""
     child, disk = node.child, scene.disks[node.node_id]

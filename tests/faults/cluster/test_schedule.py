@@ -7,9 +7,9 @@ import pytest
 from tests.faults.cluster.schedule import Kind, Planned, Planner, Takes, Verb, Wave
 
 KINDS = [
-    Kind("kill", Takes.PROCESS),
+    Kind("kill", Takes.PROCESS, crashes=True),
     Kind("pause", Takes.PROCESS),
-    Kind("kill all", Takes.EVERY_PROCESS),
+    Kind("kill all", Takes.EVERY_PROCESS, crashes=True),
     Kind("power", Takes.PROCESS, loses=True),
     Kind("tear", Takes.PROCESS, loses=True),
     Kind("cut"),
@@ -42,7 +42,8 @@ def test_a_plan_has_as_many_faults_as_it_should_and_every_kind(seed: int) -> Non
 @pytest.mark.parametrize("seed", SEEDS)
 def test_budgets_are_kept_at_every_instant(seed: int) -> None:
     for wave in waves(seed):
-        assert sum(fault.kind.loses for fault in wave.faults) <= 1
+        if any(fault.kind.loses for fault in wave.faults):
+            assert sum(fault.kind.loses or fault.kind.crashes for fault in wave.faults) == 1
         for instant in (fault.begins_s for fault in wave.faults):
             now = lasting(wave, instant)
             assert len(now) <= 3
@@ -54,7 +55,7 @@ def test_budgets_are_kept_at_every_instant(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_faults_overlap_and_end_in_any_order(seed: int) -> None:
     plan = waves(seed)
-    assert sum(wave.overlapping for wave in plan) > 60
+    assert sum(wave.overlapping for wave in plan) > 50
     ends = [[act.fault.number for act in wave.acts() if act.verb is Verb.END] for wave in plan]
     assert any(order != sorted(order) for order in ends)
     for wave in plan:
