@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -82,6 +83,11 @@ class Party:
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()
+        self._reader.join()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
 
     def tail(self, lines: int = 12) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])

@@ -1,7 +1,7 @@
 """Topics and groups that come and go, by our own client: `python -m tests.life.churn BOOTSTRAP SEED RATE`.
 
-A topic's whole life begins RATE times a second. One Admin, one Producer and one Consumer stay all the time and meet every
-topic; others come for one topic. What a topic was sent is read by a group, and compared.
+A topic's whole life begins RATE times a second. One Admin, one Producer and one Consumer stay all the time and meet
+every topic; others come for one topic. What a topic was sent is read by a group, and compared.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ POLICIES: tuple[dict[str, str], ...] = (
     {"cleanup.policy": "compact,delete", "segment.ms": str(DAY_MS)},
 )
 KEPT_NAMES = 50
+METADATA_MAX_AGE_MS = 1_000
 LIFE_S = 120.0
 
 
@@ -52,9 +53,12 @@ class Churn:
     async def run(self, orders: Orders, rate_per_s: float) -> None:
         async with (
             Admin(bootstrap_servers=self.bootstrap) as self._admin,
-            Producer(bootstrap_servers=self.bootstrap) as self._producer,
+            Producer(bootstrap_servers=self.bootstrap, metadata_max_age_ms=METADATA_MAX_AGE_MS) as self._producer,
             Consumer(
-                bootstrap_servers=self.bootstrap, group_id="passers-by", group_protocol="consumer"
+                bootstrap_servers=self.bootstrap,
+                group_id="passers-by",
+                group_protocol="consumer",
+                metadata_max_age_ms=METADATA_MAX_AGE_MS,
             ) as passer_by,
             asyncio.TaskGroup() as tasks,
         ):

@@ -1,4 +1,4 @@
-"""What a node is told, so that a year passes in an hour: Kafka's defaults, divided by ten thousand where that is allowed."""
+"""What a node is told, so that a year passes in an hour: Kafka's defaults, by ten thousand where that is allowed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,16 @@ NODE = {
     "metadata.max.retention.bytes": str(1 << 20),
     "leader.imbalance.check.interval.seconds": "10",
     "connections.max.idle.ms": "30000",
+    # Failures are found as in life: those are seconds already, and a busy machine is not to be taken for one.
+    "broker.session.timeout.ms": "9000",
+    "replica.lag.time.max.ms": "30000",
+    "controller.quorum.election.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "2000",
+    "controller.quorum.request.timeout.ms": "2000",
 }
 
 LEDGER = {"segment.ms": str(DAY_MS), "retention.ms": str(2 * WEEK_MS)}
-"""What is read by everybody: its readers have two weeks, which are two minutes, and a killed node costs them seconds."""
+"""What everybody reads: readers have two weeks for it, which are two minutes; a killed node costs them seconds."""
+
+LINES = {"segment.ms": str(DAY_MS), "retention.ms": str(8 * WEEK_MS)}
+"""Of the agent's lines: Spark takes a minute or two for its first batch on a busy machine."""
