@@ -5,7 +5,12 @@ All of them survive pickling: they cross from workers to the driver.
 
 from __future__ import annotations
 
+from typing import Final
+
 from penstock.model.errors import PenstockError
+
+GO_ON: Final = "To go on with what is there, set failOnDataLoss=false; to begin anew, use another checkpoint"
+"""What a program of the user's own can do about lost data; a pipeline has commands and a file for it."""
 
 
 class SparkRoomError(PenstockError):
@@ -22,6 +27,10 @@ class Missing(SparkRoomError):
 
 class DataLost(SparkRoomError):
     """Records that were to be read are gone: trimmed, cut off, or their topic was deleted or made anew."""
+
+
+class TopicLost(DataLost):
+    """The topic itself is gone, or another one has its name: a query without its checkpoint begins with that one."""
 
 
 class Undecodable(SparkRoomError):

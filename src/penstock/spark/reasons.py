@@ -24,10 +24,12 @@ from penstock.spark.errors import SparkRoomError
 
 WORDS_MAX: Final = 2_000
 
-_HOPELESS: Final = frozenset({"BadOption", "CannotEvolve", "CommitRefused", "DataLost", "NotUnderstood", "Undecodable"})
+_LOST: Final = frozenset({"DataLost", "TopicLost"})
+"""Of ours: records that were to be read are gone."""
+_HOPELESS: Final = _LOST | {"BadOption", "CannotEvolve", "CommitRefused", "NotUnderstood", "Undecodable"}
 """Of ours: what stays wrong until somebody does something. A broker or a topic that is missing may come back."""
-_RESETTING: Final = frozenset({"CommitRefused"})
-"""Of ours: what a query that goes on where its table stands does not meet."""
+_RESETTING: Final = frozenset({"CommitRefused", "TopicLost"})
+"""Of ours: what a query without its checkpoint does not meet, nor one that goes on where its table stands."""
 _MISTAKES: Final = frozenset(
     {
         "AnalysisException",
@@ -85,11 +87,13 @@ _SPARK_SAYS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """`hopeless` means that another try would end the same way; `reset`, that a query without its checkpoint runs."""
+    """`hopeless` means that another try would end the same way; `reset`, that a query without its checkpoint runs;
+    `lost`, that one that is told to put up with lost records does."""
 
     words: str
     hopeless: bool
     reset: bool = False
+    lost: bool = False
 
 
 def reason_of(failure: BaseException) -> Reason:
@@ -144,7 +148,7 @@ def _raised(told: str) -> Reason:
 
 
 def _ours(name: str, words: str) -> Reason:
-    return Reason(_cut(" ".join(words.split())), name in _HOPELESS, name in _RESETTING)
+    return Reason(_cut(" ".join(words.split())), name in _HOPELESS, name in _RESETTING, name in _LOST)
 
 
 def _java(told: str) -> Reason:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.errors import BadOption, CommitRefused, DataLost, Missing
+from penstock.spark.errors import BadOption, CommitRefused, DataLost, Missing, TopicLost
 from penstock.spark.lake.store import CannotEvolve, Conflicted, NotUnderstood
 from penstock.spark.reasons import WORDS_MAX, Reason, reason_in, reason_of
 
@@ -74,11 +74,13 @@ def test_every_text_that_spark_gave_is_looked_at() -> None:
     assert {case[0] for case in parametrized.args[1]} == set(SAID)
 
 
-@pytest.mark.parametrize("kind", [BadOption, CannotEvolve, CommitRefused, DataLost, NotUnderstood])
+@pytest.mark.parametrize("kind", [BadOption, CannotEvolve, CommitRefused, DataLost, NotUnderstood, TopicLost])
 def test_what_we_refused_stays_refused(kind: type[Exception]) -> None:
     within = f"[STREAM_FAILED] Query [id = x, runId = y] terminated with exception: Job aborted\n{trace(kind)}"
     for reason in (reason_of(kind("the table\nstands elsewhere")), reason_in(within)):
-        assert reason == Reason("the table stands elsewhere", True, kind is CommitRefused)
+        assert reason == Reason(
+            "the table stands elsewhere", True, kind in (CommitRefused, TopicLost), kind in (DataLost, TopicLost)
+        )
 
 
 @pytest.mark.parametrize("kind", [Missing, Conflicted])

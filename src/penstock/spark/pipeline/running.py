@@ -12,14 +12,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.spark.errors import GO_ON
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.building import ship, start_query
-from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink
+from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind
 from penstock.spark.pipeline.home import Progress, SinkProgress
 from penstock.spark.pipeline.retrying import SINKS, Patience, Tries
 from penstock.spark.pipeline.starts import begin_of, forget_wish
 from penstock.spark.progress.records import ProgressRecord, record_of
-from penstock.spark.reasons import reason_of
+from penstock.spark.reasons import Reason, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -242,7 +243,7 @@ class Runner:
 
     def _failed(self, run: SinkRun, failure: BaseException) -> None:
         reason = reason_of(failure)
-        run.error = reason.words + (f". {_cure(self.flow, run.sink)}" if reason.reset else "")
+        run.error = told_with_cure(self.flow, run.sink, reason)
         run.tries, wait_s = run.tries.after_failure(self._clock(), self._patience)
         if self._stopping:
             run.state = STOPPED
@@ -262,9 +263,18 @@ def _begin(spark: SparkSession, flow: Flow, sink: Sink) -> StreamingQuery:
     return start_query(spark, flow, sink, start=begin.start)
 
 
-def _cure(flow: Flow, sink: Sink) -> str:
-    command = f"penstock pipeline reset {flow.name} --sink {sink.name}"
-    return f"`{command}` forgets its checkpoint, and says first what that means"
+def told_with_cure(flow: Flow, sink: Sink, reason: Reason) -> str:
+    """Why a sink failed, and what there is to do about it in the words of pipelines. Pure."""
+    words = reason.words.removesuffix(f". {GO_ON}")
+    cures = []
+    # A table goes on at its own offsets, also without a checkpoint, and there it meets records that are gone again.
+    if reason.reset or (reason.lost and sink.kind is not SinkKind.TABLE):
+        command = f"penstock pipeline reset {flow.name} --sink {sink.name}"
+        cures.append(f"`{command}` forgets its checkpoint, and says first what that means")
+    if reason.lost:
+        sources = " or ".join(f"[sources.{source.name}]" for source in flow.lineage(sink)[0])
+        cures.append(f"`failOnDataLoss = false` among the options of {sources} goes on with what is there")
+    return f"{words}. {'; '.join(cures)}" if cures else words
 
 
 def _raise_if_session_is_gone(failure: BaseException) -> None:

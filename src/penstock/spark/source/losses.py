@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.model.ids import TopicPartition
-from penstock.spark.errors import DataLost
+from penstock.spark.errors import GO_ON, DataLost, TopicLost
 from penstock.spark.offsets import EARLIEST, LATEST, StreamOffset
 
 _log = logging.getLogger("penstock.spark.source")
@@ -42,6 +42,8 @@ class Standing:
     """Those that do not begin where the batch before ended: their begin must be written down."""
     losses: tuple[str, ...]
     gone: frozenset[TopicPartition]
+    topic_lost: bool = False
+    """Whether a whole topic is among the losses: gone, or made anew."""
 
 
 def wanting_starts(start: StreamOffset, seen: Seen) -> set[TopicPartition]:
@@ -77,19 +79,18 @@ def stand(start: StreamOffset, seen: Seen, log_starts: Mapping[TopicPartition, i
             resolved.add(tp)
     gone = frozenset(start.ends.keys() - seen.ends.keys())
     losses += _gone_words(gone, seen)
-    return Standing(begins, frozenset(resolved), tuple(losses), gone)
+    topic_lost = bool(replaced) or any(tp.topic not in seen.ids for tp in gone)
+    return Standing(begins, frozenset(resolved), tuple(losses), gone, topic_lost)
 
 
-def tell(losses: Iterable[str], *, fail: bool) -> None:
-    """Raises DataLost, or warns when the user chose to go on."""
+def tell(losses: Iterable[str], *, fail: bool, topic_lost: bool = False) -> None:
+    """Raises DataLost (TopicLost when a whole topic is), or warns when the user chose to go on."""
     found = list(losses)
     if not found:
         return
     words = "; ".join(found[:20]) + (f"; and {len(found) - 20} more" if len(found) > 20 else "")
     if fail:
-        raise DataLost(
-            f"{words}. To go on with what is there, set failOnDataLoss=false; to begin anew, use another checkpoint"
-        )
+        raise (TopicLost if topic_lost else DataLost)(f"{words}. {GO_ON}")
     _log.warning("data was lost, and failOnDataLoss is false: %s", words)
 
 

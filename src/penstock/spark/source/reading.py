@@ -136,7 +136,7 @@ class _TaskReading:
                     words.append(f"{span.tp}: {end - start} offsets from {start} to {end} are gone: {lost}")
                     progress.gaps.append((start, end))
                     progress.position = end
-        tell(words, fail=self._options.fail_on_data_loss)
+        tell(words, fail=self._options.fail_on_data_loss, topic_lost=whole_topic)
 
     def publish(self) -> None:
         """Tells the sink of the batch what did not become a row, and lag tools where the batch begins."""

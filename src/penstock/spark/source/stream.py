@@ -85,7 +85,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log_starts = self._cluster.log_starts(wanting)
         seen = seen.without(wanting - log_starts.keys())
         standing = stand(begin, seen, log_starts)
-        tell(standing.losses, fail=self.options.fail_on_data_loss)
+        tell(standing.losses, fail=self.options.fail_on_data_loss, topic_lost=standing.topic_lost)
         self._reported = StreamOffset(seen.ends)
         ends = self._ends(standing, seen, limit)
         # The first batch has none before it in the log, and what Spark's own connector wrote does not tell enough: then

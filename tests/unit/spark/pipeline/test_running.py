@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.errors import CommitRefused
+from penstock.spark.errors import GO_ON, CommitRefused, DataLost, TopicLost
 from penstock.spark.pipeline import home, running
 from penstock.spark.pipeline.flow import Flow, Sink
 from penstock.spark.pipeline.retrying import Patience
@@ -133,6 +133,32 @@ def test_a_checkpoint_that_does_not_fit_is_given_up_at_once_with_the_cure(world:
     error = world.runner.progress().sinks[0].error
     assert error.startswith("There are [1] sources in the checkpoint")
     assert "`penstock pipeline reset orders --sink lake`" in error
+
+
+ANEW = "topic 'orders' was deleted and created anew"
+GO_ON_IN_FILE = "`failOnDataLoss = false` among the options of [sources.orders] goes on with what is there"
+
+
+def test_a_topic_made_anew_names_the_command_and_the_place_in_the_file(world: World) -> None:
+    world.runner.start()
+    for name in ("lake", "totals"):
+        world.query(name).fail(TopicLost(f"{ANEW}. {GO_ON}"))
+    assert world.look() == {"lake": "failed", "totals": "failed"}
+    assert [sink.error for sink in world.runner.progress().sinks] == [
+        f"{ANEW}. `penstock pipeline reset orders --sink {name}` forgets its checkpoint, and says first what that "
+        f"means; {GO_ON_IN_FILE}"
+        for name in ("lake", "totals")
+    ]
+
+
+def test_a_table_that_was_overtaken_by_retention_is_not_told_to_reset(world: World) -> None:
+    world.runner.start()
+    for name in ("lake", "totals"):
+        world.query(name).fail(DataLost(f"3 offsets are gone. {GO_ON}"))
+    world.look()
+    lake, totals = [sink.error for sink in world.runner.progress().sinks]
+    assert lake == f"3 offsets are gone. {GO_ON_IN_FILE}"
+    assert totals.startswith("3 offsets are gone. `penstock pipeline reset orders --sink totals`")
 
 
 def test_a_sink_that_cannot_be_started_keeps_nobody_from_starting(world: World) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.ids import TopicPartition
-from penstock.spark.errors import DataLost
+from penstock.spark.errors import DataLost, TopicLost
 from penstock.spark.offsets import EARLIEST, LATEST, StreamOffset
 from penstock.spark.source.losses import Seen, Standing, stand, tell, wanting_starts
 from tests.properties import examples
@@ -62,6 +62,7 @@ def test_a_log_that_ends_before_where_we_were_is_a_loss_and_read_on_from_its_end
     assert found.begins == {T0: 100, T1: 50}
     assert found.resolved == {T0}
     assert found.losses == ("t-0 ends at 100, but was to be read from 130: records were cut off",)
+    assert not found.topic_lost
 
 
 @pytest.mark.parametrize("before", [10, 90, 100, 5000])
@@ -73,6 +74,7 @@ def test_a_topic_made_anew_is_read_from_its_start_even_when_it_has_grown_past_us
         "topic 't' was deleted and created anew (its id was OLD, now it is A): what had not been read of the old one "
         "is gone",
     )
+    assert found.topic_lost
 
 
 def test_without_an_id_a_topic_is_taken_for_the_same() -> None:
@@ -87,6 +89,9 @@ def test_losses_end_the_query_unless_the_user_chose_to_go_on(caplog: pytest.LogC
         tell(["partition t-2 is gone"], fail=False)
     assert "partition t-2 is gone" in caplog.text
     tell([], fail=True)
+    tell([], fail=True, topic_lost=True)
+    with pytest.raises(TopicLost):
+        tell(["topic 't' is gone"], fail=True, topic_lost=True)
 
 
 OFFSETS = st.integers(-2, 200)
