@@ -373,7 +373,7 @@ def list_pipelines(style: str, connection: Connection) -> None:
             each.pid if each.running else None,
             len(each.sinks) or None,
             f"{each.rows_per_s:,.0f}",
-            each.lag,
+            None if each.lag is None else f"{each.lag:,}",
             each.master,
         )
         for each in found

@@ -76,7 +76,7 @@ class SinkProgress:
     query: str
     batch_id: int = -1
     rows: int = 0
-    """Since the driver began."""
+    """Read since the driver began: a step may make fewer or more of them."""
     rows_per_s: float = 0.0
     lag: int = 0
     batch_ms: int = 0
@@ -90,6 +90,11 @@ class SinkProgress:
     error: str = ""
     partitions: tuple[PartitionProgress, ...] = ()
     """How far it is in each; `lag` is the sum of theirs."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether it had a batch: before that nobody knows where it is."""
+        return self.batch_id >= 0
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:

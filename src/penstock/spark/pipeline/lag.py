@@ -34,6 +34,19 @@ def as_of(sink: SinkProgress, ends: Ends) -> SinkProgress:
     return replace(sink, partitions=now, lag=sum(each.lag for each in now))
 
 
+def of_all(sinks: Collection[SinkProgress]) -> int | None:
+    """Sinks that read the same records wait for the same ones: of each partition the last sink counts. None when there
+    is nothing to count from: no sinks, or one that had no batch yet. Pure."""
+    if not sinks or not all(sink.begun for sink in sinks):
+        return None
+    behind: dict[TopicPartition, int] = {}
+    for sink in sinks:
+        for each in sink.partitions:
+            place = TopicPartition(each.topic, each.partition)
+            behind[place] = max(each.lag, behind.get(place, 0))
+    return sum(behind.values())
+
+
 def ask_ends(
     settings: Mapping[str, Any], partitions: Collection[TopicPartition], patience_s: float = PATIENCE_S
 ) -> Ends:

@@ -48,8 +48,9 @@ class Listed:
         return not bad and self.state not in (home.FAILED, home.DIED, "silent")
 
     @property
-    def lag(self) -> int:
-        return sum(sink.lag for sink in self.sinks)
+    def lag(self) -> int | None:
+        """Records that some sink has still to take, each once; None as long as a sink does not know where it is."""
+        return lag.of_all(self.sinks)
 
     @property
     def rows_per_s(self) -> float:

@@ -49,7 +49,8 @@ class SinkRun:
         self.late_rows = 0
         self.batches = 0
         self.last: ProgressRecord | None = None
-        self._seen: tuple[str, int] = ("", -1)
+        self._seen: tuple[str, int, str] = ("", -1, "")
+        """Run, batch and time of what was last taken in."""
 
     @property
     def going(self) -> bool:
@@ -62,21 +63,19 @@ class SinkRun:
         if query is None or newest is None:
             return False
         told = json.loads(newest.json)
-        run, batch = str(told["runId"]), int(told["batchId"])
-        if (run, batch) == self._seen and self.last is not None and self.last.at_ms >= _millis(told):
+        seen = str(told["runId"]), int(told["batchId"]), str(told.get("timestamp", ""))
+        if seen == self._seen:
             return False
-        before = self._seen[1] if self._seen[0] == run else -1
+        before = self._seen[1:] if self._seen[0] == seen[0] else (-1, "")
+        # Batches pass between two looks, the first ones while other sinks are started: Spark remembers a hundred.
+        records = [record_of(self.flow.name, each) for each in _told_since(query, before)]
         self.last = record_of(self.flow.name, told)
-        fresh = batch > before
-        if fresh:
-            # Quick batches pass between two looks; those between are in Spark's memory.
-            missed = query.recentProgress if batch > before + 1 and before >= 0 else [newest]
-            since = [json.loads(each.json) for each in missed if each.batchId > before]
-            self.rows += sum(int(each.get("numInputRows") or 0) for each in since)
-            self.late_rows += sum(record_of(self.flow.name, each).late_rows for each in since)
-            self.batches += batch - before if before >= 0 else 1
-        self._seen = (run, batch)
-        return fresh
+        self.rows += sum(each.rows for each in records)
+        self.late_rows += sum(each.late_rows for each in records)
+        batches = len({each.batch_id for each in records if each.batch_id > before[0]})
+        self.batches += batches
+        self._seen = seen
+        return batches > 0
 
     def told(self) -> SinkProgress:
         last = self.last
@@ -283,5 +282,7 @@ def _raise_if_session_is_gone(failure: BaseException) -> None:
         raise failure
 
 
-def _millis(told: dict[str, Any]) -> int:
-    return record_of("", told).at_ms
+def _told_since(query: StreamingQuery, before: tuple[int, str]) -> list[dict[str, Any]]:
+    """What a query told after that batch and time. A batch may be told of twice, its rows once."""
+    told = [json.loads(each.json) for each in query.recentProgress if each.batchId >= before[0]]
+    return [each for each in told if (int(each["batchId"]), str(each.get("timestamp", ""))) > before]

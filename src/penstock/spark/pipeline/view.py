@@ -16,7 +16,7 @@ from penstock.spark.pipeline.home import Progress, SinkProgress, State
 if TYPE_CHECKING:
     from rich.console import Group
 
-HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "ROWS", "WATERMARK", "LATE", "STATE ROWS", "LAST")
+HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "READ", "WATERMARK", "LATE", "STATE ROWS", "LAST")
 LINES_EVERY_S: Final = 5.0
 LIVE_EVERY_S: Final = 0.25
 _NEVER: Final = "1970-01-01"
@@ -158,7 +158,7 @@ def _colour(state: str) -> str:
 
 def row(sink: SinkProgress, now_ms: int) -> tuple[Any, ...]:
     """One line of the table, in the order of HEADINGS."""
-    begun = sink.batch_id >= 0
+    begun = sink.begun
     return (
         sink.sink,
         sink.state,
@@ -183,7 +183,7 @@ def sentence(sink: SinkProgress) -> str:
     target = f" → {sink.kind} {sink.target}" if sink.target else f" → {sink.kind}"
     if sink.error:
         return f"{sink.sink}{target}: {sink.state}: {sink.error}"
-    if sink.batch_id < 0:
+    if not sink.begun:
         return f"{sink.sink}{target}: {sink.state}"
     mark = _watermark(sink.watermark)
     extra = f", watermark {mark}" if mark else ""
@@ -191,7 +191,7 @@ def sentence(sink: SinkProgress) -> str:
     extra += f", {count('row', sink.late_rows, grouped=True)} came too late" if sink.late_rows else ""
     return (
         f"{sink.sink}{target}: {sink.state}, batch {sink.batch_id} took {sink.batch_ms / 1000:.2f} s, "
-        f"{sink.rows_per_s:,.0f} rows/s, {count('row', sink.rows, grouped=True)} so far, lag {sink.lag:,}{extra}"
+        f"{sink.rows_per_s:,.0f} rows/s, {count('row', sink.rows, grouped=True)} read so far, lag {sink.lag:,}{extra}"
     )
 
 

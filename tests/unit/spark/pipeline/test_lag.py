@@ -11,7 +11,7 @@ from penstock.blocking import Admin, Producer
 from penstock.model.ids import TopicPartition
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Progress, SinkProgress
-from penstock.spark.pipeline.lag import as_of
+from penstock.spark.pipeline.lag import as_of, of_all
 from penstock.spark.pipeline.listing import Listed, with_lag_of_now
 from penstock.spark.progress.records import PartitionProgress
 from penstock.testing import EmbeddedBroker, broker
@@ -43,6 +43,20 @@ def test_what_nobody_told_stays_as_it_was_last_known() -> None:
     assert as_of(without, {A0: 9}) == without
 
 
+def test_a_pipeline_that_does_not_know_where_a_sink_is_does_not_say_that_nothing_waits() -> None:
+    failed_early = SinkProgress("bad", "table", "t", "failed", "q")
+    assert of_all(()) is None
+    assert of_all((failed_early,)) is None
+    assert of_all((SINK, failed_early)) is None
+    assert of_all((SINK,)) == 2
+
+
+def test_records_that_several_sinks_wait_for_are_counted_once() -> None:
+    slower = replace(SINK, sink="out", partitions=(PartitionProgress("a", 0, 4, 7), PartitionProgress("b", 0, 1, 5)))
+    assert of_all((SINK, slower)) == 3 + 4
+    assert of_all((slower, SINK)) == 3 + 4
+
+
 def test_positions_survive_their_file() -> None:
     progress = Progress(1, home.RUNNING, (SINK,))
     from dataclasses import asdict
@@ -68,5 +82,5 @@ def test_brokers_are_asked_and_those_that_are_away_are_named(running: EmbeddedBr
     idle = replace(here, name="idle", sinks=())
     silent: list[str] = []
     found = with_lag_of_now([here, away, idle], {}, silent.append)
-    assert [(each.name, each.lag) for each in found] == [("shop", 12 - 5), ("away", 2), ("idle", 0)]
+    assert [(each.name, each.lag) for each in found] == [("shop", 12 - 5), ("away", 2), ("idle", None)]
     assert silent == ["127.0.0.1:1"]

@@ -187,6 +187,14 @@ def test_rows_of_batches_between_two_looks_are_counted(world: World) -> None:
     assert (world.runner.sinks[0].rows, world.runner.sinks[0].batches) == (35, 4)
 
 
+def test_rows_of_batches_before_the_first_look_are_counted(world: World) -> None:
+    world.runner.start()
+    for number in (0, 1, 2):
+        world.query("lake").batch(number, 10)
+    world.look()
+    assert (world.runner.sinks[0].rows, world.runner.sinks[0].batches) == (30, 3)
+
+
 def test_rows_that_came_too_late_are_counted_over_all_batches_and_restarts(world: World) -> None:
     world.runner.start()
     query = world.query("lake")

@@ -38,7 +38,7 @@ def test_a_row_has_a_cell_for_each_heading() -> None:
         "LAG": "99",
         "BATCH": 7,
         "TOOK": "1.50 s",
-        "ROWS": "12,345",
+        "READ": "12,345",
         "WATERMARK": "2026-11-01 10:00:00",
         "LATE": "1,003",
         "STATE ROWS": "42",
@@ -51,7 +51,7 @@ def test_a_sentence_says_why_a_sink_does_not_run() -> None:
     failed = replace(SINK, state="failed", error="disk full")
     assert sentence(failed) == "lake → table orders: failed: disk full"
     assert sentence(SINK).startswith(
-        "lake → table orders: running, batch 7 took 1.50 s, 1,234 rows/s, 12,345 rows so far"
+        "lake → table orders: running, batch 7 took 1.50 s, 1,234 rows/s, 12,345 rows read so far"
     )
 
 
