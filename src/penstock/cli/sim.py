@@ -34,8 +34,9 @@ def sim(seed: int, seeds: int, nodes: int, seconds: float, minutes: float | None
     """Run a whole cluster in virtual time, hurt it, and check that nothing acknowledged is lost.
 
     Real nodes and clients run on simulated machines: processes are killed and paused, machines lose power, networks
-    split, disks fail, clocks are off. The seed decides all of it, so a failure can be replayed exactly. Exit code 1
-    when an invariant was violated; what happened before is printed then.
+    split, disks fail, clocks are off; meanwhile records expire, logs are compacted, topics are made anew and replicas
+    move. The seed decides all of it, so a failure can be replayed exactly. Exit code 1 when an invariant was violated;
+    what happened before is printed then.
     """
     from penstock.testing.sim import run
 

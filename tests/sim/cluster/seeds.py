@@ -22,5 +22,8 @@ FOUND: tuple[tuple[int, int], ...] = (
 SECONDS = 10.0
 """Virtual seconds of trouble in a run."""
 
-BUG_SEEDS = 1_000
+BUG_SEEDS = 500
 """Within so many seeds a planted bug must show."""
+
+SHAPES = (3, 3, 3, 5, 1, 4)
+"""How many nodes the clusters have, in turn."""

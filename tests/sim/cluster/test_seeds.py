@@ -15,14 +15,12 @@ import pytest
 
 from penstock.testing.sim import Story, run
 from tests.faults.counts import MINUTES, SOAKING
-from tests.sim.cluster.seeds import FOUND, SECONDS
+from tests.sim.cluster.seeds import FOUND, SECONDS, SHAPES
 
 FAST_S = 25.0
 """How long `make test` tries new seeds."""
 
 FIRST_SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
-SHAPES = (3, 3, 3, 5, 1, 4)
-"""How many nodes the clusters have, in turn."""
 
 
 def held(story: Story) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.model.ids import PartitionKey
+from penstock.testing.sim.activities import Activities
+from penstock.testing.sim.emptying import Emptying
 from penstock.testing.sim.founding import Founding
 from penstock.testing.sim.history import History
 from penstock.testing.sim.invariants import Invariants
@@ -38,13 +40,14 @@ QUIET_S = 90.0
 """How long a cluster that is well again may take to have everything in order."""
 
 REST_S = 3.0
-FETCHES_A_SECOND_MAX = 10
+FETCHES_A_SECOND_MAX = 5
 """How often a follower that has everything may ask one leader for more; a leader lets it wait for half a second."""
 
 TOMBSTONE_S = 0.2
 """The least time for which a tombstone stays (`delete.retention.ms`); replicas may count on clocks that jump."""
 
 STOP_S = 30.0
+LEFTOVERS = 5
 LOOK_EVERY_S = 0.1
 BUSY_STEPS, BUSY_S = 40_000, 0.5
 """So many steps in so short a time are no work any more."""
@@ -67,11 +70,12 @@ class Simulation:
     def __init__(self, world: World, plan: Plan) -> None:
         self.world, self.plan, self.story = world, plan, world.story
         self.truth = Truth()
-        self.invariants = Invariants(world.story, self.truth)
+        self.invariants = Invariants(world.story, self.truth, producers_expire=plan.producers_expire)
         self.history = History(self.truth)
         self.founding = Founding(world, plan, world.new_random())
         self.workload = Workload(world, plan, self.history, self.founding)
         self.trouble = Trouble(world, plan, self.founding, world.new_random())
+        self.activities = Activities(world, self.workload.admin)
         self.founding.on_replaced = self.invariants.disk_replaced
         world.on_node_made = self.invariants.node_made
         world.on_node_ending = self.invariants.node_ending
@@ -90,6 +94,7 @@ class Simulation:
             self._complain("the cluster did not come up", self._not_serving())
             return
         self.workload.start()
+        self.activities.start()
         if not self._until(lambda: self.workload.begun, UP_S):
             self._complain("nobody could create topics", [])
             return
@@ -106,6 +111,8 @@ class Simulation:
         self._rest()
         if not self.story.violations:
             self._judge()
+        if not self.story.violations and self.plan.emptied:
+            self._empty()
 
     def _until(self, condition: object, for_s: float) -> bool:
         """Runs until the condition holds; False when time is over or something was violated."""
@@ -150,13 +157,28 @@ class Simulation:
             for fetcher in fetchers_of(machine.node)
         }
 
-    def _quiet(self) -> bool:
-        """Whether all is in order; looked at ten times a second."""
+    def _empty(self) -> None:
+        """Everything is deleted; what is left then will be there for ever."""
+        self.story.tell("world", "everything is deleted")
+        self.workload.end()
+        self._until(lambda: all(client.done for client in self.workload.consumers), STOP_S)
+        emptying = Emptying(self.world, self.plan)
+        emptying.start()
+        if self._until(lambda: self._looks_now() and not emptying.leftovers(), QUIET_S):
+            self.story.count("clusters emptied")
+        else:
+            self._complain("not all is gone", emptying.leftovers()[:LEFTOVERS])
+
+    def _looks_now(self) -> bool:
+        """Ten times a second."""
         now = self.world.scheduler.now
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_EVERY_S
-        return not self._disorders()
+        return True
+
+    def _quiet(self) -> bool:
+        return self._looks_now() and not self._disorders()
 
     def _not_serving(self) -> list[str]:
         return [f"{machine.host} does not serve" for machine in self.world.machines if not machine.serving]
@@ -216,6 +238,9 @@ class Simulation:
             read = self.history.read_to.get((ORDERS, number), -1)
             if read + 1 < end:
                 found.append(f"{ORDERS}-{number} was read to {read + 1} of {end}")
+            watched = self.history.watched.get((ORDERS, number), end)
+            if watched + 1 < end:
+                found.append(f"{ORDERS}-{number} was read to {watched + 1} of {end} by whoever has no group")
         return found
 
     def _judge(self) -> None:
@@ -251,6 +276,9 @@ class Simulation:
         high_watermark = hosted.state.high_watermark
         there = {record.offset: record for record in records(hosted.log, high_watermark)}
         gone_by_s = self.world.scheduler.now - TOMBSTONE_S
+        if truth.compacted and hosted.state.leading:
+            gone = [offset for offset, known in truth.records.items() if known.value is None and offset not in there]
+            self.story.count("tombstones taken", len(gone))
         lacking = truth.missing(there, hosted.log.log_start, high_watermark, gone_by_s)
         return [f"node-{node_id}: {words}" for words in lacking]
 

@@ -62,6 +62,9 @@ class History:
         self.read_to: dict[tuple[str, int], int] = {}
         """The last offset of each partition that any reader was shown."""
 
+        self.watched: dict[tuple[str, int], int] = {}
+        """The last offset of each partition that its reader without a group was shown, since it began anew."""
+
         self.shown_of: dict[tuple[PartitionKey, int], tuple[str, Place, bytes | None]] = {}
         """What readers were shown that knew the id of its topic."""
 

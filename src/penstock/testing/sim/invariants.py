@@ -3,7 +3,8 @@
 R (the quorum): a voter gives one vote in an epoch, through all its lives; an epoch has one leader; epochs do not fall;
 what is committed is the same everywhere. I (partitions): an epoch has one leader; a leader's high watermark does not
 fall; a committed batch has the same bytes on every replica, for ever; the leader is in sync, and who is in sync is a
-replica that is not fenced. Images: equal at equal offsets. D (deletion): a log begins where `truth.py` allows it.
+replica that is not fenced. Images: equal at equal offsets. D (deletion): a log begins where `truth.py`
+allows it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from penstock.model.ids import NO_NODE
 from penstock.quorum.state import Role
 from penstock.testing.sim.replicas import (
     batches,
+    forgotten_producers,
     metadata_of,
     partitions_of,
     quorum_of,
@@ -44,12 +46,13 @@ if TYPE_CHECKING:
 class Seen:
     """What was last seen of one replica in one life of its node."""
 
-    __slots__ = ("epoch", "high_watermark", "leading", "log", "settings", "start", "truth", "verified")
+    __slots__ = ("epoch", "high_watermark", "leading", "log", "settings", "start", "truth", "verified", "written")
 
     def __init__(self, log: Log | None, truth: PartitionTruth) -> None:
         self.log, self.truth = log, truth
         self.settings: TopicSettings | None = None
         self.start = -1
+        self.written = 1 << 62  # a log that is new here is looked at as one that was cut
         self.epoch = -1
         self.leading = False
         self.high_watermark = -1
@@ -71,8 +74,8 @@ class LifeSeen:
 class Invariants:
     """Holds what is known of the whole cluster, and compares every node with it."""
 
-    def __init__(self, story: Story, truth: Truth) -> None:
-        self._story, self._truth = story, truth
+    def __init__(self, story: Story, truth: Truth, *, producers_expire: bool = False) -> None:
+        self._story, self._truth, self._producers_expire = story, truth, producers_expire
         self._lives: dict[SimLoop, tuple[Machine, LifeSeen]] = {}
         self._votes: dict[tuple[int, int], int] = {}  # (voter, epoch): the candidate that has its vote
         self._voted_last: dict[int, int] = {}
@@ -133,7 +136,7 @@ class Invariants:
                     or known.log is not log
                     or known.high_watermark != state.high_watermark
                     or known.epoch != state.epoch
-                    or (log is not None and (known.start != log.log_start or log.written < known.verified))
+                    or (log is not None and (known.start != log.log_start or log.written < known.written))
                 ):
                     self._look_at_replica(machine, seen, hosted)
 
@@ -225,6 +228,10 @@ class Invariants:
         if log is not None and log.log_start != seen.start:
             self._start_moved(machine, hosted, seen, log)
         seen.settings = hosted.settings
+        if log is not None:
+            if log.written < seen.written and log.failure is None and not machine.troubled:
+                self._check_producers(machine, log)
+            seen.written = log.written
         if log is not None and log.written < seen.verified:
             self._bad(machine, f"I3: {hosted.name}: cut to {log.written}, though {seen.verified} was committed")
             seen.verified = log.written
@@ -277,6 +284,14 @@ class Invariants:
         except (OSError, Refused) as broken:
             self._bad(machine, f"{hosted.name}: committed records cannot be read: {broken}")
         self._ends[hosted.key] = max(end, seen.verified)
+
+    def _check_producers(self, machine: Machine, log: Log) -> None:
+        """After a start or a cut a log remembers its producers, or it would take their last batches once more."""
+        try:
+            for words in forgotten_producers(log, may_expire=self._producers_expire)[:1]:
+                self._bad(machine, f"I9: {words}")
+        except (OSError, Refused) as broken:
+            self._bad(machine, f"{log.name}: its batches cannot be read: {broken}")
 
     def _start_moved(self, machine: Machine, hosted: Hosted, seen: Seen, log: Log) -> None:
         """What lies before a log's start is gone from this replica: it has to be allowed by what was in force."""

@@ -56,6 +56,9 @@ class Plan:
     producers_expire: bool = False
     """Whether brokers forget producers within seconds. Whoever tries again after that long may be written twice."""
 
+    emptied: bool = False
+    """Whether everything is deleted at the end."""
+
     version_caps: bool = False
     """Whether clients are of many ages, from the oldest that is served to the newest."""
 
@@ -137,6 +140,7 @@ def drawn(random: Random, nodes: int, trouble_s: float) -> Plan:
     plan.in_flight = random.choice((1, 5, 5))
     plan.producers_expire = random.random() < 0.3
     plan.version_caps = random.random() < 0.4
+    plan.emptied = random.random() < 0.3
     plan.properties = _properties(random, plan)
     plan.kept = dict(random.choice(KEPT))
     plan.compacted = dict(random.choice(COMPACTED))
@@ -173,15 +177,15 @@ def _properties(random: Random, plan: Plan) -> dict[str, str]:
         "group.consumer.heartbeat.interval.ms": "1000",
         "group.consumer.assignment.interval.ms": "0",
         "auto.create.topics.enable": "false",
-        "log.retention.check.interval.ms": str(random.choice((200, 700))),
-        "log.flush.offset.checkpoint.interval.ms": str(random.choice((200, 1_000, 60_000))),
-        "log.flush.start.offset.checkpoint.interval.ms": str(random.choice((200, 1_000, 60_000))),
-        "replica.high.watermark.checkpoint.interval.ms": str(random.choice((200, 1_000, 5_000))),
+        "log.retention.check.interval.ms": str(random.choice((300, 700))),
+        "log.flush.offset.checkpoint.interval.ms": str(random.choice((400, 1_500, 60_000))),
+        "log.flush.start.offset.checkpoint.interval.ms": str(random.choice((400, 1_500, 60_000))),
+        "replica.high.watermark.checkpoint.interval.ms": str(random.choice((400, 1_500, 5_000))),
         "log.segment.delete.delay.ms": str(random.choice((0, 500, 60_000))),
-        "log.cleaner.backoff.ms": str(random.choice((100, 500))),
+        "log.cleaner.backoff.ms": str(random.choice((200, 700))),
         "log.roll.ms": str(random.choice((300, 1_000, 604_800_000))),
         "producer.id.expiration.ms": "1500" if plan.producers_expire else "86400000",
-        "producer.id.expiration.check.interval.ms": "300",
+        "producer.id.expiration.check.interval.ms": "500",
         "offsets.retention.check.interval.ms": "400",
         "log.segment.bytes": str(random.choice((1_048_576, 1 << 30))),
         "leader.imbalance.check.interval.seconds": str(random.choice((5, 300))),

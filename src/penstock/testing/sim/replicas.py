@@ -10,6 +10,7 @@ from penstock.kernels import read_header, scan_batches
 from penstock.protocol.batch import read_records
 
 if TYPE_CHECKING:
+    from penstock.coordinators.groups.shard import GroupShard
     from penstock.kernels import Record
     from penstock.quorum.node import QuorumNode
     from penstock.server.drivers.follower_fetcher import FollowerFetcher
@@ -79,6 +80,23 @@ def batches(log: Log, start: int, limit: int) -> Iterator[tuple[Piece, bytes]]:
         start = found.end
 
 
+def forgotten_producers(log: Log, *, may_expire: bool) -> list[str]:
+    """Producers whose last batch in a log is another one than the log remembers of them."""
+    last: dict[int, tuple[int, int]] = {}
+    for _, batch in batches(log, log.log_start, log.written):
+        header = read_header(batch)
+        if header.producer_id >= 0 and header.base_sequence >= 0:
+            last[header.producer_id] = header.base_sequence + header.last_offset_delta, header.last_offset
+    found = []
+    for producer_id, (sequence, offset) in last.items():
+        state = log.producers.get(producer_id)
+        if state is None and not may_expire:
+            found.append(f"{log.name} has forgotten producer {producer_id}, whose last batch ends at {offset}")
+        elif state is not None and state.last_sequence != sequence:
+            found.append(f"{log.name} remembers {state.last_sequence} of producer {producer_id}, and has {sequence}")
+    return found
+
+
 def records(log: Log, limit: int) -> Iterator[Record]:
     """The records of a log below `limit`, without control records."""
     start = log.log_start
@@ -102,3 +120,8 @@ def readable(hosted: Hosted) -> Log | None:
     """The log of a hosted partition, unless its directory is offline."""
     log = hosted.log
     return log if log is not None and log.failure is None else None
+
+
+def shards_of(node: Node) -> list[GroupShard]:
+    """The groups that a broker coordinates, as far as they are loaded."""
+    return [] if node._broker is None else [home.shard for home in node._broker.groups if home.shard is not None]

@@ -55,6 +55,9 @@ class Story:
         self.violations.append(what)
 
     def count(self, what: str, by: int = 1) -> None:
+        """Counts what had its effect; what did not is no count of zero either."""
+        if not by:
+            return
         self.counts[what] = self.counts.get(what, 0) + by
 
     def close(self, *, virtual_s: float, steps: int, wire_digest: int) -> None:

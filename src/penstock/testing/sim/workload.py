@@ -91,7 +91,7 @@ class Workload:
             self._begin(self.producers, name, self._produce, topic)
         for number in range(plan.consumers):
             self._begin(self.consumers, f"c{number + 1}", self._consume_as_member)
-        for name, topic in (("w1", AGAIN), ("w2", client.random.choice((BRIEF, KEYED)))):
+        for name, topic in (("w1", AGAIN), ("w2", client.random.choice((BRIEF, KEYED, ORDERS)))):
             self._begin(self.consumers, name, self._watch, topic)
         await self.admin.run(client.random, lambda: self._stopping)
 
@@ -205,6 +205,7 @@ class Workload:
         """Reads all partitions of a topic from their beginning, without a group; now and then it begins anew."""
 
         def show(consumer: Consumer, record: ConsumerRecord) -> None:
+            self.history.watched[topic, record.partition] = record.offset
             view = consumer._engine().view.cached(topic)
             if view is not None and any(view.id):  # old clients know names alone
                 place = Place(record.topic, record.partition, record.offset)
@@ -212,7 +213,9 @@ class Workload:
             self._world.story.count(f"read of {topic}")
 
         while not self._ending:
-            consumer = Consumer(clock=client.clock, bootstrap_servers=self._plan.bootstrap, **COMMON)
+            settings = {**COMMON, "metadata_max_age_ms": REFUSED_FIRST_MS}
+            consumer = Consumer(clock=client.clock, bootstrap_servers=self._plan.bootstrap, **settings)
+            self.history.watched.update({(topic, number): -1 for number in range(self._plan.partitions)})
             consumer.assign([(topic, number) for number in range(self._plan.partitions)])
             await self._stay(client, consumer, show)
 
@@ -236,6 +239,9 @@ class Workload:
             except ClientError as trouble:
                 self._world.story.tell(client.name, f"close: {trouble}")
 
+
+REFUSED_FIRST_MS = 600_000
+"""Who asks for metadata so seldom learns of a new leader because the old one says so."""
 
 COMMON: dict[str, Any] = {
     "offset_reset": "earliest",

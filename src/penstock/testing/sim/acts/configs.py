@@ -29,7 +29,10 @@ CONFIGS: dict[str, tuple[tuple[str, tuple[str | None, ...]], ...]] = {
         ("internal.segment.bytes", ("1000", "2000", None)),
         ("cleanup.policy", ("compact", "compact,delete")), ("retention.ms", ("4000", None)),
     ),
-    AGAIN: (("segment.ms", ("200", "1000")), ("flush.messages", ("1", None)), ("compression.type", ("lz4", None))),
+    AGAIN: (
+        ("segment.ms", ("200", "1000")), ("flush.messages", ("1", None)), ("compression.type", ("lz4", None)),
+        ("retention.ms", ("700", None)),
+    ),
     LOOSE: (("unclean.leader.election.enable", ("true", "false")), ("min.insync.replicas", ("1", None))),
 }  # fmt: skip
 """What is changed of which topic; None takes it back."""
