@@ -199,7 +199,10 @@ class BatchFilter:
         ]
         base = times[0] if horizon is None else horizon
         latest = max(NO_TIMESTAMP, *times) if append_time is None else append_time
-        pieces = [(span.rest, span.end, span.offset_delta, _wrapped(time - base)) for span, time in zip(kept, times, strict=True)]
+        pieces = [
+            (span.rest, span.end, span.offset_delta, _wrapped(time - base))
+            for span, time in zip(kept, times, strict=True)
+        ]
         batch = rebuild_batch(
             header,
             splice_records(payload, pieces),

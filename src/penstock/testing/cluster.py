@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
     from penstock.model.config import BrokerSettings
     from penstock.server.node import Node
+    from penstock.testing.ancient import Past
     from penstock.testing.moving_time import MovingClock
 
 T = TypeVar("T")
@@ -102,9 +103,14 @@ class EmbeddedCluster:
 
     # -- coming and going
 
-    def begin(self) -> None:
+    def begin(self, past: Past | None = None) -> None:
         """Formats the nodes and starts them all; returns when every one serves clients."""
         self._format(list(self.nodes))
+        if past is not None:
+            from penstock.testing.passing_files import PassingFiles
+
+            for node_id in self.nodes:
+                past.lay_down(PassingFiles(), self.settings_of(node_id), self.clock.now_ms())
         self.start(*self.nodes)
 
     def kill(self, node_id: int) -> None:
@@ -295,15 +301,18 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def cluster(nodes: int = 3, settings: Mapping[str, object] | None = None) -> Iterator[EmbeddedCluster]:
-    """A running cluster. `settings` are broker properties by their Kafka names, for all nodes."""
+def cluster(
+    nodes: int = 3, settings: Mapping[str, object] | None = None, *, past: Past | None = None
+) -> Iterator[EmbeddedCluster]:
+    """A running cluster. `settings` are broker properties by their Kafka names, for all nodes. With a `past` it begins
+    old (`penstock.testing.ancient`)."""
     import tempfile
 
     # A node that was killed may have a write under way in a thread.
     with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as scratch:
         running = EmbeddedCluster(scratch, nodes, settings or {})
         try:
-            running.begin()
+            running.begin(past)
             yield running
         finally:
             running.close()

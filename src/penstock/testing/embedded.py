@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.server.node import Node
+    from penstock.testing.ancient import Past
     from penstock.testing.faults import Faults
     from penstock.testing.moving_time import MovingClock
     from penstock.testing.node_thread import NodeThread
@@ -103,6 +104,16 @@ class EmbeddedBroker:
         if self._thread is None:
             self._begin()
             self._wait_ready(READY_TIMEOUT_S)
+
+    def format(self, past: Past) -> None:
+        """Makes the data directory of a broker that has this behind it before its first start."""
+        from penstock.model.config import BrokerSettings
+        from penstock.server.launch import dev_properties, format_node
+        from penstock.testing.passing_files import PassingFiles
+
+        settings = BrokerSettings.load(dev_properties(self._data_dir, port=0, overrides=self._settings))
+        format_node(settings, None, ignore_formatted=True)
+        past.lay_down(PassingFiles(), settings, self.clock.now_ms())
 
     def _begin(self) -> None:
         from penstock.testing.node_thread import NodeThread
@@ -331,13 +342,17 @@ def property_text(value: object) -> str:
 
 
 @contextmanager
-def broker(settings: Mapping[str, object] | None = None, *, data_dir: str | None = None) -> Iterator[EmbeddedBroker]:
+def broker(
+    settings: Mapping[str, object] | None = None, *, data_dir: str | None = None, past: Past | None = None
+) -> Iterator[EmbeddedBroker]:
     """A running broker. `settings` are broker properties by their Kafka names; data goes to a temporary directory
-    unless `data_dir` names one."""
+    unless `data_dir` names one. With a `past` it begins old (`penstock.testing.ancient`)."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
         running = EmbeddedBroker(data_dir or scratch, settings or {}, passing=data_dir is None)
+        if past is not None:
+            running.format(past)
         running.start()
         try:
             yield running
