@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.compat.cluster import ClusterNode, Host, PenstockCluster, loopback_host
+from tests.compat.cluster import QUICK, ClusterNode, Host, PenstockCluster, loopback_host
 from tests.compat.processes import free_ports
-from tests.patience import Patience
+from tests.patience import Patience, factor
 
 LEADER = "kafka_server_raftmetrics_current_leader"
 APPLIED = "kafka_server_brokermetadatametrics_last_applied_record_offset"
 # A node that others are ahead of for so long is not about to catch up.
 FROZEN_S = 20.0
 ANSWER_S = 3.0
+# Faults last a few seconds, and some of them have to outlast a session.
+STRETCH_MAX = 3.0
 
 
 class Told(NamedTuple):
@@ -41,7 +43,7 @@ class WatchedCluster(PenstockCluster):
         host: Callable[[int], Host] = loopback_host,
     ) -> None:
         self._admin_ports: dict[int, int] = {}
-        super().__init__(home, nodes, roles=roles, properties=properties, host=host)
+        super().__init__(home, nodes, roles=roles, properties={**_stretched(QUICK), **(properties or {})}, host=host)
 
     def properties(self, node: ClusterNode) -> dict[str, str]:
         return {**super().properties(node), "penstock.admin.listener": f"{node.host.address}:{self.admin_port(node)}"}
@@ -74,6 +76,14 @@ class WatchedCluster(PenstockCluster):
         """Why it is not ready, as it says."""
         found: list[str] = json.loads(self._page(node, "/readyz")[1])["reasons"]
         return found
+
+
+def _stretched(times: Mapping[str, str]) -> dict[str, str]:
+    """Sessions and elections that a machine as busy as this one lets nodes keep, when nothing is done to them."""
+    return {
+        name: str(round(int(value) * min(factor(), STRETCH_MAX))) if name.endswith(".ms") else value
+        for name, value in times.items()
+    }
 
 
 @dataclass

@@ -23,6 +23,7 @@ from tests.compat.batches import Record, encode_batch
 from tests.compat.cluster import view
 from tests.compat.wire import Connection, produce_reply, produce_request
 from tests.faults.cluster.history import History, Outcome, Send, value_of
+from tests.patience import within
 
 # The library reads its schemas through a call that Python 3.11 deprecates; warnings are errors here.
 with warnings.catch_warnings():
@@ -30,7 +31,7 @@ with warnings.catch_warnings():
     from kafka import KafkaProducer
 
 UNANSWERED_MAX = 200
-GIVE_UP_MS = 120_000
+GIVE_UP_MS = within(120_000)
 NOT_ENOUGH_REPLICAS = 19
 
 Done = Callable[[Outcome, int], None]
