@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from penstock import Admin
+from penstock.client.cluster_view import ClusterView
 from penstock.model.errors import (
     FENCED_LEADER_EPOCH,
     FETCH_SESSION_ID_NOT_FOUND,
@@ -19,8 +21,10 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_COMPRESSION_TYPE,
 )
-from penstock.protocol.messages.fetch import FetchResponse
+from penstock.model.ids import uuid_parse
+from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
 from penstock.server.drivers.fetch_reading import Ask
+from penstock.testing import EmbeddedBroker, broker
 from tests.walks.data_plane import BY_ID, Client, Machine, at, data_of, errors, records_in, sizes, told, walk, without
 
 LONG_MS = 9_000
@@ -410,6 +414,30 @@ def test_the_final_epoch_closes_a_session_and_answers_in_full() -> None:
         assert (await client.fetch(session=(session, 1))).error_code == FETCH_SESSION_ID_NOT_FOUND.code
 
     walk(steps)
+
+
+def test_a_session_that_was_left_behind_ends_when_another_begins() -> None:
+    """A follower that was killed, or whose leader moved, never says goodbye."""
+
+    async def steps(node: EmbeddedBroker) -> list[int]:
+        async with (
+            Admin(bootstrap_servers=node.bootstrap_servers) as admin,
+            ClusterView(node.bootstrap_servers) as view,
+        ):
+            orders = uuid_parse(await admin.create_topic("orders"))
+            wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+            topic = FetchRequest.FetchTopic(topic_id=orders, partitions=[wanted])
+            left = await view.ask(1, FetchRequest(session_epoch=FULL, topics=[topic]))
+            errors = []
+            for advance_ms in (60_000, 121_000):
+                node.advance(ms=advance_ms)
+                await view.ask(1, FetchRequest(session_epoch=FULL, topics=[topic]))
+                gone = await view.ask(1, FetchRequest(session_id=left.session_id, session_epoch=len(errors) + 1))
+                errors.append(gone.error_code)
+            return errors
+
+    with broker() as node:
+        assert asyncio.run(steps(node)) == [NONE.code, FETCH_SESSION_ID_NOT_FOUND.code]
 
 
 def test_a_new_full_fetch_replaces_the_old_session() -> None:

@@ -112,7 +112,11 @@ class FetchSession:
 
 
 class FetchSessions:
-    """The bounded cache of sessions. Evicts the longest idle one when it is full, followers' sessions last."""
+    """The bounded cache of sessions. Evicts the longest idle one when it is full, followers' sessions last.
+
+    One that is idle for `idle_eviction_ms` is nobody's: followers fetch every half a second and so do consumers that
+    live. Whoever lost its process or its leader left it behind, with every partition that it was interested in.
+    """
 
     def __init__(self, slots: int, random: Any, idle_eviction_ms: int = 120_000) -> None:
         self._slots, self._random, self._idle_eviction_ms = slots, random, idle_eviction_ms
@@ -151,6 +155,18 @@ class FetchSessions:
         session = FetchSession(session_id, by_id=by_id, privileged=privileged, now=now)
         self._sessions[session_id] = session
         return session, evicted
+
+    def abandoned(self, now: Millis) -> list[FetchSession]:
+        """Ends the sessions that nobody has used for long; those that were used last are at the end."""
+        found = []
+        for session in self._sessions.values():
+            if now - session.used_at <= self._idle_eviction_ms:
+                break
+            if session.parked is None:
+                found.append(session)
+        for session in found:
+            del self._sessions[session.id]
+        return found
 
     def close(self, session_id: int) -> FetchSession | None:
         """Ends a session; None when there was none of that id."""

@@ -95,6 +95,20 @@ def test_a_follower_takes_the_place_of_a_consumer() -> None:
     assert sessions.open(by_id=False, privileged=False, now=T0)[0].id == 0
 
 
+def test_sessions_that_nobody_uses_any_more_end_though_there_is_room() -> None:
+    sessions = FetchSessions(10, Random(1), idle_eviction_ms=100)
+    dead, _ = sessions.open(by_id=True, privileged=True, now=T0)
+    waiting, _ = sessions.open(by_id=True, privileged=False, now=T0)
+    waiting.parked = object()
+    alive, _ = sessions.open(by_id=True, privileged=True, now=T0)
+    sessions.resume(alive.id, 1, by_id=True, now=Millis(90))
+    assert sessions.abandoned(Millis(100)) == []
+    assert sessions.abandoned(Millis(101)) == [dead]
+    assert len(sessions) == 2
+    with pytest.raises(Refused, match=FETCH_SESSION_ID_NOT_FOUND.name):
+        sessions.resume(dead.id, 1, by_id=True, now=Millis(101))
+
+
 def test_a_session_with_a_waiting_fetch_is_not_evicted() -> None:
     sessions = FetchSessions(1, Random(1))
     consumer, _ = sessions.open(by_id=False, privileged=False, now=T0)

@@ -112,6 +112,8 @@ class FetchDriver:
                 self._drop(self._sessions.close(request.session_id))
             privileged = replica_of(request) >= 0
             if request.session_epoch == FULL:
+                for abandoned in self._sessions.abandoned(now):
+                    self._drop(abandoned)
                 session, evicted = self._sessions.open(by_id=by_id, privileged=privileged, now=now)
                 self._drop(evicted)
             else:
