@@ -1,23 +1,27 @@
-"""Topics and groups that come and go, by our own client: `python -m tests.life.churn BOOTSTRAP SEED RATE`.
+"""Topics and groups that come and go, by our own client: `python -m tests.life.churn BOOTSTRAP SEED COUNT`.
 
-A topic's whole life begins RATE times a second. One Admin, one Producer and one Consumer stay all the time and meet
-every topic; others come for one topic. What a topic was sent is read by a group, and compared.
+COUNT topics live at any time, each for some seconds; how many partitions they have and what is done to them goes round,
+so that what there is at one time is as much as at any other. One Admin, one Producer and one Consumer stay all the time
+and meet every topic; others come for one topic. What a topic was sent is read by a group, and compared.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
-from itertools import count
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from itertools import count as numbers
 from typing import TypeVar
 
 from bench.soak.lines import Errors, Orders, tell
 from penstock import Admin, Consumer, Producer
 from penstock.client.errors import ClientError
+from penstock.model.errors import GROUP_ID_NOT_FOUND, TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import TopicPartition
 from tests.life.settings import DAY_MS, WEEK_MS
 from tests.patience import within
@@ -26,17 +30,19 @@ T = TypeVar("T")
 Change = Callable[[], Awaitable[object]]
 
 REPORT_S = 1.0
-AT_ONCE_MAX = 24
-"""Topics that live at one time; one more waits."""
+LIFE_S = 8.0
+"""A topic lives at least so long."""
 NODES = (1, 2, 3)
 POLICIES: tuple[dict[str, str], ...] = (
     {},
     {"cleanup.policy": "compact", "segment.ms": "1000"},
     {"cleanup.policy": "compact,delete", "segment.ms": str(DAY_MS)},
 )
-KEPT_NAMES = 50
+KEPT_NAMES = 20
 METADATA_MAX_AGE_MS = 1_000
-LIFE_S = 120.0
+PATIENCE_S = 120.0
+CHANGES = 3
+"""How many things are done to one topic."""
 
 
 class Churn:
@@ -47,10 +53,10 @@ class Churn:
         self.acts: Counter[str] = Counter()
         self.living = 0
         self._chance = random.Random(seed)
-        self._numbers = count()
+        self._numbers = numbers()
         self._names_of_the_dead: deque[str] = deque(maxlen=KEPT_NAMES)
 
-    async def run(self, orders: Orders, rate_per_s: float) -> None:
+    async def run(self, orders: Orders, count: int) -> None:
         async with (
             Admin(bootstrap_servers=self.bootstrap) as self._admin,
             Producer(bootstrap_servers=self.bootstrap, metadata_max_age_ms=METADATA_MAX_AGE_MS) as self._producer,
@@ -64,14 +70,7 @@ class Churn:
         ):
             passer_by.subscribe(pattern="churn-.*")
             beside = [tasks.create_task(self._pass_by(passer_by)), tasks.create_task(self._tell())]
-            due = time.monotonic()
-            while not orders.ending.is_set():
-                if self.living < AT_ONCE_MAX:
-                    tasks.create_task(self._live())
-                due = max(due + 1 / rate_per_s, time.monotonic() - 1)
-                await asyncio.sleep(max(0.0, due - time.monotonic()))
-            while self.living:
-                await asyncio.sleep(0.1)
+            await asyncio.gather(*(self._go_on_living(orders, place * LIFE_S / count) for place in range(count)))
             for task in beside:
                 task.cancel()
 
@@ -92,12 +91,18 @@ class Churn:
                 if not refusal.retriable:
                     self.errors.add(f"the consumer that passes by: {refusal!r}")
 
+    async def _go_on_living(self, orders: Orders, after_s: float) -> None:
+        """One topic after the other. They begin at different times, and so do those that follow them."""
+        await asyncio.sleep(after_s)
+        while not orders.ending.is_set():
+            await self._live()
+
     async def _live(self) -> None:
         self.living += 1
         number = next(self._numbers)
         name = self._name(number)
         try:
-            async with asyncio.timeout(within(LIFE_S)):
+            async with asyncio.timeout(within(PATIENCE_S)):
                 await self._life(name, number)
         except Exception as failure:
             self.errors.add(f"{name}: {failure!r}")
@@ -112,16 +117,20 @@ class Churn:
         return f"churn-{number}"
 
     async def _life(self, name: str, number: int) -> None:
-        partitions = self._chance.randint(1, 3)
-        configs = {"retention.ms": str(2 * WEEK_MS), **POLICIES[number % len(POLICIES)]}
-        await self._act("topics created", self._admin.create_topic(name, partitions, 3, configs))
+        deleted_at = time.monotonic() + LIFE_S
+        partitions = 1 + number % 3
+        configs = {"retention.ms": str(2 * WEEK_MS), **POLICIES[number // 3 % len(POLICIES)]}
+        with self._perhaps_done_before():
+            await self._act("topics created", self._admin.create_topic(name, partitions, 3, configs))
         values = {f"{each} of {name} {number}".encode() for each in range(self._chance.randint(5, 40))}
         await self._write(name, number, values)
         await self._read(name, number, values)
-        for change in self._chance.sample(self._changes(name, partitions), 3):
-            await change()
-        await asyncio.sleep(self._chance.uniform(0, 3))
-        await self._act("topics deleted", self._admin.delete_topic(name))
+        changes = self._changes(name, partitions)
+        for each in range(CHANGES):
+            await changes[(CHANGES * number + each) % len(changes)]()
+        await asyncio.sleep(max(0.0, deleted_at - time.monotonic()))
+        with self._perhaps_done_before():
+            await self._act("topics deleted", self._admin.delete_topic(name))
         self._names_of_the_dead.append(name)
 
     async def _write(self, name: str, number: int, values: set[bytes]) -> None:
@@ -147,13 +156,14 @@ class Churn:
         self.acts[f"groups of the {protocol} protocol"] += 1
         # The others are left to their retention.
         if number % 2:
-            await self._act("groups deleted", self._admin.delete_group(group))
+            with self._perhaps_done_before():
+                await self._act("groups deleted", self._admin.delete_group(group))
 
     def _changes(self, name: str, partitions: int) -> list[Change]:
         chance, admin = self._chance, self._admin
         first = TopicPartition(name, 0)
         return [
-            lambda: self._act("partitions added", admin.grow_topic(name, partitions + chance.randint(1, 2))),
+            lambda: self._act("partitions added", admin.grow_topic(name, partitions + 1)),
             lambda: self._act("configs changed", admin.configure_topic(name, {"retention.ms": str(WEEK_MS)})),
             lambda: self._act(
                 "partitions moved", admin.alter_partition_reassignments({first: chance.sample(NODES, 2)})
@@ -164,6 +174,16 @@ class Churn:
             lambda: self._act("groups listed", admin.groups()),
             lambda: self._act("producers described", admin.describe_producers([first])),
         ]
+
+    @contextmanager
+    def _perhaps_done_before(self) -> Iterator[None]:
+        """A request whose first answer was lost with its broker is sent again, and what it wanted is so already."""
+        try:
+            yield
+        except ClientError as refusal:
+            if refusal.error not in (TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION, GROUP_ID_NOT_FOUND):
+                raise
+            self.acts["requests done before"] += 1
 
     async def _act(self, name: str, doing: Awaitable[T]) -> T:
         done = await doing
@@ -176,10 +196,12 @@ async def _send(producer: Producer, topic: str, values: set[bytes]) -> None:
 
 
 def main() -> None:
-    bootstrap, seed, rate_per_s = sys.argv[1:]
+    bootstrap, seed, count = sys.argv[1:]
+    # It tells of every broken link.
+    logging.getLogger("penstock.client").setLevel(logging.ERROR)
     orders, errors = Orders(), Errors()
     churn = Churn(bootstrap, seed, errors)
-    asyncio.run(churn.run(orders, float(rate_per_s)))
+    asyncio.run(churn.run(orders, int(count)))
     tell({**churn.report(), "done": True}, errors)
 
 

@@ -7,6 +7,7 @@ that it held up.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import time
 
@@ -51,6 +52,8 @@ async def run(bootstrap: str, topic: str, orders: Orders, errors: Errors) -> Non
 
 def main() -> None:
     bootstrap, topic = sys.argv[1:]
+    # It tells of every broken link.
+    logging.getLogger("penstock.client").setLevel(logging.ERROR)
     orders, errors = Orders(), Errors()
     asyncio.run(run(bootstrap, topic, orders, errors))
     tell({"done": True}, errors)

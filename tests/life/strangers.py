@@ -74,7 +74,7 @@ class Visits:
 
 def main() -> None:
     bootstrap, rate_per_s = sys.argv[1], float(sys.argv[2])
-    for library in ("kafka", "aiokafka"):
+    for library in ("kafka", "aiokafka", "penstock.client"):
         # They tell of every broken link.
         logging.getLogger(library).setLevel(logging.CRITICAL)
     orders, errors = Orders(), Errors()

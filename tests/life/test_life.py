@@ -54,7 +54,7 @@ def test_nothing_grows_in_a_life(tmp_path: Path) -> None:
     assert SOAKING
     seed = os.environ.get("PENSTOCK_SEED", "1")
     seconds = MINUTES * 60
-    with World(tmp_path, churn_rate=1.0, visit_rate=0.1, with_spark=True, seed=seed) as world:
+    with World(tmp_path, topics=9, visit_rate=0.1, with_spark=True, seed=seed) as world:
         samples = Samples(world)
         before = live(world, samples, seconds, random.Random(seed))
         after = world.cluster.counts(STEADY)
@@ -77,7 +77,7 @@ def test_nothing_grows_in_a_life(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 def test_a_short_life_loses_nothing(tmp_path: Path) -> None:
     """Everybody but Spark, every activity, one kill of each node."""
-    with World(tmp_path, churn_rate=2.0, visit_rate=0.2, with_spark=False, seed="1") as world:
+    with World(tmp_path, topics=9, visit_rate=0.2, with_spark=False, seed="1") as world:
         samples = Samples(world)
 
         def everything_happened() -> bool:

@@ -92,9 +92,9 @@ class LifeCluster(PenstockCluster):
 
 
 class World:
-    """Lives from `with` to `end`. Rates are a second; `with_spark` brings a pipeline."""
+    """Lives from `with` to `end`. `topics` come and go at one time, foreign clients so many times a second."""
 
-    def __init__(self, home: Path, *, churn_rate: float, visit_rate: float, with_spark: bool, seed: str) -> None:
+    def __init__(self, home: Path, *, topics: int, visit_rate: float, with_spark: bool, seed: str) -> None:
         self.home, self.with_spark = home, with_spark
         self.cluster = LifeCluster(home / "cluster", 3, properties=NODE)
         self.ledger = Ledger(unordered=[OneShot.__name__.lower()])
@@ -102,7 +102,7 @@ class World:
         self.kills: Counter[str] = Counter()
         self.parties: dict[str, Party] = {}
         self.children: dict[str, Child] = {}
-        self._churn_rate, self._visit_rate, self._seed = churn_rate, visit_rate, seed
+        self._topics, self._visit_rate, self._seed = topics, visit_rate, seed
         self._chance = random.Random(seed)
         self._stack = ExitStack()
 
@@ -139,7 +139,7 @@ class World:
         for each in (*self.load.writers, *self.load.readers):
             each.history = self.ledger  # type: ignore[assignment]
         self._stack.enter_context(self.load)
-        self._party("churn", "tests.life.churn", bootstrap, self._seed, str(self._churn_rate))
+        self._party("churn", "tests.life.churn", bootstrap, self._seed, str(self._topics))
         self._party("strangers", "tests.life.strangers", bootstrap, str(self._visit_rate))
         self._party("probe", "tests.life.probe", bootstrap, PROBE_TOPIC)
         self.load.wait_for_progress()
