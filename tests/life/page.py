@@ -9,7 +9,7 @@ from pathlib import Path
 from bench import machine, places
 from penstock.bench.plot import line_chart
 from tests.life.settings import TIMES_FASTER
-from tests.life.verdict import GROWTH_MAX, LATENCY_GROWTH_MAX, STRETCH, Growth, Points
+from tests.life.verdict import GROWTH_MAX, LATENCY_GROWTH_MAX, STRETCH, UNJUDGED, Growth, Points
 
 CHARTS = {
     "life-memory": ("Memory", "MB RSS", "memory of ", ", MB"),
@@ -38,7 +38,7 @@ def write(found: Found, folder: Path = places.DOCS) -> list[Path]:
         lines = {
             series.removeprefix(beginning).removesuffix(ending): [(at / 60, value) for at, value in points]
             for series, points in found.series.items()
-            if series.startswith(beginning) and "JVM" not in series
+            if series.startswith(beginning) and not any(who in series for who in UNJUDGED)
         }
         path = folder / f"{name}.svg"
         path.write_text(line_chart(title, lines, x_label="minutes", y_label=y_label))
@@ -112,4 +112,5 @@ def _row(each: Growth) -> str:
 
 def _told(told: Sequence[Growth]) -> list[str]:
     words = [f"{each.name}: {each.quarter:,.0f}, then {each.end:,.0f} ({each.grown:+.1%})" for each in told]
-    return ["Told and not judged, because a JVM takes what it is allowed to: " + "; ".join(words) + ".", ""]
+    why = "because a JVM takes what it is allowed to, and a table keeps its history for a day at least"
+    return [f"Told and not judged, {why}: " + "; ".join(words) + ".", ""]

@@ -14,8 +14,6 @@ from tests.life.world import MORTAL, STEADY, World
 
 METADATA = "__cluster_metadata-0"
 LATENCY_P50, LATENCY_P99 = "produce latency p50", "produce latency p99"
-UNJUDGED = ("JVM of the pipeline",)
-"""Whose memory is told and not judged: a JVM takes what it may, and it is not ours."""
 
 
 class Samples:
@@ -40,6 +38,9 @@ class Samples:
             data_dir = self._world.cluster.nodes[node_id].data_dir
             self.series[f"files of node {node_id}"].append((at, _files(data_dir)))
             self.series[f"metadata log of node {node_id}, KB"].append((at, _bytes(data_dir / METADATA) / 1e3))
+        self.series["state of agent, KB"].append((at, _bytes(self._world.home / "agent") / 1e3))
+        if self._world.with_spark:
+            self.series["files of the lake"].append((at, _files(self._world.home / "lake")))
         self._look_at_latency(at)
 
     def _look_at(self, at: float, who: str, process: psutil.Process) -> None:
@@ -78,7 +79,7 @@ def _family(name: str, pid: int) -> list[tuple[str, psutil.Process]]:
         return []
     found = [("the pipeline's command", root)]
     found += [("the pipeline's driver", each) for each in driver if each.pid != pid]
-    return found + [(UNJUDGED[0], each) for each in java[:1]]
+    return found + [("JVM of the pipeline", each) for each in java[:1]]
 
 
 def _files(directory: Path) -> int:

@@ -13,8 +13,8 @@ import pytest
 from tests.compat.cluster import wait_for
 from tests.faults.counts import MINUTES, SOAKING
 from tests.life import page
-from tests.life.sampling import UNJUDGED, Samples
-from tests.life.verdict import QUARTER, grown_types, growths
+from tests.life.sampling import Samples
+from tests.life.verdict import QUARTER, UNJUDGED, grown_types, growths
 from tests.life.world import STEADY, World
 
 # kafka-python leaves sockets behind whose connection failed.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.faults.cluster.history import Outcome, Read, Send
+from tests.life import page
 from tests.life.ledger import Ledger
-from tests.life.verdict import GROWTH_MAX, grown_types, growth
-
-MINUTE = 60.0
+from tests.life.verdict import GROWTH_MAX, grown_types, growth, growths
 
 
 def points(*of_each_second: float) -> list[tuple[float, float]]:
@@ -52,6 +54,25 @@ def test_a_series_of_nothing_that_becomes_something_has_grown() -> None:
 
 def test_types_are_named_by_how_many_more_there_are() -> None:
     assert grown_types({"a": 5, "b": 5}, {"a": 6, "b": 50, "c": 2}) == ["b 5 → 50", "c 0 → 2", "a 5 → 6"]
+
+
+def test_the_page_says_what_grew_and_what_was_wrong(tmp_path: Path) -> None:
+    flat, grown = points(*[40.0] * 100), points(*(100.0 + at for at in range(100)))
+    series = {"memory of node 1, MB": grown, "produce latency p50, ms": flat, "files of the lake": grown}
+    told = [growth("files of the lake", grown, 100)]
+    judged = growths({name: series[name] for name in list(series)[:2]}, 100)
+    found = page.Found(60, series, judged, told, {"kill -9": 1_234}, ["a record was lost\nand more"])
+    page.write(found, tmp_path)
+    text = (tmp_path / "life.md").read_text()
+    assert "which makes 417 days" in text
+    assert "| memory of node 1, MB | 129.5 | 194.5 | +50.2% |" in text
+    assert "**no**" in text.split("memory of node 1")[1].splitlines()[0]
+    assert "**no**" not in text.split("latency p50")[1].splitlines()[0]
+    assert "files of the lake: 130, then 194" in text
+    assert "| kill -9 | 1,234 |" in text
+    assert "- `a record was lost`" in text
+    pictures = re.findall(r"\]\((\S+\.svg)\)", text)
+    assert sorted(pictures) == sorted(path.name for path in tmp_path.glob("*.svg"))
 
 
 def sent(ledger: Ledger, *numbers: int, outcome: Outcome = Outcome.ACKED) -> None:
