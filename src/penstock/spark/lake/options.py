@@ -88,6 +88,9 @@ class LakeOptions:
             raise BadOption("an Iceberg table needs a path, or a catalog and a table (namespace.name)")
 
 
+NEEDS_PYICEBERG: Final = "Iceberg tables need pyiceberg: pip install 'penstock[spark,iceberg]'"
+"""Said by whoever finds it missing first: a check of a file, or the opening of a table."""
+
 NAMES: Final = (
     "path",
     "table.format",

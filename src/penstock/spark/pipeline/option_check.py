@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Final
 
 from penstock.declared.fields import Notes
@@ -72,12 +73,15 @@ def check_partitions(sink: Sink, columns: list[str], notes: Notes) -> None:
 
 
 def _check_table(flow: Flow, sink: Sink, notes: Notes) -> None:
-    from penstock.spark.lake.options import LakeOptions
+    from penstock.spark.lake.options import NEEDS_PYICEBERG, LakeOptions
 
     try:
-        LakeOptions.of(lake_options(flow, sink))
+        options = LakeOptions.of(lake_options(flow, sink))
     except BadOption as wrong:
         _wrong(("sinks", sink.name), str(wrong), set(sink.options), notes)
+        return
+    if options.table_format == "iceberg" and importlib.util.find_spec("pyiceberg") is None:
+        notes.wrong(("sinks", sink.name, "table_format"), NEEDS_PYICEBERG)
 
 
 def _wrong(path: tuple[str, ...], words: str, given: set[str], notes: Notes) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import multiprocessing
+import re
+import sys
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -383,3 +385,9 @@ def test_a_catalog_that_does_not_answer_is_one_sentence() -> None:
     unknown = LakeOptions.of({"table.format": "iceberg", "catalog": "name=nowhere", "table": "web.clicks"})
     with pytest.raises(Missing, match="see pyiceberg's configuration"):
         open_store(unknown).refresh()
+
+
+def test_without_pyiceberg_the_way_to_get_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyiceberg", None)
+    with pytest.raises(Missing, match=re.escape("pip install 'penstock[spark,iceberg]'")):
+        open_store(LakeOptions.of({"path": str(tmp_path / "t"), "table.format": "iceberg"}))

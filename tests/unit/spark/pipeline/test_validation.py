@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+import pytest
 
 from penstock.spark.pipeline.reading import examine
 from tests.unit.spark.pipeline.files import WHOLE, changed, complaints
 
 PYTHON = ('sql = "SELECT * FROM orders WHERE amount > 0"', 'python = "my_steps:score"\nfrom = "orders"')
+
+
+def test_an_extra_that_a_table_needs_is_missed_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = changed(('table = "raw"', 'table = "raw"\ntable_format = "iceberg"'))
+    assert complaints(text) == []
+    monkeypatch.setitem(sys.modules, "pyiceberg", None)
+    assert complaints(text) == ["31:1: Iceberg tables need pyiceberg: pip install 'penstock[spark,iceberg]'"]
 
 
 def test_a_circle_is_told_once() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.spark.errors import BadOption, Missing
-from penstock.spark.lake.options import LakeOptions
+from penstock.spark.lake.options import NEEDS_PYICEBERG, LakeOptions
 from penstock.spark.lake.places import absolute, is_local
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def open_catalog(catalog: str, *, create: bool = False) -> Catalog:
         from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import RESTError
     except ImportError as missing:
-        raise Missing("Iceberg tables need pyiceberg: pip install 'penstock[spark,iceberg]'") from missing
+        raise Missing(NEEDS_PYICEBERG) from missing
     file = sqlite_file(catalog)
     if file is None:
         named = catalog.startswith("name=")
