@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from penstock.model.units import count
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import Commit
 
@@ -114,7 +115,11 @@ def _lines(found: Audit) -> Iterator[str]:
     yield f"{found.table}  ({found.format}, version {found.version}): {word}"
     for each in found.partitions:
         ordinal = f" (source {each.ordinal + 1})" if each.ordinal else ""
-        yield f"  {each.topic}-{each.partition}{ordinal}  [{each.start}, {each.end}) in {each.ranges} ranges"
+        # A topic that was deleted and made anew left offsets of both: only the ids tell them apart.
+        twins = any(other.topic == each.topic and other.topic_id != each.topic_id for other in found.partitions)
+        known = f" (id {each.topic_id})" if twins else ""
+        ranges = count("range", each.ranges)
+        yield f"  {each.topic}-{each.partition}{known}{ordinal}  [{each.start}, {each.end}) in {ranges}"
     width = max(len(check.name) for check in found.checks)
     for check in found.checks:
         yield f"  {check.name.ljust(width)}  {check.outcome}: {check.detail}"
@@ -124,6 +129,6 @@ def _lines(found: Audit) -> Iterator[str]:
         if shown[finding.check] <= _SHOWN:
             yield f"{finding.severity}: {finding.meaning}"
             yield f"  what to do: {finding.remedy}"
-    for check_name, count in shown.items():
-        if count > _SHOWN:
-            yield f"… and {count - _SHOWN} more of {check_name}: --format json has them all"
+    for check_name, findings in shown.items():
+        if findings > _SHOWN:
+            yield f"… and {findings - _SHOWN} more of {check_name}: --format json has them all"

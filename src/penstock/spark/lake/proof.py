@@ -304,12 +304,13 @@ def _checks(evidence: Evidence, commits: Sequence[Commit], findings: Sequence[Fi
         "ranges tile",
         outcome("gap", "overlap"),
         f"{count('commit', batches)}, no offset skipped or doubled"
-        + (f"; {lost} commits are lost" if lost else "")
+        + (f"; {count('commit', lost)} lost" if lost else "")
         + beginning,
     )
-    yield Check("positions", outcome("position"), f"{len(evidence.committed)} partitions stand where they ended")
-    yield Check("ledger", outcome("ledger"), f"{len(evidence.ledger)} entries, {len(evidence.history)} in the history")
-    yield Check("rows added", outcome("added"), f"{len(evidence.added_rows)} versions still tell what they added")
+    yield Check("positions", outcome("position"), _standing(len(evidence.committed)))
+    entries = count("entry", len(evidence.ledger))
+    yield Check("ledger", outcome("ledger"), f"{entries}, {len(evidence.history)} in the history")
+    yield Check("rows added", outcome("added"), _telling(len(evidence.added_rows)))
     if evidence.one_row_a_record:
         yield Check("one row a record", outcome("records"), "rows + dead letters + absent records = offsets")
     expected = _rows_expected(evidence, commits)
@@ -321,4 +322,12 @@ def _checks(evidence: Evidence, commits: Sequence[Commit], findings: Sequence[Fi
         if known
         else "the commits from its beginning on are not all known",
     )
-    yield Check("files", outcome("files"), f"{evidence.files} are there, whole")
+    yield Check("files", outcome("files"), f"{evidence.files} {'is' if evidence.files == 1 else 'are'} there, whole")
+
+
+def _standing(partitions: int) -> str:
+    return "1 partition stands where it ended" if partitions == 1 else f"{partitions} partitions stand where they ended"
+
+
+def _telling(versions: int) -> str:
+    return "1 version still tells what it added" if versions == 1 else f"{versions} versions still tell what they added"

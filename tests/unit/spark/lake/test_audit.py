@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.spark.lake.audit import audit
-from penstock.spark.lake.findings import Audit, Evidence
+from penstock.spark.lake.findings import Audit, Check, Evidence, PartitionTold
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.proof import judge
 from penstock.spark.lake.ranges import RangeKey
@@ -49,6 +49,28 @@ def test_a_table_that_was_fed_properly_is_clean(tmp_path: Path, table_format: st
     assert {check.outcome for check in found.checks} == {"proven"}
     assert "clean" in str(found)
     assert json.loads(json.dumps(found.to_json()))["clean"] is True
+
+
+def test_one_of_a_thing_is_told_as_one(tmp_path: Path) -> None:
+    text = str(audit(fed(tmp_path / "clicks", "delta", batches=1)))
+    for words in (
+        "clicks-0  [0, 5) in 1 range\n",
+        "1 commit, ",
+        "1 partition stands where it ended",
+        "1 is there, whole",
+    ):
+        assert words in text
+
+
+def test_topics_of_one_name_are_told_apart_by_their_ids() -> None:
+    old, new = PartitionTold("orders", "A", 1, 0, 0, 9, 9, 2), PartitionTold("orders", "B", 1, 0, 0, 3, 3, 1)
+    other = PartitionTold("clicks", "C", 1, 0, 0, 7, 7, 1)
+    found = Audit("t", "delta", 1, 3, 0, 0, 0, 0, 0, 0, (other, old, new), (Check("files", "proven", "all"),), ())
+    assert [line.split("  ")[1] for line in str(found).splitlines()[1:4]] == [
+        "clicks-1",
+        "orders-1 (id A)",
+        "orders-1 (id B)",
+    ]
 
 
 @FORMATS
