@@ -17,7 +17,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -28,6 +28,8 @@ from penstock.spark.progress.records import PartitionProgress
 STARTING, RUNNING, RESTARTING, STOPPING = "starting", "running", "restarting", "stopping"
 FINISHED, STOPPED, FAILED, DIED = "finished", "stopped", "failed", "died"
 ALIVE: Final = (STARTING, RUNNING, RESTARTING, STOPPING)
+GOING: Final = ("waiting", RUNNING, "retrying")
+"""States of a sink that has not ended."""
 
 
 class AlreadyRunning(SparkRoomError):
@@ -109,6 +111,15 @@ class Progress:
     at_ms: int
     state: str
     sinks: tuple[SinkProgress, ...] = ()
+
+    def at_rest(self) -> Progress:
+        """The same when nobody works any more: a driver that was killed cannot say of its sinks that they stopped."""
+        return replace(
+            self,
+            sinks=tuple(
+                replace(sink, state=STOPPED, rows_per_s=0.0) if sink.state in GOING else sink for sink in self.sinks
+            ),
+        )
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:

@@ -105,6 +105,8 @@ def with_lag_of_now(
 
 def _local(state: State, place: Home) -> Listed:
     progress = place.progress()
+    if progress is not None and not state.alive:
+        progress = progress.at_rest()
     return Listed(
         name=state.name,
         state=state.state,

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 WAITING, RUNNING, RETRYING = "waiting", "running", "retrying"
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
-_GOING: Final = (WAITING, RUNNING, RETRYING)
 
 LOOK_EVERY_S: Final = 0.25
 
@@ -54,7 +53,7 @@ class SinkRun:
 
     @property
     def going(self) -> bool:
-        return self.state in _GOING
+        return self.state in home.GOING
 
     def learn(self) -> bool:
         """Takes in what the query has told of its batches; answers whether there was a new one."""

@@ -74,12 +74,15 @@ class Supervisor:
         """`console` lets the driver's standard output through: rows of console sinks. `watch` sees every change."""
         self._place, self._job, self._state = place, job, state
         self._command, self._patience, self._console, self._watch = command, patience, console, watch
-        self._wanted = True
+        self._wanted, self._in_a_hurry = True, False
         self._asked_s: float | None = None
 
     def stop(self) -> None:
-        """From a signal handler: the driver is told at the next look, and killed when it takes too long."""
-        self._wanted = False
+        """From a signal handler: the driver is told at the next look, and killed when it takes too long.
+
+        Whoever asks twice does not want to wait for batches: what they leave undone is done by the next run.
+        """
+        self._wanted, self._in_a_hurry = False, not self._wanted
 
     def supervise(self) -> Outcome:
         """Runs drivers until one ends for good or stop was called; what is written of it is the truth at any moment."""
@@ -143,6 +146,8 @@ class Supervisor:
             self._asked_s = time.monotonic()
             self._become(home.STOPPING)
             driver.terminate()
+        elif self._in_a_hurry:
+            driver.kill()
         elif time.monotonic() - self._asked_s > self._job.stop_within_s + GRACE_S:
             _log.warning("the driver did not stop within %g s and is killed", self._job.stop_within_s + GRACE_S)
             driver.kill()
@@ -164,7 +169,11 @@ class Supervisor:
 
     def _ended(self, outcome: Outcome) -> Outcome:
         self._become(outcome.state, driver_pid=0, words=outcome.words, code=outcome.code, ended_ms=_now_ms())
-        self._watch(self._state, self._place.progress())
+        progress = self._place.progress()
+        if progress is not None:
+            progress = progress.at_rest()
+            self._place.write_progress(progress)
+        self._watch(self._state, progress)
         return outcome
 
     def _become(self, state: str, **changes: object) -> None:
@@ -198,7 +207,7 @@ def _kill_group(driver: subprocess.Popen[bytes]) -> None:
 
 
 def supervise_here(place: Home, flow: Flow, job: Job, *, console: bool, watch: Watch) -> Outcome:
-    """The whole run in this process; SIGTERM and Ctrl-C stop it gracefully, a second Ctrl-C at once."""
+    """The whole run in this process; SIGTERM and Ctrl-C stop it gracefully, a second one at once."""
     with place.locked():
         # A backfill that broke off is begun again by hand: it may have sent records already.
         patience = DRIVERS if job.backfill is None else replace(DRIVERS, tries=1)
@@ -206,10 +215,8 @@ def supervise_here(place: Home, flow: Flow, job: Job, *, console: bool, watch: W
         supervisor = Supervisor(place, job, state, patience=patience, console=console, watch=watch)
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-        def heed(number: int, _: object) -> None:
+        def heed(_number: int, _frame: object) -> None:
             supervisor.stop()
-            if number == signal.SIGINT:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
 
         for number in before:
             signal.signal(number, heed)

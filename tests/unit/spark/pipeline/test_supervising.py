@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.processes import birth_of
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, State
+from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, SinkProgress, State
+from penstock.spark.pipeline.listing import here
 from penstock.spark.pipeline.retrying import Patience
 from penstock.spark.pipeline.supervising import Supervisor, log_tail, state_of
 from tests.compat.processes import wait_for
@@ -24,7 +27,7 @@ QUICK = Patience(first_s=0.01, most_s=0.05, tries=3, forgive_s=60)
 HEAD = """
 import json, os, signal, sys, time
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.home import Home, Outcome, Progress
+from penstock.spark.pipeline.home import Home, Outcome, Progress, SinkProgress
 place = Home(sys.argv[1])
 print("driver", place.job().restarts, file=sys.stderr, flush=True)
 def running():
@@ -138,6 +141,47 @@ def test_one_that_will_not_stop_is_killed(supervise: Supervise, monkeypatch: pyt
         "signal.signal(signal.SIGTERM, signal.SIG_IGN); running()\nwhile True: time.sleep(1)", stop_within_s=0.1
     )
     assert stopped_while(supervisor, runs) == Outcome(0, state=home.STOPPED)
+
+
+SINKS = "place.write_progress(Progress(1, home.RUNNING, (SinkProgress('lake', 'table', 't', 'running', 'q', 3),)))"
+
+
+def test_two_interrupts_end_like_one_and_sooner(tmp_path: Path) -> None:
+    """As a process of its own: what is told is what the handlers of real signals make of it."""
+    driver, told = tmp_path / "driver.py", tmp_path / "told"
+    driver.write_text(f"{HEAD}{SINKS}\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(1)")
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom penstock.spark.pipeline import supervising\n"
+        "from penstock.spark.pipeline.home import Home, Job\nfrom tests.unit.spark.pipeline.files import flow_of\n"
+        f"Supervisor = supervising.Supervisor\n"
+        f"supervising.Supervisor = lambda *a, **k: Supervisor(*a, command=(sys.executable, {str(driver)!r}), **k)\n"
+        "def watch(state, _):\n"
+        f"    Path({str(told)!r}).write_text(state.state)\n"
+        "found = supervising.supervise_here("
+        "Home('orders'), flow_of(), Job('/p.toml', 'b:1', 'local'), console=False, watch=watch)\n"
+        "sys.exit(found.code)"
+    )
+    supervisor = subprocess.Popen([sys.executable, "-c", script], cwd=Path.cwd())
+    try:
+        wait_for("the driver to run", runs, timeout_s=30)
+        for state in (home.STOPPING, home.STOPPED):
+            supervisor.send_signal(signal.SIGINT)
+            wait_for(f"the pipeline to be {state}", lambda state=state: told.read_text() == state, timeout_s=30)
+        assert supervisor.wait(30) == 0
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+    found = here()["orders"]
+    assert (found.state, found.words, [sink.state for sink in found.sinks]) == (home.STOPPED, "", ["stopped"])
+
+
+def test_sinks_of_a_supervisor_that_is_gone_do_not_run() -> None:
+    place = Home("orders")
+    job = Job("/p.toml", "b:1", "local")
+    place.write_state(replace(state_of(place, flow_of(), job), state=home.RUNNING, born="another-boot/7"))
+    place.write_progress(Progress(1, home.RUNNING, (SinkProgress("lake", "table", "t", "running", "q", rows_per_s=9),)))
+    (sink,) = here()["orders"].sinks
+    assert (sink.state, sink.rows_per_s) == ("stopped", 0.0)
 
 
 def test_nothing_of_a_driver_outlives_it(supervise: Supervise, tmp_path: Path) -> None:
