@@ -92,6 +92,30 @@ def test_a_node_is_killed_and_comes_back_another_is_added_and_all_stop(folder: P
     assert all((folder / f"node-{node_id}" / ".kafka_cleanshutdown").exists() for node_id in (1, 2, 3, 4))
 
 
+def test_a_node_that_was_decommissioned_stays_away(folder: Path) -> None:
+    with dev(folder) as running:
+        bootstrap = running.wait_to_say(BOOTSTRAP)[1]
+        running.wait_to_say("try")
+        assert penstock("dev", "start", "4", "--data-dir", folder).code == 0
+        assert "holds nothing any more" in penstock("cluster", "decommission", "4", "-b", bootstrap).err
+        assert penstock("dev", "stop", "4", "--data-dir", folder).err == "stopped node 4\n"
+        running.wait_to_say("node 4 has stopped; let the cluster forget it with: penstock cluster decommission 4 -b")
+        waiting = penstock("cluster", "decommission", "4", "--wait", "-b", bootstrap)
+        assert "is no part of the cluster any more" in waiting.err
+        running.wait_to_say("node 4 is no part of the cluster any more")
+        assert running.stop(signal.SIGINT) == 0
+    cluster = find(folder)
+    assert cluster is not None
+    assert (cluster.nodes, cluster.leaving) == ([1, 2, 3], [])
+    assert penstock("dev", "kill", "4", "--data-dir", folder).code == 3
+    running._child.log.unlink()
+    with dev(folder) as running:
+        running.wait_to_say("try")
+        assert cluster.process(4).pid is None
+        assert penstock("dev", "start", "4", "--data-dir", folder).code == 0, "it can be added again"
+        assert running.stop(signal.SIGINT) == 0
+
+
 def test_data_outlives_the_cluster_and_stop_reaches_it_from_elsewhere(folder: Path) -> None:
     ports = []
     for expected in (["one"], ["one"]):

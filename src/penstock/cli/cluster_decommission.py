@@ -24,6 +24,7 @@ from penstock.model.units import count
 if TYPE_CHECKING:
     from penstock.cli.cluster_plan import Move
     from penstock.cli.connection import Connection
+    from penstock.cli.dev_cluster import DevCluster
     from penstock.client.admin import Admin
 
 LOOK_EVERY_S = 0.5
@@ -95,12 +96,14 @@ async def _plan(admin: Admin, node_id: int) -> list[Move]:
 
 async def _forget(admin: Admin, node_id: int, *, wait: bool) -> str:
     """Unregisters the broker if it is stopped; answers what is left to do."""
-    registered = await _state(admin, node_id)
+    registered = await state_of(admin, node_id)
+    if registered == "up":
+        await _note_leaving(admin, node_id)
     if registered == "up" and wait:
         click.echo(f"broker {node_id} holds nothing any more; waiting until it is stopped", err=True)
         while registered == "up":
             await asyncio.sleep(LOOK_EVERY_S)
-            registered = await _state(admin, node_id)
+            registered = await state_of(admin, node_id)
     if registered == "up":
         return (
             f"broker {node_id} holds nothing any more. Stop it, then run"
@@ -111,10 +114,37 @@ async def _forget(admin: Admin, node_id: int, *, wait: bool) -> str:
     words = f"broker {node_id} is no part of the cluster any more"
     if node_id in [voter.id for voter in (await admin.describe_quorum()).voters]:
         words += f", but node {node_id} still votes: `penstock cluster quorum remove-voter {node_id}` takes that away"
+    else:
+        await note_gone(admin, node_id)
     return words
 
 
-async def _state(admin: Admin, node_id: int) -> str | None:
+async def _note_leaving(admin: Admin, node_id: int) -> None:
+    """What `penstock dev` keeps of its nodes says that this one is to be stopped for good."""
+    kept = await _kept_by_dev(admin, node_id)
+    if kept is not None:
+        kept.leave(node_id)
+
+
+async def note_gone(admin: Admin, node_id: int) -> None:
+    """What `penstock dev` keeps of its nodes does not have this one any more: it neither serves nor votes."""
+    kept = await _kept_by_dev(admin, node_id)
+    if kept is not None:
+        kept.remove(node_id)
+
+
+async def _kept_by_dev(admin: Admin, node_id: int) -> DevCluster | None:
+    """The file of `penstock dev` that has this node, found by where the brokers have their data."""
+    from penstock.cli.dev_cluster import of_directories
+
+    cluster = await admin.describe_cluster()
+    alive = [broker.id for broker in cluster.brokers if not broker.fenced]
+    told = (await admin.describe_log_dirs(alive)).done
+    return of_directories((each.path for dirs in told.values() for each in dirs), cluster.cluster_id, node_id)
+
+
+async def state_of(admin: Admin, node_id: int) -> str | None:
+    """Whether a broker is up or down; None when the cluster has no such broker."""
     for broker in (await admin.describe_cluster()).brokers:
         if broker.id == node_id:
             return "down" if broker.fenced else "up"

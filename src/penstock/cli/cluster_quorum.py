@@ -82,6 +82,7 @@ def add_voter(node_id: int, address: str, listener: str, directory_id: str | Non
 @connection_options
 def remove_voter(node_id: int, directory_id: str | None, yes: bool, connection: Connection) -> None:
     """Take a voter out of the quorum, running or not. Do it before a controller goes for good."""
+    from penstock.cli.cluster_decommission import note_gone, state_of
     from penstock.cli.connection import administer
 
     async def work(admin: Admin) -> QuorumInfo:
@@ -90,6 +91,8 @@ def remove_voter(node_id: int, directory_id: str | None, yes: bool, connection: 
         if not yes:
             click.confirm(f"Let {count('voter', len(voters) - 1)} go on without node {node_id}?", abort=True, err=True)
         await admin.remove_voter(node_id, directory)
+        if await state_of(admin, node_id) is None:
+            await note_gone(admin, node_id)
         return await admin.describe_quorum()
 
     click.echo(f"node {node_id} does not vote any more; {_voters(administer(connection, work))}", err=True)

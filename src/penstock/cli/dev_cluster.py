@@ -1,7 +1,8 @@
 """The cluster in a folder that `penstock dev --nodes N` keeps: `cluster.json`, and for each node I `node-I.properties`,
 its data in `node-I/`, its log in `node-I.log` and its process in `node-I.pid`.
 
-The first N nodes are brokers and voters of the metadata quorum; those that are added later are brokers only.
+The first N nodes are brokers and voters of the metadata quorum; those that are added later are brokers only. One that
+was decommissioned is none of the nodes any more: the commands that take it out of the cluster write that down here.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,8 @@ class DevCluster:
     nodes: list[int]
     overrides: dict[str, str] = field(default_factory=dict)
     controller_ports: list[int] = field(default_factory=list)
+    leaving: list[int] = field(default_factory=list)
+    """Nodes that were emptied and wait to be stopped and forgotten."""
 
     def __post_init__(self) -> None:
         if not self.controller_ports:
@@ -121,6 +124,24 @@ class DevCluster:
         self.nodes = sorted({*self.nodes, node_id})
         self.save()
 
+    def stay(self, node_id: int) -> None:
+        """A node that was started again is not on its way out."""
+        if node_id in self.leaving:
+            self.leaving.remove(node_id)
+            self.save()
+
+    def leave(self, node_id: int) -> None:
+        """The cluster may forget this node as soon as it is stopped."""
+        if node_id in self.nodes and node_id not in self.leaving:
+            self.leaving.append(node_id)
+            self.save()
+
+    def remove(self, node_id: int) -> None:
+        """The cluster has forgotten this node, so nobody starts it any more."""
+        self.nodes = [each for each in self.nodes if each != node_id]
+        self.leaving = [each for each in self.leaving if each != node_id]
+        self.save()
+
 
 def find(folder: Path) -> DevCluster | None:
     """The cluster of a folder, or None when it has none."""
@@ -133,6 +154,18 @@ def find(folder: Path) -> DevCluster | None:
         return DevCluster(folder, **json.loads(text))
     except (TypeError, ValueError) as broken:
         raise PenstockError(f"{folder}/cluster.json is not as `penstock dev` writes it: {broken}") from None
+
+
+def of_directories(paths: Iterable[str], cluster_id: str, node_id: int) -> DevCluster | None:
+    """The cluster that `penstock dev` keeps on this machine, if brokers with these log directories are of it."""
+    for folder in sorted({Path(path).parent for path in paths}):
+        try:
+            cluster = find(folder)
+        except (OSError, PenstockError):
+            continue
+        if cluster is not None and cluster.cluster_id == cluster_id and node_id in cluster.nodes:
+            return cluster
+    return None
 
 
 def found_in(folder: Path) -> DevCluster:

@@ -77,6 +77,7 @@ def start(node_id: int, folder: Path, log_level: str, log_format: str) -> None:
     is_new = node_id not in cluster.nodes
     if is_new:
         cluster.add(node_id)
+    cluster.stay(node_id)
     node.start(log_level=log_level, log_format=log_format)
     wait_ready([node])
     click.echo(f"node {node_id} is ready on {cluster.address(node_id)}", err=True)

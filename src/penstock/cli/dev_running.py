@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 
 from penstock.cli.dev_cluster import DevCluster, find
 from penstock.cli.dev_processes import command_line, stop_all, wait_ready
+from penstock.cli.output import terminal_columns
 from penstock.model.errors import PenstockError
 
 LOOK_EVERY_S = 0.2
@@ -100,19 +102,32 @@ def _watch(cluster: DevCluster, signals: _Signals) -> None:
     up = {node.node_id: node for node in cluster.processes()}
     gone: set[int] = set()
     while not signals.wait(LOOK_EVERY_S):
-        now = find(cluster.folder)
-        for node_id in now.nodes if now is not None else ():
+        now = find(cluster.folder) or cluster
+        for node_id in sorted(up.keys() - set(now.nodes)):
+            del up[node_id]
+            gone.discard(node_id)
+            click.echo(f"node {node_id} is no part of the cluster any more", err=True)
+        for node_id in now.nodes:
             node = up.setdefault(node_id, cluster.process(node_id))
             if node.pid is None and node_id not in gone:
                 gone.add(node_id)
-                click.echo(
-                    f"node {node_id} is gone; bring it back with:"
-                    f" penstock dev start {node_id} --data-dir {cluster.folder}",
-                    err=True,
-                )
+                _tell_gone(now, node_id)
             elif node.pid is not None and node_id in gone:
                 gone.discard(node_id)
                 click.echo(f"node {node_id} is back", err=True)
+
+
+def _tell_gone(cluster: DevCluster, node_id: int) -> None:
+    """On a terminal the command has a line of its own where it would be broken: somebody will copy it."""
+    if node_id in cluster.leaving:
+        what = f"node {node_id} has stopped; let the cluster forget it with:"
+        command = f"penstock cluster decommission {node_id} -b {cluster.address(cluster.nodes[0])}"
+    else:
+        what = f"node {node_id} is gone; bring it back with:"
+        command = f"penstock dev start {node_id} --data-dir {cluster.folder}"
+    columns = terminal_columns(sys.stderr)
+    fits = columns is None or len(f"{what} {command}") <= columns
+    click.echo(f"{what} {command}" if fits else f"{what}\n  {command}", err=True)
 
 
 def _announce(cluster: DevCluster, ephemeral: bool) -> None:
