@@ -183,7 +183,7 @@ def test_a_taken_admin_port_is_named_with_its_property_and_the_way_out(config: C
         said = penstock("server", "start", "--config", path)
     assert said.code == 1
     assert f"cannot listen on {admin}: Address already in use (penstock.admin.listener)" in said.err
-    assert "Servers that share a host need an admin port each" in said.err
+    assert "Servers that share a host need an admin port each: give this one another in its file" in said.err
 
 
 @pytest.mark.parametrize("command", [("start",), ("format",), ("config", "print"), ("config", "lint")])

@@ -46,8 +46,8 @@ log = logging.getLogger("penstock.node")
 
 DRAIN_MS = 2_000.0
 ADMIN_PORT_TAKEN = (
-    "Servers that share a host need an admin port each: set another address in this one's file, or leave it empty "
-    "to serve no metrics and health"
+    "Servers that share a host need an admin port each: give this one another in its file, or to `penstock dev` with "
+    "-c penstock.admin.listener=HOST:PORT; an empty one serves no metrics and health"
 )
 
 
