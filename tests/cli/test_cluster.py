@@ -101,6 +101,10 @@ def test_a_property_that_nobody_knows_is_refused_with_the_one_that_was_meant(boo
     said = penstock(*config, "set", "quite.another=5", "log.retention.mss=5", "-b", bootstrap)
     assert "quite.another is not a property\nlog.retention.mss is not" in said.err
     assert "log.retention.mss" not in penstock(*config, "list", "-b", bootstrap).out, "nothing was stored"
+    for where in ((), ("--broker", "1")):
+        said = penstock(*config, "get", "log.retentio.ms", *where, "-b", bootstrap)
+        assert said.code == 3
+        assert said.err == "penstock: log.retentio.ms is not a property; did you mean log.retention.ms?\n"
     for known in (
         "listener.name.plaintext.max.connections=5",
         "super.users=User:me",

@@ -68,14 +68,26 @@ def _value(entry: ConfigEntry) -> str:
 @connection_options
 def get_config(name: str, broker: int | None, style: str, connection: Connection) -> None:
     """Print one property of a broker, or the default that was set for all of them."""
+    from penstock.cli.config_names import unknown_broker_configs
+    from penstock.cli.connection import administer
     from penstock.cli.failures import NOT_FOUND
 
-    entry = _read(connection, broker).get(name)
-    if entry is None:
+    resource = _resource(broker)
+
+    async def work(admin: Admin) -> ConfigEntry | str:
+        """The property, or why there is none."""
+        entry = (await admin.describe_configs([resource])).checked()[resource].get(name)
+        if entry is not None:
+            return entry
+        if unknown := await unknown_broker_configs(admin, broker, [name]):
+            return unknown[0]
         where = "for all brokers; --broker ID asks one of them" if broker is None else f"of broker {broker}"
-        click.echo(f"penstock: {name} is not set {where}", err=True)
+        return f"{name} is not set {where}"
+
+    entry = administer(connection, work)
+    if isinstance(entry, str):
+        click.echo(f"penstock: {entry}", err=True)
         click.get_current_context().exit(NOT_FOUND)
-    assert entry is not None
     show({"name": name, "value": entry.value, "source": entry.source}, style, _value(entry))
 
 

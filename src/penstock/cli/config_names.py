@@ -19,18 +19,23 @@ if TYPE_CHECKING:
 
 
 async def check_broker_configs(admin: Admin, broker: int | None, names: Iterable[str]) -> None:
-    """UsageError when one of the names is no property of brokers, neither here nor there, and was never set."""
+    """UsageError when one of the names is no property of brokers."""
+    _refuse(await unknown_broker_configs(admin, broker, names))
+
+
+async def unknown_broker_configs(admin: Admin, broker: int | None, names: Iterable[str]) -> list[str]:
+    """A sentence for each name that is no property of brokers, neither here nor there, and was never set."""
     from penstock.model.config.broker import BROKER_CONFIGS, DYNAMIC_ONLY_CONFIGS, broker_definition, known_to_plugins
 
     unknown = [name for name in names if broker_definition(name) is None and not known_to_plugins(name)]
     if not unknown:
-        return
+        return []
     from penstock.client.admin.configs import ConfigResource
 
     asked = broker if broker is not None else (await admin.describe_cluster(fenced=False)).brokers[0].id
     resources = [ConfigResource.cluster(), ConfigResource.broker(asked)]
     theirs = {name for configs in (await admin.describe_configs(resources)).checked().values() for name in configs}
-    _refuse((name for name in unknown if name not in theirs), {*BROKER_CONFIGS, *DYNAMIC_ONLY_CONFIGS, *theirs})
+    return _words((name for name in unknown if name not in theirs), {*BROKER_CONFIGS, *DYNAMIC_ONLY_CONFIGS, *theirs})
 
 
 async def check_taken_back(admin: Admin, topic: str, names: Iterable[str]) -> None:
@@ -40,10 +45,13 @@ async def check_taken_back(admin: Admin, topic: str, names: Iterable[str]) -> No
     unknown = [name for name in names if name not in TOPIC_CONFIGS]
     if unknown:
         theirs = (await admin.describe_topic(topic, offsets=False)).configs
-        _refuse((name for name in unknown if name not in theirs), {*TOPIC_CONFIGS, *theirs})
+        _refuse(_words((name for name in unknown if name not in theirs), {*TOPIC_CONFIGS, *theirs}))
 
 
-def _refuse(unknown: Iterable[str], known: Collection[str]) -> None:
-    words = [f"{name} is not a property{did_you_mean(name, sorted(known))}" for name in unknown]
+def _words(unknown: Iterable[str], known: Collection[str]) -> list[str]:
+    return [f"{name} is not a property{did_you_mean(name, sorted(known))}" for name in unknown]
+
+
+def _refuse(words: list[str]) -> None:
     if words:
         raise click.UsageError("\n".join(words))
