@@ -221,6 +221,12 @@ def wipe(running: EmbeddedCluster, node_id: int) -> None:
     running.start(node_id)
 
 
+def replaced(running: EmbeddedCluster) -> str | None:
+    health = penstock("cluster", "health", "--format", "json", "-b", running.bootstrap_servers)
+    found = [reason["items"][0] for reason in health.data["reasons"] if reason["kind"] == "voters_replaced"]
+    return found[0] if found else None
+
+
 def test_a_voter_whose_disk_was_wiped_twice_comes_back_by_doing_what_is_said() -> None:
     with cluster(nodes=3) as running:
         environment = {"PENSTOCK_BOOTSTRAP": running.bootstrap_servers}
@@ -228,6 +234,8 @@ def test_a_voter_whose_disk_was_wiped_twice_comes_back_by_doing_what_is_said() -
         adding = ("cluster", "quorum", "add-voter", str(lost), "--at", running.controller_address(lost))
         for _ in range(2):
             wipe(running, lost)
+            named_by_health = wait_for("the new directory", lambda: replaced(running), timeout_s=DEADLINE_S)
+            assert named_by_health.startswith(f"node {lost} (lost ")
             duplicate = penstock(*adding, environment=environment)
             assert duplicate.code == 1
             (removing,) = re.findall(r"`penstock (cluster quorum remove-voter [^`]+)`", duplicate.err)

@@ -15,7 +15,7 @@ from penstock.cli.cluster_partitions import alias, elect, partitions
 from penstock.cli.cluster_quorum import quorum
 from penstock.cli.cluster_rearrange import balance
 from penstock.cli.options import connection_options, examples, format_option
-from penstock.cli.output import show, table
+from penstock.cli.output import show, table, wrapped
 from penstock.cli.watching import interval_option, watch_option
 from penstock.model.units import count
 
@@ -160,7 +160,8 @@ def health(watch: bool, exit_when_healthy: bool, interval_s: float, style: str, 
                 "controller_epoch": found.controller_epoch,
                 "brokers": len(found.brokers),
             }
-            words = "\n".join(f"  {sentence(reason)}\n    try: {reason.attempt}" for reason in reasons)
+            lines = [line for reason in reasons for line in (f"  {sentence(reason)}", f"    try: {reason.attempt}")]
+            words = "\n".join(wrapped(line, indent=6) for line in lines)
             return data, "healthy" if healthy else f"unhealthy\n{words}"
 
         if watch:

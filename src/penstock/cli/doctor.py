@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import connection_options, examples, format_option
-from penstock.cli.output import show
+from penstock.cli.output import show, wrapped
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -56,7 +56,8 @@ def _text(report: Report) -> str:
     width = max(len(check) for check, _ in report.checks)
     lines = [f"{check:{width}}  {outcome}" for check, outcome in report.checks]
     for found in report.findings:
-        lines += ["", f"{found.level}: {found.what}", f"  why  {found.why}", f"  try  {found.attempt}"]
+        said = (f"{found.level}: {found.what}", f"  why  {found.why}", f"  try  {found.attempt}")
+        lines += ["", *(wrapped(line, indent=7) for line in said)]
     if not report.findings:
         lines += ["", "all is well"]
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.client.admin import Admin, ClusterInfo, LogDirInfo, QuorumInfo, TopicInfo
+    from penstock.client.admin import Admin, ClusterInfo, LogDirInfo, QuorumInfo, QuorumReplica, TopicInfo
     from penstock.client.admin.copying import Behind, Damage
 
 _SHOWN = 5
@@ -26,6 +26,9 @@ _ATTEMPTS = {
     "no_controller": "look at `penstock cluster quorum`, and start controllers until a majority of them runs",
     "voters_behind": "start them or read their logs; one that is gone for good:"
     " `penstock cluster quorum remove-voter ID`",
+    "voters_replaced": "take the lost directory's vote away, then give one to the new:"
+    " `penstock cluster quorum remove-voter ID --directory-id LOST`, `penstock cluster quorum add-voter ID --at"
+    " HOST:PORT --directory-id NEW`",
     "brokers_down": "start them and read their logs; one that is gone for good: `penstock cluster decommission ID`",
     "leaderless": "bring a broker back that has an in-sync replica; if it is lost with its records,"
     " `penstock cluster partitions elect --unclean` goes on without them",
@@ -85,6 +88,11 @@ def reasons(
     found = [
         ("no_controller", "no controller leads the metadata quorum", [] if cluster.controller >= 0 else ["quorum"]),
         ("voters_behind", "controllers do not follow the metadata quorum", silent_voters(quorum)),
+        (
+            "voters_replaced",
+            "controllers run with new directories, and votes are kept for those that they lost",
+            replaced_voters(quorum),
+        ),
         ("brokers_down", "brokers are down", [f"broker {node}" for node in down]),
         ("leaderless", "partitions have no leader, so nobody can write or read them", leaderless),
         ("under_min_isr", "partitions have too few in-sync replicas to take acks=all writes", too_few),
@@ -133,15 +141,39 @@ def _place(damage: Damage) -> str:
 
 
 def silent_voters(quorum: QuorumInfo | None) -> list[str]:
-    """Those that have not caught up for long, measured by the leader's clock."""
+    """Those that have not caught up for long, measured by the leader's clock, and are not back with another disk."""
     if quorum is None:
         return []
+    replaced = {lost.id for lost, _ in _replacements(quorum)}
     now_ms = max((voter.last_caught_up_ms for voter in quorum.voters), default=-1)
     return [
         f"node {voter.id}"
         for voter in quorum.voters
-        if voter.id != quorum.leader and now_ms - voter.last_caught_up_ms > VOTER_SILENT_MS
+        if voter.id not in {quorum.leader, *replaced} and now_ms - voter.last_caught_up_ms > VOTER_SILENT_MS
     ]
+
+
+def replaced_voters(quorum: QuorumInfo | None) -> list[str]:
+    """Voters whose disk was made anew. It is seen as soon as the new one is heard of, before the old one is missed."""
+    if quorum is None:
+        return []
+    return [
+        f"node {lost.id} (lost {lost.directory_id}, new {found.directory_id})" for lost, found in _replacements(quorum)
+    ]
+
+
+def _replacements(quorum: QuorumInfo) -> list[tuple[QuorumReplica, QuorumReplica]]:
+    """Each voter that was not heard of since the same node came as an observer, and that observer."""
+    pairs = []
+    for voter in quorum.voters:
+        again = [
+            each
+            for each in quorum.observers
+            if each.id == voter.id != quorum.leader and each.last_fetch_ms > voter.last_fetch_ms
+        ]
+        if again:
+            pairs.append((voter, max(again, key=lambda each: each.last_fetch_ms)))
+    return pairs
 
 
 def sentence(reason: Reason) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 import click
 
+_UNBROKEN = re.compile(r"(?:`[^`]*`|[^\s`]|`)+")
 _YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
@@ -49,6 +51,24 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int 
 def _folded(headings: Sequence[str], cells: Sequence[str]) -> str:
     width = max(map(len, headings))
     return "\n".join(f"{heading:{width}}  {cell}".rstrip() for heading, cell in zip(headings, cells, strict=True))
+
+
+def wrapped(line: str, *, indent: int = 0, width: int | None = None) -> str:
+    """A line of prose as lines that fit into `width`, the terminal's if None; all but the first are indented.
+
+    What stands in backticks is a command that somebody will copy, so it is never broken, however long it is.
+    """
+    room = terminal_columns(sys.stdout) if width is None else width
+    if room is None or len(line) <= room:
+        return line
+    first, *words = _UNBROKEN.findall(line)
+    lines = [line[: len(line) - len(line.lstrip())] + first]
+    for word in words:
+        if len(lines[-1]) + 1 + len(word) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(" " * indent + word)
+    return "\n".join(lines)
 
 
 def terminal_columns(stream: TextIO) -> int | None:

@@ -50,7 +50,18 @@ def test_versions_must_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["no_controller", "brokers_down", "leaderless", "under_min_isr", "under_replicated", "offline_dirs"]
+    "kind",
+    [
+        "no_controller",
+        "voters_behind",
+        "voters_replaced",
+        "brokers_down",
+        "damaged",
+        "leaderless",
+        "under_min_isr",
+        "under_replicated",
+        "offline_dirs",
+    ],
 )
 def test_every_reason_of_ill_health_has_words(kind: str) -> None:
     (found,) = findings.health_findings([Reason(kind, "something", ["x"])])

@@ -83,6 +83,23 @@ def test_a_voter_that_is_silent_for_long_is_named() -> None:
     assert [reason.items for reason in reasons(cluster(), [], {}, {}, quorum(now_ms, -1))] == [["node 2"]]
 
 
+def test_a_voter_that_came_back_with_another_disk_is_told_from_one_that_is_down() -> None:
+    now_ms = 1_000_000
+    voters = [
+        QuorumReplica(1, "first", 9, 0, -1, now_ms),
+        QuorumReplica(2, "lost", 4, 5, now_ms - 9_000, now_ms - 9_000),
+        QuorumReplica(3, "third", 9, 0, now_ms, now_ms),
+    ]
+    observers = [
+        QuorumReplica(2, "lost before", 2, 7, now_ms - 60_000, now_ms - 60_000),
+        QuorumReplica(2, "new", 9, 0, now_ms - 10, now_ms - 10),
+        QuorumReplica(4, "a broker", 9, 0, now_ms, now_ms),
+    ]
+    (found,) = reasons(cluster(), [], {}, {}, QuorumInfo(1, 5, 9, voters, observers))
+    assert (found.kind, found.items) == ("voters_replaced", ["node 2 (lost lost, new new)"])
+    assert "remove-voter ID --directory-id LOST" in found.attempt
+
+
 def test_a_broker_that_nobody_reaches_is_down_whatever_the_cluster_thinks() -> None:
     (found,) = reasons(cluster(), [], {}, {}, None, [2])
     assert (found.kind, found.items) == ("brokers_down", ["broker 2"])

@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.output import table, yaml_lines
+from penstock.cli.output import table, wrapped, yaml_lines
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.floats(allow_nan=False, width=32)
 plain = st.recursive(
@@ -22,6 +22,20 @@ def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
 
 def test_a_table_without_rows_is_its_headings() -> None:
     assert table(("NAME", "COUNT"), []) == "NAME  COUNT"
+
+
+def test_prose_is_broken_between_words_and_commands_are_kept_whole() -> None:
+    line = "    try: read their logs; one that is gone for good: `penstock cluster quorum remove-voter ID`, or start it"
+    assert wrapped(line, indent=6, width=60).splitlines() == [
+        "    try: read their logs; one that is gone for good:",
+        "      `penstock cluster quorum remove-voter ID`, or start it",
+    ]
+    assert wrapped(line, indent=6, width=30).splitlines()[2:4] == [
+        "      `penstock cluster quorum remove-voter ID`,",
+        "      or start it",
+    ]
+    assert wrapped(line, indent=6, width=len(line)) == line
+    assert wrapped("an odd ` is a word", indent=2, width=10) == "an odd `\n  is a\n  word"
 
 
 def test_yaml_is_in_block_style() -> None:

@@ -124,6 +124,7 @@ def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
     words = {
         "no_controller": "nothing can be changed and no leader elected",
         "voters_behind": "with fewer voters than a majority nothing can be changed",
+        "voters_replaced": "a new disk knows nothing of the votes that were given with the old one, so it has no vote",
         "brokers_down": "what they lead moves to others, what only they have is away",
         "leaderless": "writes and reads of these wait or fail",
         "under_min_isr": "producers with acks=all are refused",
