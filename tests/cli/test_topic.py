@@ -179,6 +179,7 @@ def test_a_broker_that_is_not_there_is_exit_code_5(where: str) -> None:
         (("create", "x", "-p", "0"), "--partitions"),
         (("alter", "x"), "give -c KEY=VALUE or -d KEY"),
         (("list", "-b", "host:port"), "expected host:port"),
+        (("list", "-b", "127.0.0.1:99999"), "ports go from 1 to 65535"),
         (("list", "--format", "xml"), "'text', 'json', 'yaml'"),
         (("shrink",), "No such command"),
     ],

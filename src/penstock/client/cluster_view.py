@@ -40,8 +40,9 @@ from penstock.transport.net import AsyncioNet
 __all__ = ["ClusterView", "PartitionView", "TopicView", "default_client_id", "parse_bootstrap"]
 
 DEFAULT_PORT = 9092
+PORT_MAX = 65_535
 DIAL_TIMEOUT_MS = 10_000
-"""A host that swallows packets must not hold up the others for a whole request's time."""
+"""A host that swallows packets, or a port that says nothing, must not hold up the others for a whole request's time."""
 
 FIND_COORDINATOR = 10
 SEVERAL_KEYS_SINCE = 4
@@ -64,8 +65,10 @@ def parse_bootstrap(text: str | Sequence[str]) -> list[tuple[str, int]]:
         host, colon, port = part.rpartition(":")
         if not colon or port.endswith("]"):
             host, port = part, str(DEFAULT_PORT)
-        if not port.isdigit() or not 0 < int(port) < 65536:
+        if not port.isdigit():
             raise ValueError(f"{part!r} is no address: expected host:port")
+        if not 0 < int(port) <= PORT_MAX:
+            raise ValueError(f"{part!r} is no address: ports go from 1 to {PORT_MAX}")
         found.append((host.strip("[]"), int(port)))
     if not found:
         raise ValueError("no bootstrap address was given")
@@ -438,10 +441,11 @@ class ClusterView:
     async def _dial(self, address: tuple[str, int]) -> Link:
         if self._net is None:
             self._net = AsyncioNet(asyncio.get_running_loop())
-        link: Link = await self._net.dial(*address, min(self._timeout_ms, DIAL_TIMEOUT_MS))
+        timeout_ms = min(self._timeout_ms, DIAL_TIMEOUT_MS)
+        link: Link = await self._net.dial(*address, timeout_ms)
         link.client_id = self._client_id
         try:
-            await link.negotiate("penstock", penstock.__version__, self._timeout_ms)
+            await link.negotiate("penstock", penstock.__version__, timeout_ms)
         except LinkError as broken:
             link.abort()
             if not self._topology.addresses and not isinstance(broken, Unsupported):

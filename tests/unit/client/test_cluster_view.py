@@ -1,12 +1,16 @@
-"""Bootstrap addresses."""
+"""Bootstrap addresses, and ports that are none of Kafka's."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
 
 import pytest
 
-from penstock.client.cluster_view import parse_bootstrap
+from penstock.client import cluster_view
+from penstock.client.cluster_view import ClusterView, parse_bootstrap
+from penstock.transport.dial import LinkError
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,26 @@ def test_addresses_are_host_and_port(text: str, addresses: list[tuple[str, int]]
 def test_what_is_no_address_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="address"):
         parse_bootstrap(text)
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+def test_a_port_that_is_out_of_range_is_told_so(port: str) -> None:
+    with pytest.raises(ValueError, match="ports go from 1 to 65535"):
+        parse_bootstrap(f"127.0.0.1:{port}")
+
+
+def test_a_port_that_says_nothing_is_given_up_before_a_requests_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_view, "DIAL_TIMEOUT_MS", 300)
+
+    async def ask(address: str) -> None:
+        async with ClusterView(address, timeout_ms=600_000) as view:
+            await view.metadata([])
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(LinkError, match="within 300 ms") as caught:
+            asyncio.run(ask(address))
+    assert "is this a Kafka port?" in caught.value.why
 
 
 @pytest.mark.parametrize(
