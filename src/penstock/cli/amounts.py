@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import click
 
-from penstock.declared.amounts import duration_of, size_of
+from penstock.declared.amounts import duration_of, plain_amount, size_of, unit_of
 
-_UNITS_MS: Final = {"ms": 1, "seconds": 1_000, "minutes": 60_000, "hours": 3_600_000}
 _WORDS: Final = {"ms": "milliseconds"}
-_NUMBER: Final = re.compile(r"[+-]?\d*")
 
 _TIME: Final = "7d, 12h, 15m, 90s or 500ms"
 _SIZE: Final = "1GiB, 64MB or 512K"
 
 
-def plain_amount(name: str, value: str, hint: str) -> str:
-    """The value of a config as a broker reads it. What a name takes is told by its end: `retention.ms`."""
-    unit = re.split(r"[._-]", name)[-1]
-    if _NUMBER.fullmatch(value) or (unit != "bytes" and unit not in _UNITS_MS):
-        return value
-    if unit == "bytes":
-        size = size_of(value)
-        if size is None:
-            raise click.BadParameter(f"{name}={value}: expected bytes, or a size such as {_SIZE}", param_hint=hint)
-        return str(size)
-    duration_ms = duration_of(value)
-    if duration_ms is None or duration_ms % _UNITS_MS[unit]:
-        words = f"{name}={value}: expected whole {_WORDS.get(unit, unit)}, or a time such as {_TIME}"
-        raise click.BadParameter(words, param_hint=hint)
-    return str(duration_ms // _UNITS_MS[unit])
+def config_amount(name: str, value: str, hint: str) -> str:
+    """The value of a config as a broker reads it."""
+    plain = plain_amount(name, value)
+    if plain is None:
+        unit = unit_of(name)
+        expected = f"bytes, or a size such as {_SIZE}"
+        if unit != "bytes":
+            expected = f"whole {_WORDS.get(str(unit), unit)}, or a time such as {_TIME}"
+        raise click.BadParameter(f"{name}={value}: expected {expected}", param_hint=hint)
+    return plain
 
 
 class Seconds(click.FloatRange):

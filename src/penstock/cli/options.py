@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock.cli.amounts import plain_amount
+from penstock.cli.amounts import config_amount
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -94,5 +94,5 @@ def pairs(given: tuple[str, ...], hint: str = "-c") -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise click.BadParameter(f"{pair!r} is not key=value", param_hint=hint)
-        configs[name.strip()] = plain_amount(name.strip(), value.strip(), hint)
+        configs[name.strip()] = config_amount(name.strip(), value.strip(), hint)
     return configs

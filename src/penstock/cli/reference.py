@@ -18,7 +18,9 @@ This page is printed from the commands by `python -m penstock.cli.reference`; do
 Data goes to standard output, words to standard error, so `penstock topic list --format json | jq .` just works. Errors
 are sentences; `PENSTOCK_TRACEBACK=1` shows where one came from. What a flag says comes before the environment, that
 before the profile, and that before the default. When the reader of a pipe goes away, such as `head`, a command ends
-quietly with 0. [A guide](../guides/command-line.md) shows the commands at work.
+quietly with 0. Where something takes bytes or a time, `64MB` and `7d` will do: units are `B`, `KB`, `MB`, `GB` and `TB`
+and stand for powers of 1024 as Kafka's own defaults do (`MB`, `MiB` and `M` are 1048576 bytes), and `ms`, `s`, `m`, `h`
+and `d`. [A guide](../guides/command-line.md) shows the commands at work.
 
 | exit code | meaning |
 |--:|---|

@@ -11,6 +11,8 @@ _DURATION_PART = re.compile(rf"\s*{_NUMBER}\s*(ms|s|m|h|d)", re.IGNORECASE)
 
 # A thousand bytes more or less never matters where these are used; what is printed as 64.0 MB must be 64 MB.
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_NAMED_UNITS_MS: Final = {"ms": 1, "seconds": 1_000, "minutes": 60_000, "hours": 3_600_000}
+_PLAIN: Final = re.compile(r"[+-]?\d*")
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -33,6 +35,28 @@ def duration_of(text: str) -> int | None:
         total_ms += float(part[1]) * _UNITS_MS[part[2].lower()]
         at = part.end()
     return round(total_ms) if at else None
+
+
+def plain_amount(name: str, value: str) -> str | None:
+    """The value of a property as a number in the unit that the end of its name tells: `7d` of `retention.ms`.
+
+    A value is left as it is when it is a number already or the name tells no unit. None for one that is no amount.
+    """
+    unit = unit_of(name)
+    if unit is None or _PLAIN.fullmatch(value):
+        return value
+    if unit == "bytes":
+        size = size_of(value)
+        return None if size is None else str(size)
+    duration_ms = duration_of(value)
+    unit_ms = _NAMED_UNITS_MS[unit]
+    return None if duration_ms is None or duration_ms % unit_ms else str(duration_ms // unit_ms)
+
+
+def unit_of(name: str) -> str | None:
+    """What a property counts: bytes, ms, seconds, minutes or hours; None when its name does not tell."""
+    unit = re.split(r"[._-]", name)[-1]
+    return unit if unit == "bytes" or unit in _NAMED_UNITS_MS else None
 
 
 def size_text(size: int) -> str:

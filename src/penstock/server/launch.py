@@ -45,7 +45,7 @@ def load_settings(path: str) -> BrokerSettings:
         text = file.read()
     toml = path.endswith(".toml")
     try:
-        properties = parse_toml(text) if toml else parse_properties(text)
+        properties = _with_amounts(parse_toml(text)) if toml else parse_properties(text)
     except ValueError as wrong:
         # What tomllib says ends with the place; the rest is ours.
         told = not_toml(str(wrong), text).at(path) if "(at " in str(wrong) else f"{path}: {wrong}"
@@ -54,6 +54,13 @@ def load_settings(path: str) -> BrokerSettings:
         return BrokerSettings.load(properties)
     except BadSettings as bad:
         raise BadSettings(placed(bad.problems, path, lines_of(text, toml=toml))) from None
+
+
+def _with_amounts(properties: Mapping[str, str]) -> dict[str, str]:
+    """`7d` and `1GiB` as numbers. Kafka's own files are read as Kafka reads them; TOML is ours."""
+    from penstock.declared.amounts import plain_amount
+
+    return {name: plain_amount(name, value) or value for name, value in properties.items()}
 
 
 def explain_settings(settings: BrokerSettings, *, everything: bool) -> list[Explained]:

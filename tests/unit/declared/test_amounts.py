@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.declared.amounts import duration_of, duration_text, size_of, size_text
+from penstock.declared.amounts import duration_of, duration_text, plain_amount, size_of, size_text
 from penstock.declared.fields import Notes, Table
 from penstock.declared.positions import Positions
 
@@ -29,6 +29,23 @@ from penstock.declared.positions import Positions
 )
 def test_a_size(text: str, size: int | None) -> None:
     assert size_of(text) == size
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "plain"),
+    [
+        ("log.retention.ms", "7d", "604800000"),
+        ("log.retention.hours", "7d", "168"),
+        ("log.retention.hours", "90m", None),
+        ("segment_bytes", "1GiB", "1073741824"),
+        ("log.retention.bytes", "-1", "-1"),
+        ("log.retention.ms", "a week", None),
+        ("cleanup.policy", "7d", "7d"),
+        ("log.segment.bytes", "", ""),
+    ],
+)
+def test_the_end_of_a_propertys_name_tells_its_unit(name: str, value: str, plain: str | None) -> None:
+    assert plain_amount(name, value) == plain
 
 
 @pytest.mark.parametrize(

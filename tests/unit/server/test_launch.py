@@ -1,7 +1,11 @@
 from __future__ import annotations
 
-from penstock.model.config import BrokerSettings
-from penstock.server.launch import dev_properties
+from pathlib import Path
+
+import pytest
+
+from penstock.model.config import BadSettings, BrokerSettings
+from penstock.server.launch import dev_properties, load_settings
 
 
 def ports(port: int) -> tuple[int, int]:
@@ -65,3 +69,18 @@ def test_a_node_that_comes_later_is_only_a_broker() -> None:
     assert (settings.is_broker, settings.is_controller) == (True, False)
     assert [each.port for each in settings.listeners] == [9095]
     assert len(settings.quorum_bootstrap_servers) == 3
+
+
+def test_times_and_sizes_may_be_written_with_units_in_toml_and_not_in_kafkas_own_files(tmp_path: Path) -> None:
+    given = {
+        **dev_properties("/data", port=9092, overrides={}),
+        "log.retention.ms": "7d", "log.segment.bytes": "512MB", "log.roll.hours": "2d", "log.retention.bytes": "-1",
+    }  # fmt: skip
+    toml, properties = tmp_path / "server.toml", tmp_path / "server.properties"
+    toml.write_text("".join(f'"{name}" = "{value}"\n' for name, value in given.items()))
+    settings = load_settings(str(toml))
+    names = ("log.retention.ms", "log.segment.bytes", "log.roll.hours", "log.retention.bytes")
+    assert [settings.number(name) for name in names] == [604_800_000, 512 << 20, 48, -1]
+    properties.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+    with pytest.raises(BadSettings, match="not a number of type"):
+        load_settings(str(properties))
