@@ -8,6 +8,7 @@ and its like take such mappings.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Literal, TypeAlias, TypedDict
 
 from penstock.client.settings import Partitioner
@@ -17,6 +18,8 @@ Codec: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Spread: TypeAlias = Literal["default", "sticky", "round_robin"] | Partitioner
 Protocol: TypeAlias = Literal["classic", "consumer"]
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
+Reset: TypeAlias = Literal["earliest", "latest", "none"] | timedelta
+"""A time is what Kafka calls `by_duration:PT1H`; a setting that comes as text may be spelt so."""
 
 
 class CommonKeywords(TypedDict, total=False):
@@ -67,8 +70,8 @@ class ConsumerKeywords(CommonKeywords, total=False):
     group_remote_assignor: str | None
     assignors: str | Sequence[str]
     partition_assignment_strategy: str | Sequence[str]
-    offset_reset: str
-    auto_offset_reset: str
+    offset_reset: Reset
+    auto_offset_reset: Reset
     auto_commit: bool
     enable_auto_commit: bool
     auto_commit_interval_ms: int

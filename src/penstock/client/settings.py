@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from datetime import timedelta
 from typing import Any, ClassVar, Self, TypeAlias
 
 from penstock.client.errors import BadSetting
@@ -106,6 +107,10 @@ def _level(given: Any) -> int | None:
 
 
 def _offset_reset(given: Any) -> str:
+    if isinstance(given, timedelta):
+        if given < timedelta():
+            raise ValueError("a time that is not negative")
+        return f"by_duration:PT{given / timedelta(seconds=1):.6f}S"
     if isinstance(given, str) and given.lower().startswith("by_duration:"):
         return given
     return str(_one_of("earliest", "latest", "none")(given))
@@ -273,7 +278,8 @@ class ConsumerSettings(RecordSettings):
     offset_reset: str = _setting(
         "latest",
         _offset_reset,
-        "Where to begin when nothing was committed: earliest, latest, none (raise) or by_duration:PT1H.",
+        "Where to begin when nothing was committed: earliest, latest, none (raise) or by_duration:PT1H, "
+        "which is also timedelta(hours=1).",
         "auto.offset.reset",
     )
     auto_commit: bool = _setting(True, _flag, "Commit what was polled by itself.", "enable.auto.commit")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from penstock.client.consumer.reset import parse_reset
+from penstock.client.errors import BadSetting
 from penstock.client.keywords import AdminKeywords, ConsumerKeywords, ProducerKeywords
 from penstock.client.settings import (
     AdminSettings,
@@ -22,6 +25,8 @@ from penstock.client.settings import (
 WITHIN_S = 280
 
 PROGRAM = """\
+from datetime import timedelta
+
 import penstock
 from penstock import Admin, Consumer, Producer
 from penstock import Nonsense  # error: has no attribute "Nonsense"
@@ -48,7 +53,7 @@ async def right() -> None:
 def right_without_await() -> None:
     with blocking.Producer("localhost:9092", enable_idempotence=False, retries=3) as producer:
         producer.send("orders", b"v").result().offset + 1
-    with blocking.Consumer("orders", group_id="g", isolation_level="read_committed") as consumer:
+    with blocking.Consumer("orders", offset_reset=timedelta(hours=1), isolation_level="read_committed") as consumer:
         for record in consumer:
             record.offset + 1
     with blocking.Admin(request_timeout_ms=100) as admin:
@@ -59,6 +64,7 @@ def wrong() -> None:
     Producer(liger_ms=20)  # error: did you mean "linger_ms"?
     Producer(linger_ms="soon")  # error: expected "int"
     Producer(compression="zip")  # error: expected "Literal['none'
+    Consumer(offset_reset="earliestt")  # error: expected "Literal['earliest'
     Consumer("orders", acks="all")  # error: Unexpected keyword argument "acks"
     Admin(group_id="g")  # error: Unexpected keyword argument "group_id"
     blocking.Producer(group_id="g")  # error: Unexpected keyword argument "group_id"
@@ -94,6 +100,14 @@ def test_names_settings_and_methods_are_known_to_mypy(tmp_path: Path) -> None:
 )
 def test_keywords_are_the_names_of_settings(keywords: type, settings: type[CommonSettings]) -> None:
     assert keywords.__annotations__.keys() | {"bootstrap_servers"} == set(keyword_names(settings))
+
+
+@pytest.mark.parametrize(("given", "kept"), [(timedelta(hours=1), 3_600_000), (timedelta(milliseconds=1), 1)])
+def test_a_time_is_a_way_to_say_how_far_back_to_read(given: timedelta, kept: int) -> None:
+    reset = ConsumerSettings.of({"offset_reset": given}).offset_reset
+    assert parse_reset(reset).duration_ms == kept
+    with pytest.raises(BadSetting, match="not negative"):
+        ConsumerSettings.of({"offset_reset": -given})
 
 
 def test_a_setting_takes_what_its_keyword_says() -> None:
