@@ -53,7 +53,7 @@ SUMMARY_NAMES = {
     "start: command to first acknowledged produce": "from the command to the first record",
     "idle: memory": "memory at rest",
     "produce latency at 20 MB/s, acks=all: p99": "p99 of a produce at 20 MB/s",
-    "produce, pinned: broker CPU: 128 KB batches, 1 KB records": "CPU to take in a gigabyte",
+    "produce, pinned: broker CPU: 128 KB batches, 1 KB records": "CPU, one batch of 128 KB a request",
     "produce, pinned: broker CPU: 100 partitions x 1 KB a request": "CPU, 100 tiny batches a request",
 }
 _MEMORY_GROUPS = ("start", "idle", "10,000 partitions")
@@ -88,7 +88,7 @@ def files(run: Recorded, why: Mapping[str, str]) -> dict[str, str]:
     by_figure = {f"{group}: {name}": series for (group, name), series in run.results.series.items()}
     told = [by_figure[figure] for figure in SUMMARY_NAMES if figure in by_figure]
     if any(each.ratio() is not None for each in told):
-        plots[SUMMARY] = ratio_chart(told, title, SUMMARY_NAMES)
+        plots[SUMMARY] = ratio_chart(told, f"{title}, on a logarithmic scale", SUMMARY_NAMES, with_values=True)
     return {"README.md": markdown(run, why, list(plots)), **plots}
 
 

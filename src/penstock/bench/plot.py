@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from penstock.bench.series import Series
+from penstock.bench.series import Series, readable
 
 ROW, BAR_WIDTH, MARGIN, LETTER_WIDTH = 22, 420, 16, 7.2
 AHEAD, BEHIND, INK, RULE, PALE = "#2f7d5b", "#b3553a", "#222222", "#999999", "#e6e6e6"
@@ -19,10 +19,13 @@ LOG_TICKS_MAX = 12
 """So many labels stand well apart on the shorter axis, which has 300 pixels."""
 
 
-def ratio_chart(series: Sequence[Series], title: str, names: Mapping[str, str] | None = None) -> str:
+def ratio_chart(
+    series: Sequence[Series], title: str, names: Mapping[str, str] | None = None, *, with_values: bool = False
+) -> str:
     """Bars on a logarithmic scale, so that twice as good and half as good are equally far from the line.
 
-    A figure is called by its group and name, or as `names` says for `group: name`.
+    A figure is called by its group and name, or as `names` says for `group: name`. With values each bar says what was
+    measured of ours and of the rival.
     """
     rows = [(each, ratio) for each in series if (ratio := each.ratio()) is not None]
     low, high = (pick([bound, *(ratio for _, ratio in rows)]) for pick, bound in ((min, 1.0), (max, 2.0)))
@@ -31,23 +34,34 @@ def ratio_chart(series: Sequence[Series], title: str, names: Mapping[str, str] |
     # Nobody measures the reader's font; this is wide for any of the usual ones.
     label_width = round(max(map(len, labels), default=0) * LETTER_WIDTH) + 8
     height = MARGIN * 2 + ROW * (len(rows) + 1)
-    width = MARGIN * 2 + label_width + BAR_WIDTH + 60
+    results = [_result(each, ratio, with_values) for each, ratio in rows]
+    result_width = max(60, round(max(map(len, results), default=0) * LETTER_WIDTH)) if with_values else 60
+    width = MARGIN * 2 + label_width + BAR_WIDTH + result_width
     x = _scale(low, high, MARGIN + label_width, MARGIN + label_width + BAR_WIDTH, logarithmic=True)
     middle = x(1.0)
     out = [
         *_ground(width, height, title),
         f'<line x1="{middle:.1f}" y1="{MARGIN + 12}" x2="{middle:.1f}" y2="{height - MARGIN}" stroke="{RULE}"/>',
     ]
-    for index, ((_, ratio), label) in enumerate(zip(rows, labels, strict=True), start=1):
+    for index, ((_, ratio), label, result) in enumerate(zip(rows, labels, results, strict=True), start=1):
         top = MARGIN + ROW * index
         left, right = sorted((middle, x(ratio)))
         out += [
             _text(MARGIN + label_width - 8, top + 12, label, anchor="end"),
             f'<rect x="{left:.1f}" y="{top}" width="{max(right - left, 1):.1f}" height="{ROW - 6}" '
             f'fill="{AHEAD if ratio >= 1 else BEHIND}"/>',
-            _text(MARGIN + label_width + BAR_WIDTH + 8, top + 12, f"{ratio:.2f}×"),
+            _text(MARGIN + label_width + BAR_WIDTH + 8, top + 12, result),
         ]
     return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def _result(series: Series, ratio: float, with_values: bool) -> str:
+    times = f"{ratio:.2f}×"
+    if not with_values:
+        return times
+    assert series.rival is not None, "there is no ratio without a rival"
+    ours, theirs = readable(series.median(series.ours)), readable(series.median(series.rival))
+    return f"{times}: {ours} beside {theirs} {series.unit}"
 
 
 def line_chart(

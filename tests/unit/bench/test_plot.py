@@ -76,7 +76,10 @@ def test_a_bar_says_how_many_times_better() -> None:
     results = Results(ours="a", rival="b")
     results.add("produce", "rate", "records/s", "a", 30.0)
     results.add("produce", "rate", "records/s", "b", 20.0)
-    assert texts(ratio_chart(list(results.series.values()), "T")) == ["T", "produce: rate", "1.50×"]
+    series = list(results.series.values())
+    assert texts(ratio_chart(series, "T")) == ["T", "produce: rate", "1.50×"]
+    named = ratio_chart(series, "T", {"produce: rate": "how fast"}, with_values=True)
+    assert texts(named) == ["T", "how fast", "1.50×: 30 beside 20 records/s"]
 
 
 def test_colours_say_whose_a_line_is_and_dashes_what_it_shows() -> None:
