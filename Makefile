@@ -94,8 +94,10 @@ docs: $(STAMP)
 	@$(BIN)/python -m penstock.client.reference >docs/reference/client.md
 	@$(BIN)/python -m penstock.model.config.reference >docs/reference/configuration.md
 
-wheel: $(STAMP)
+# Needs none of what tests and lint do, so it does not wait for them.
+wheel:
 	@echo "== building a wheel"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@rm -rf dist
 	@$(PIP) wheel --no-deps --wheel-dir dist .
 	@for made in dist/*.whl; do echo "$$made ($$(du -h $$made | cut -f1)): pip install '$$made' or, with Spark, pip install '$$made[spark]'"; done

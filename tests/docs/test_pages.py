@@ -54,6 +54,15 @@ def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("page", [*pages(), IN_CHINESE, *sorted((ROOT / "examples").rglob("README.md"))], ids=named)
+def test_nobody_is_sent_to_the_project_that_has_our_name_on_pypi(page: Path) -> None:
+    """A bare name finds it. Extras of it are added to the wheel that is installed, and only prose tells of them."""
+    text = page.read_text()
+    commands = re.findall(r"^\$ (.*pip install.*)$", text, re.MULTILINE)
+    assert [command for command in commands if re.search(r"install (\S+ )*'?penstock\b", command)] == []
+    assert not re.search(r"pip install penstock\b", text)
+
+
 @pytest.mark.parametrize("page", [*pages(), IN_CHINESE], ids=named)
 def test_links_to_other_pages_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)", page.read_text())
