@@ -92,12 +92,19 @@ def _client_id() -> str:
 
 
 def _speak(verbose: int) -> None:
-    """Lets the library's log be heard, or not: a warning about something that is tried again would only worry."""
+    """Lets the library's log be heard, or not: a warning about something that is tried again would only worry.
+
+    That nothing comes for long because a broker is away is told all the same, and that it is back then.
+    """
     import logging
     import sys
 
     if not verbose:
         logging.getLogger("penstock").addHandler(logging.NullHandler())
+        told = logging.StreamHandler(sys.stderr)
+        told.addFilter(lambda record: getattr(record, "lasting", False))
+        told.setFormatter(logging.Formatter("penstock: %(message)s"))
+        logging.getLogger("penstock.client").addHandler(told)
         return
     level = logging.INFO if verbose == 1 else logging.DEBUG
     logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from penstock.testing.moving_time import MovingLoop
 
 CALL_TIMEOUT_S = 30.0
+
+# A program that has configured no logging gets warnings on its standard error. That the loop of a broker in a busy test
+# process was late is none of them.
+logging.getLogger("penstock.server.loop_watch").addHandler(logging.NullHandler())
 
 
 class NodeThread:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.client.outage import FIRST_SILENCE_MS, SILENCE_MAX_MS, Outage
+from tests.patience import within
 
 
 def away() -> Outage:
@@ -27,6 +30,27 @@ def test_its_end_is_told_with_how_long_it_was() -> None:
     assert outage.over(62_000) == "broker 1 answers again, after 1 min 1 s"
     assert outage.over(62_001) is None
     assert outage.failed(63_000, "refused") == "cannot reach broker 1: refused; trying on"
+
+
+def test_commands_tell_of_outages_that_last_and_of_their_end() -> None:
+    program = """
+from penstock.cli.connection import _speak
+from penstock.client.outage import Outage, warn
+
+_speak(0)
+for lasts_ms in (4_000, 14_000):
+    outage = Outage.of_broker(1)
+    for at_ms in range(0, lasts_ms, 1_000):
+        warn(outage.failed(at_ms, "refused"))
+    warn(outage.over(lasts_ms))
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=within(60), check=True
+    )
+    assert said.stderr.splitlines() == [
+        "penstock: cannot reach broker 1 for 5.0 s, 6 tries: refused",
+        "penstock: broker 1 answers again, after 14.0 s",
+    ]
 
 
 def test_what_never_failed_has_no_end() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +23,20 @@ from tests.patience import within
 from tests.walks.every_api import Target, request_of
 
 QUIET = {"log_level": 0}
+
+
+def test_a_late_loop_is_no_news_to_a_program_that_configured_no_logging() -> None:
+    program = """
+import logging
+import penstock.testing
+logging.getLogger("penstock.server.loop_watch").warning("late")
+logging.basicConfig()
+logging.getLogger("penstock.server.loop_watch").warning("late again")
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=within(60), check=True
+    )
+    assert said.stderr == "WARNING:penstock.server.loop_watch:late again\n"
 
 
 @pytest.fixture
