@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ import click
 from penstock.cli.amounts import Seconds
 from penstock.cli.failures import FAILED, NOT_FOUND, UNHEALTHY
 from penstock.cli.options import connection_options, examples, format_option, yes_option
-from penstock.cli.output import show, table
+from penstock.cli.output import show, table, terminal_columns
+from penstock.cli.progress import ticking
 from penstock.model.units import count
 
 if TYPE_CHECKING:
@@ -142,9 +144,8 @@ def _ask_spark(flow: Flow, *, whole: bool) -> list[Any]:
             raise
         click.echo(f"warning: the SQL of {flow.path.name} was not checked: {missing}", err=True)
         return []
-    if sys.stderr.isatty():
-        click.echo("asking Spark …", err=True)
-    with quiet_stderr():
+    terminal = os.dup(2) if sys.stderr.isatty() else None
+    with ticking("asking Spark", terminal), quiet_stderr():
         return _asked_deeply(flow) if whole else _asked_for_sql(flow)
 
 
@@ -322,6 +323,7 @@ def _check_sinks(flow: Flow, sinks: tuple[str, ...]) -> None:
 
 def _supervise(place: Any, flow: Flow, job: Any, *, quiet: bool, style: str) -> None:
     from penstock.spark.pipeline.flow import SinkKind
+    from penstock.spark.pipeline.home import failures_of
     from penstock.spark.pipeline.supervising import log_tail, supervise_here
     from penstock.spark.pipeline.view import view_for
 
@@ -335,11 +337,27 @@ def _supervise(place: Any, flow: Flow, job: Any, *, quiet: bool, style: str) -> 
         if outcome.words:
             click.echo(outcome.words, err=True)
         return
-    click.echo(f"penstock: {outcome.words or 'it failed'}", err=True)
+    words = outcome.words
+    if view.failed and failures_of(view.failed) == words:
+        # The table, or a line of each, has just said why.
+        words = f"{count('sink', len(view.failed))} failed: {', '.join(sink.sink for sink in view.failed)}"
+    _say(f"penstock: {words or 'it failed'}")
     if not outcome.final:
         click.echo("\n".join(log_tail(place)), err=True)
     click.echo(f"the log is {place.log}", err=True)
     click.get_current_context().exit(outcome.code)
+
+
+def _say(words: str) -> None:
+    """On standard error, broken between words where that is a terminal."""
+    click.echo(_filled(words, terminal_columns(sys.stderr)), err=True)
+
+
+def _filled(words: str, columns: int | None) -> str:
+    if columns is None:
+        return words
+    lines = words.splitlines()
+    return "\n".join(textwrap.fill(each, columns, break_long_words=False, break_on_hyphens=False) for each in lines)
 
 
 def _detach(place: Any, flow: Flow, job: Any, style: str) -> None:
@@ -353,7 +371,7 @@ def _detach(place: Any, flow: Flow, job: Any, style: str) -> None:
     if state is None:
         click.echo(f"{flow.name} is still starting (process {pid}); the log is {place.log}", err=True)
     elif state.code:
-        click.echo(f"penstock: {state.words}\nthe log is {place.log}", err=True)
+        _say(f"penstock: {state.words}\nthe log is {place.log}")
         click.get_current_context().exit(state.code)
     else:
         click.echo(f"{flow.name} is {state.state} (process {pid}); the log is {place.log}", err=True)
@@ -411,10 +429,11 @@ def _description(found: Listed) -> str:
     if found.here:
         lines.append(f"  log        {Home(found.name).log}")
     if found.words:
-        lines.append(f"  last word  {found.words}")
+        lines.append(_filled(f"  last word  {found.words}", terminal_columns(sys.stdout)))
     if found.sinks:
         lines += ["", table(HEADINGS, rows(found.sinks, _now_ms()))]
-    lines += [f"  {sink.sink}: {sink.error}" for sink in found.sinks if sink.error]
+    columns = terminal_columns(sys.stdout)
+    lines += [_filled(f"  {sink.sink}: {sink.error}", columns) for sink in found.sinks if sink.error]
     return "\n".join(lines)
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from penstock.cli.output import terminal_columns
 from penstock.model.units import count
@@ -36,6 +40,35 @@ def overwrite(words: str) -> None:
     """Writes a line of standard error anew."""
     sys.stderr.write(f"\r\x1b[K{one_line(words, columns_of_stderr())}")
     sys.stderr.flush()
+
+
+@contextmanager
+def ticking(words: str, terminal: int | None) -> Iterator[None]:
+    """What goes on, and for how many seconds, as a line that is written over itself; taken away in the end.
+
+    `terminal` is a file descriptor that is ours to close, None when there is nobody to tell: standard error itself may
+    be led elsewhere meanwhile, and whatever goes on may hold the thread that waits for it.
+    """
+    if terminal is None:
+        yield
+        return
+    over, begun_s, columns = threading.Event(), time.monotonic(), columns_of_stderr()
+
+    def tick() -> None:
+        while not over.is_set():
+            line = one_line(f"{words} … {time.monotonic() - begun_s:.0f} s", columns)
+            os.write(terminal, f"\r\x1b[K{line}".encode())
+            over.wait(1.0)
+
+    teller = threading.Thread(target=tick, name="penstock-ticking", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+        os.write(terminal, b"\r\x1b[K")
+        os.close(terminal)
 
 
 class Progress:

@@ -132,7 +132,7 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) 
         return Outcome(FAILED, f"the driver lost Spark: {reason_of(failure).words}", final=False, state=home.FAILED)
     finally:
         watch.stop()
-    words = "; ".join(f"sink {run.sink.name}: {run.error}" for run in runner.sinks if run.state == "failed")
+    words = home.failures_of(runner.progress().sinks)
     telling.end(state, words)
     if job.once:
         _let_upkeep_end(flow)

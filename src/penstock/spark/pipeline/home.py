@@ -15,7 +15,7 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -57,6 +57,8 @@ class State:
     restarts: int = 0
     words: str = ""
     code: int = 0
+    since_ms: int = 0
+    """When it became what it is."""
 
     @property
     def alive(self) -> bool:
@@ -102,6 +104,11 @@ class SinkProgress:
     def of_json(cls, given: Mapping[str, Any]) -> Self:
         places = tuple(PartitionProgress(**_known(PartitionProgress, each)) for each in given.get("partitions", ()))
         return cls(**{**_known(cls, given), "partitions": places})
+
+
+def failures_of(sinks: Iterable[SinkProgress]) -> str:
+    """Why sinks were given up, for people; empty when none was."""
+    return "; ".join(f"sink {sink.sink}: {sink.error}" for sink in sinks if sink.state == FAILED)
 
 
 @dataclass(frozen=True, slots=True)

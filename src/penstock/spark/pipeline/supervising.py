@@ -54,6 +54,7 @@ def state_of(place: Home, flow: Flow, job: Job) -> State:
         bootstrap=job.bootstrap or DEFAULT_BOOTSTRAP,
         warehouse=flow.warehouse,
         started_ms=_now_ms(),
+        since_ms=_now_ms(),
     )
 
 
@@ -177,7 +178,8 @@ class Supervisor:
         return outcome
 
     def _become(self, state: str, **changes: object) -> None:
-        self._state = replace(self._state, state=state, **changes)  # type: ignore[arg-type]  # fields of State
+        since_ms = self._state.since_ms if state == self._state.state else _now_ms()
+        self._state = replace(self._state, state=state, since_ms=since_ms, **changes)  # type: ignore[arg-type]  # fields
         self._place.write_state(self._state)
 
 

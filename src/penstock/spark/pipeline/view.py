@@ -14,16 +14,26 @@ from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Progress, SinkProgress, State
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.constrain import Constrain
 
 HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "READ", "WATERMARK", "LATE", "STATE ROWS", "LAST")
+GIVEN_UP: Final = ("LAST", "TOOK", "STATE ROWS", "LATE", "BATCH", "WATERMARK")
+"""Columns that a terminal without room for all does without, in this order, after those that are empty."""
+ECHO_CELLS: Final = 4
+"""Kept free at the end of lines: a terminal writes ^C there, and a line that it broke could not be drawn over."""
 LINES_EVERY_S: Final = 5.0
+STARTING_EVERY_S: Final = 15.0
 LIVE_EVERY_S: Final = 0.25
 _NEVER: Final = "1970-01-01"
+_BETWEEN: Final = 2
+"""Cells between two columns."""
 
 
 class View(Protocol):
-    """Shown at every look; `close` leaves the terminal as it was."""
+    """Shown at every look; `close` leaves the terminal as it was. `failed` are sinks whose errors people have seen."""
+
+    @property
+    def failed(self) -> tuple[SinkProgress, ...]: ...
 
     def show(self, state: State, progress: Progress | None) -> None: ...
 
@@ -45,6 +55,8 @@ def view_for(style: str, *, quiet: bool, has_console: bool) -> View:
 
 
 class Silence:
+    failed: tuple[SinkProgress, ...] = ()
+
     def show(self, state: State, progress: Progress | None) -> None:
         return
 
@@ -60,14 +72,20 @@ class Lines:
         self._state = ""
         self._sinks: dict[str, tuple[str, int]] = {}
         self._last_s = 0.0
+        self._starting_ms = 0
+        self.failed: tuple[SinkProgress, ...] = ()
 
     def show(self, state: State, progress: Progress | None) -> None:
         if state.state != self._state:
-            self._state = state.state
+            self._state, self._starting_ms = state.state, _now_ms()
             words = f": {state.words}" if state.words and state.state == home.RESTARTING else ""
             self._say(f"{state.name} is {state.state}{words}")
+        elif state.state == home.STARTING and _now_ms() - self._starting_ms >= STARTING_EVERY_S * 1000:
+            self._starting_ms = _now_ms()
+            self._say(f"{state.name} is still {standing(state, _now_ms())}")
         if progress is None:
             return
+        self.failed = _failed(progress)
         due = time.monotonic() - self._last_s >= LINES_EVERY_S
         if due:
             self._last_s = time.monotonic()
@@ -88,6 +106,8 @@ class Lines:
 
 class JsonLines:
     """One object a snapshot, when there is a new one."""
+
+    failed: tuple[SinkProgress, ...] = ()
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -111,10 +131,16 @@ class LiveTable:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(stderr=True), auto_refresh=False)
+        self._console = Console(stderr=True)
+        self._live = Live(console=self._console, auto_refresh=False)
         self._live.start()
         self._last_s = 0.0
         self._newest: tuple[State, Progress | None] | None = None
+
+    @property
+    def failed(self) -> tuple[SinkProgress, ...]:
+        progress = None if self._newest is None else self._newest[1]
+        return () if progress is None else _failed(progress)
 
     def show(self, state: State, progress: Progress | None) -> None:
         if progress is not None or self._newest is None or self._newest[0].state != state.state:
@@ -129,27 +155,54 @@ class LiveTable:
 
     def _draw(self) -> None:
         if self._newest is not None:
-            self._live.update(drawn(*self._newest, _now_ms()), refresh=True)
+            self._live.update(drawn(*self._newest, _now_ms(), self._console.width), refresh=True)
 
 
-def drawn(state: State, progress: Progress | None, now_ms: int) -> Group:
+def drawn(state: State, progress: Progress | None, now_ms: int, width: int) -> Constrain:
     """The pipeline's own line, a table of its sinks, and below it why some of them do not run."""
     from rich.console import Group
+    from rich.constrain import Constrain
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    room = max(1, width - ECHO_CELLS)
     again = f", restarted {state.restarts}×" if state.restarts else ""
-    title = Text.assemble(state.name, "  ", (state.state, _colour(state.state)), f"  {state.master}{again}")
-    table = RichTable(box=None, pad_edge=False)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading in ("SINK", "STATE", "WATERMARK") else "right")
+    told = standing(state, now_ms)
+    title = Text.assemble(state.name, "  ", (told, _colour(state.state)), f"  {state.master}{again}")
     sinks = () if progress is None else progress.sinks
-    for sink in sinks:
-        name, status, *rest = row(sink, now_ms)
-        cells = ("-" if cell is None else str(cell) for cell in rest)
-        table.add_row(str(name), Text(status, _colour(status)), *cells)
+    if not sinks:
+        return Constrain(Group(title), room)
+    cells = [["-" if cell is None else str(cell) for cell in each] for each in rows(sinks, now_ms)]
+    shown = columns_that_fit(cells, room)
+    table = RichTable(box=None, pad_edge=False)
+    for index in shown:
+        left = HEADINGS[index] in ("SINK", "STATE", "WATERMARK")
+        table.add_column(HEADINGS[index], justify="left" if left else "right", no_wrap=HEADINGS[index] != "SINK")
+    for each in cells:
+        table.add_row(*(Text(each[i], _colour(each[i]) if HEADINGS[i] == "STATE" else "") for i in shown))
     words = [Text(f"{sink.sink}: {sink.error}", "red") for sink in sinks if sink.error]
-    return Group(title, table, *words) if sinks else Group(title)
+    return Constrain(Group(title, table, *words), room)
+
+
+def columns_that_fit(cells: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The columns, by their places in HEADINGS, that `room` has a place for; the most needed stay in any case. Pure."""
+    widths = [max(map(len, column)) for column in zip(HEADINGS, *cells, strict=True)]
+    empty = [heading for i, heading in enumerate(HEADINGS) if all(row[i] == "-" for row in cells)]
+    leaving = [*(each for each in GIVEN_UP if each in empty), *(each for each in GIVEN_UP if each not in empty)]
+    shown = list(range(len(HEADINGS)))
+    while leaving and sum(widths[i] for i in shown) + _BETWEEN * (len(shown) - 1) > room:
+        shown.remove(HEADINGS.index(leaving.pop(0)))
+    return shown
+
+
+def standing(state: State, now_ms: int) -> str:
+    """What a pipeline does; for how long, where somebody waits for it to be over."""
+    waited = state.state in (home.STARTING, home.STOPPING) and state.since_ms
+    return f"{state.state} for {max(0, now_ms - state.since_ms) // 1000} s" if waited else state.state
+
+
+def _failed(progress: Progress) -> tuple[SinkProgress, ...]:
+    return tuple(sink for sink in progress.sinks if sink.state == home.FAILED)
 
 
 def _colour(state: str) -> str:

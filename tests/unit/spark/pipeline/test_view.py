@@ -6,9 +6,11 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
+
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.home import Progress, SinkProgress, State
-from penstock.spark.pipeline.view import HEADINGS, JsonLines, Lines, drawn, row, sentence
+from penstock.spark.pipeline.home import Progress, SinkProgress, State, failures_of
+from penstock.spark.pipeline.view import ECHO_CELLS, HEADINGS, JsonLines, Lines, Silence, drawn, row, sentence, standing
 
 STATE = State("orders", home.RUNNING, 1, "b", "h", "/p.toml", "d", "local", "b:1", "/lake", 1)
 SINK = SinkProgress(
@@ -89,10 +91,62 @@ def test_a_terminal_shows_sinks_in_a_table_and_errors_below_it() -> None:
 
     out = Console(file=io.StringIO(), width=120)
     failed = replace(SINK, sink="other", state="failed", error="disk [full]")
-    out.print(drawn(replace(STATE, restarts=2), Progress(1, home.RUNNING, (SINK, failed)), 4000))
+    out.print(drawn(replace(STATE, restarts=2), Progress(1, home.RUNNING, (SINK, failed)), 4000, 120))
     title, headings, first, second, words = out.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert title == "orders  running  local, restarted 2×"
     assert headings.split() == " ".join(HEADINGS).split()
     assert first.split()[:5] == ["lake", "running", "1,234", "99", "7"]
     assert second.split()[:2] == ["other", "failed"]
     assert words == "other: disk [full]"
+
+
+BUSY = (
+    replace(SINK, watermark="", state_rows=0, late_rows=0, batch_ms=11_000, at_ms=987_000),
+    replace(SINK, sink="minutes", state="finished", rows=1_234_567, lag=98_765),
+    replace(
+        SINK, sink="out", state="failed", error="topic 'orders' is gone. `penstock pipeline reset shop` forgets it"
+    ),
+)
+
+
+def lines_at(width: int, sinks: tuple[SinkProgress, ...], state: State = STATE) -> list[str]:
+    from rich.console import Console
+
+    out = Console(file=io.StringIO(), width=width)
+    out.print(drawn(state, Progress(1, home.RUNNING, sinks), 1_000_000, width))
+    return list(out.file.getvalue().splitlines())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100, 160])
+def test_no_cell_is_cut_or_broken_however_narrow_the_terminal_is(width: int) -> None:
+    lines = lines_at(width, BUSY)
+    assert max(map(len, lines)) <= width - ECHO_CELLS
+    assert not [line for line in lines if "…" in line]
+    headings = [each for each in HEADINGS if f" {each} " in f" {lines[1]} "]
+    assert {"SINK", "STATE", "ROWS/S", "LAG", "READ"} <= set(headings)
+    for line, sink in zip(lines[2:5], BUSY, strict=True):
+        told = {
+            heading: "-" if cell is None else str(cell)
+            for heading, cell in zip(HEADINGS, row(sink, 1_000_000), strict=True)
+        }
+        assert line.split() == " ".join(told[heading] for heading in headings).split()
+    assert " ".join(lines[5:]).split() == f"out: {BUSY[2].error}".split()
+
+
+def test_what_is_empty_goes_before_what_is_not() -> None:
+    shown = [each for each in HEADINGS if f" {each} " in f" {lines_at(76, BUSY[:1])[1]} "]
+    assert shown == [each for each in HEADINGS if each not in ("LATE", "STATE ROWS")]
+
+
+def test_whoever_waits_for_a_start_sees_for_how_long() -> None:
+    starting = replace(STATE, state=home.STARTING, since_ms=965_000)
+    assert standing(starting, 1_000_000) == "starting for 35 s"
+    assert standing(replace(STATE, since_ms=1), 1_000_000) == "running"
+    assert lines_at(80, (), starting) == ["orders  starting for 35 s  local"]
+
+
+def test_errors_that_were_shown_are_known() -> None:
+    lines = Lines(io.StringIO())
+    lines.show(STATE, Progress(1, home.RUNNING, BUSY))
+    assert failures_of(lines.failed) == f"sink out: {BUSY[2].error}" == failures_of(BUSY)
+    assert Silence().failed == ()
