@@ -12,7 +12,7 @@ from penstock.demo.checks import Verdict
 from penstock.demo.lines import EVERY_S, LineShow, show_for, standing
 from penstock.demo.screen import ScreenShow, bar, clock, drawn, size
 from penstock.demo.sight import KILLED, UP, Event, PartitionSight, Rate, Sight, TableSight
-from penstock.demo.summary import answer_lines, print_checks
+from penstock.demo.summary import answer_lines, command_lines, print_checks, wrapped
 
 
 def seen() -> Sight:
@@ -54,6 +54,14 @@ def test_no_line_of_the_picture_is_wider_than_the_terminal_or_torn(width: int) -
     lines = printed(width, seen()).splitlines()
     assert max(map(len, lines)) <= width
     assert len(lines) == len(printed(110, seen()).splitlines())
+
+
+def test_no_more_lines_are_sent_than_are_written() -> None:
+    sight = seen()
+    sight.agent.sent = 107
+    told = {line.split()[1]: line for line in printed(110, sight).splitlines()[3:5]}
+    assert " 107 " in told["log"]
+    assert " 107 " in told["agent"]
 
 
 def test_before_anything_is_known_there_is_a_picture_too() -> None:
@@ -118,10 +126,60 @@ def test_columns_are_as_high_as_their_values() -> None:
 def test_the_answer_names_the_worst_hour() -> None:
     hours = [{"hour": 13, "requests": 100, "failed": 1}, {"hour": 14, "requests": 80, "failed": 20}]
     classes = [{"class": 2, "requests": 159, "p95_s": 0.1}, {"class": 5, "requests": 21, "p95_s": 2.0}]
-    lines = [line.plain for line in answer_lines(hours, classes)]
+    lines = [line.plain for line in answer_lines(hours, classes, 106)]
     assert "at 14:00 something was down: 25% of the requests failed" in lines
     assert lines[-1].startswith("5xx  ███")
     assert "21  failed" in lines[-1]
+
+
+DAY = [{"hour": hour, "requests": 15_099 - hour, "failed": hour} for hour in range(24)]
+CLASSES = [{"class": kind, "requests": 10_000 * kind, "p95_s": 0.12} for kind in (2, 3, 4, 5)]
+
+
+@pytest.mark.parametrize("room", [56, 76, 106])
+def test_the_answer_fits_a_narrow_terminal_and_loses_no_word_that_matters(room: int) -> None:
+    lines = [line.plain.rstrip() for line in answer_lines(DAY, CLASSES, room)]
+    assert max(map(len, lines)) <= room
+    text = "\n".join(lines)
+    assert "15,099 requests in the busiest hour" in text
+    assert [line.endswith("p95 0.12 s") for line in lines[-4:]] == [True] * 4
+    assert ("not found, not allowed" in text) == (room > 56)
+
+
+def test_what_a_command_is_for_stands_above_it_where_there_is_no_room_behind() -> None:
+    commands = [("penstock dev --demo --keep", "the same, and leaves it up to look around"), ("penstock dev", "yours")]
+    behind = [line.plain for line in command_lines(commands, 76, aligned=True)]
+    assert behind[1] == "penstock dev                # yours"
+    assert [line.plain for line in command_lines(commands, 40, aligned=True)] == [
+        "# the same, and leaves it up to look",
+        "around",
+        "penstock dev --demo --keep",
+        behind[1],
+    ]
+    assert wrapped("one twothreefour five", 8) == ["one", "twothreefour", "five"]
+
+
+@pytest.mark.parametrize("height", [24, 30, 60])
+def test_the_picture_is_no_higher_than_the_terminal(height: int) -> None:
+    sight = seen()
+    sight.partitions.append(PartitionSight(2, 1, (1, 3), (1, 2, 3), 40))
+    sight.events.extend(Event(39.0 + number, f"event {number}", "step") for number in range(20))
+    console, out = plain(80)
+    console.print(drawn(sight, 200, 80, height))
+    lines = out.getvalue().splitlines()
+    assert len(lines) < height
+    assert "event 19" in lines[-2]
+
+
+def test_what_happened_is_broken_between_words() -> None:
+    out = io.StringIO()
+    show = ScreenShow(Console(file=out, width=40, force_terminal=True, color_system=None), 200)
+    words = "the leader of access-0 is killed, and another one takes its partitions over"
+    show.start()
+    show.tell(Event(5.0, words, "crash"))
+    show.close()
+    left = out.getvalue().rpartition("\x1b[2K")[2].split()
+    assert left == ["0:05", "✖", *words.split()]
 
 
 def test_bars_sizes_and_clocks() -> None:

@@ -10,10 +10,17 @@ from rich.text import Text
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 HEIGHT: Final = 6
 WIDE: Final = 3
-"""Characters of a column."""
+"""Characters of a column; one less where there is no room."""
 
 
-def columns(values: Sequence[float], marked: Sequence[float], height: int = HEIGHT) -> list[Text]:
+def wide(columns: int, room: int) -> int:
+    """How wide columns are, so that all of them fit into `room` if they can."""
+    return WIDE if columns * WIDE <= room else WIDE - 1
+
+
+def columns(
+    values: Sequence[float], marked: Sequence[float], height: int = HEIGHT, column_cells: int = WIDE
+) -> list[Text]:
     """Columns beside each other, highest line first. Of each, `marked` at its foot has another colour."""
     most = max(values, default=0) or 1
     lines = []
@@ -22,7 +29,7 @@ def columns(values: Sequence[float], marked: Sequence[float], height: int = HEIG
         for value, part in zip(values, marked, strict=True):
             cell = _EIGHTHS[_eighths(value, most, height, row)]
             style = "red" if _eighths(part, most, height, row) >= 4 else "blue"
-            line.append(cell * (WIDE - 1) + " ", style)
+            line.append(cell * (column_cells - 1) + " ", style)
         lines.append(line)
     return lines
 
@@ -32,6 +39,6 @@ def _eighths(value: float, most: float, height: int, row: int) -> int:
     return max(0, min(8, round(value / most * height * 8) - (row - 1) * 8))
 
 
-def labels(names: Sequence[str], every: int) -> str:
+def labels(names: Sequence[str], every: int, column_cells: int = WIDE) -> str:
     """Names under columns, each `every` columns."""
-    return "".join(name.ljust(WIDE * every) for name in names[::every])
+    return "".join(name.ljust(column_cells * every) for name in names[::every])

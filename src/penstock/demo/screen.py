@@ -17,11 +17,16 @@ from penstock.demo.sight import KILLED, UP, Event, Sight
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.console import OverflowMethod
+
 WIDTH_MOST: Final = 110
 BAR_CELLS: Final = 34
 BESIDE_BAR_CELLS: Final = 76
 """What a line of the flow needs besides its bar."""
-EVENTS_SHOWN: Final = 9
+EVENTS_LEAST, EVENTS_MOST = 3, 9
+BESIDE_EVENTS_LINES: Final = 17
+"""What the picture needs besides its events, with a line for the cursor."""
+HEIGHT_MOST: Final = 100
 STYLES: Final = {"step": "cyan", "crash": "bold red", "good": "green"}
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _FRESH_S: Final = 10.0
@@ -42,34 +47,40 @@ class ScreenShow:
         self._events.append(event)
 
     def draw(self, sight: Sight) -> None:
-        self._live.update(drawn(sight, self._total, self._console.width), refresh=True)
+        width, height = self._console.size
+        self._live.update(drawn(sight, self._total, width, height), refresh=True)
 
     def close(self) -> None:
         """The picture goes; the story stays."""
+        # Live draws its picture a last time, as high as it is: one that is higher than the terminal could not be taken
+        # away again.
+        self._live.update(Text(), refresh=True)
         self._live.stop()
         for event in self._events:
-            self._console.print(told(event), highlight=False, soft_wrap=True)
+            self._console.print(told(event, whole=True), highlight=False)
 
 
-def told(event: Event) -> Text:
-    """One line: when, and what."""
+def told(event: Event, *, whole: bool = False) -> Text:
+    """When, and what: in one line that may be cut, or in as many as it takes if `whole`."""
     mark = {"crash": "✖", "good": "✔"}.get(event.kind, "•")
     time = (f"  {clock(event.at_s)}  ", "dim")
-    return Text.assemble(time, (f"{mark} ", STYLES[event.kind]), event.words, no_wrap=True, overflow="ellipsis")
+    overflow: OverflowMethod = "fold" if whole else "ellipsis"
+    return Text.assemble(time, (f"{mark} ", STYLES[event.kind]), event.words, no_wrap=not whole, overflow=overflow)
 
 
 def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def drawn(sight: Sight, total: int, width: int) -> RenderableType:
-    """The whole picture. `total` is how many lines are expected: bars are full then."""
+def drawn(sight: Sight, total: int, width: int, height: int = HEIGHT_MOST) -> RenderableType:
+    """The whole picture. `total` is how many lines are expected: bars are full then. Low terminals see fewer events."""
+    shown = max(EVENTS_LEAST, min(EVENTS_MOST, height - BESIDE_EVENTS_LINES))
     kind = sight.events[-1].kind if sight.events else "step"
     style = STYLES[kind] if sight.events and sight.now == sight.events[-1].words else "cyan"
     now = Text.assemble(("NOW  ", "bold"), (sight.now, style), no_wrap=True, overflow="ellipsis")
     parts: list[RenderableType] = [now, Text(), _flow(sight, total, width), Text(), _cluster(sight)]
     if sight.events:
-        parts += [Rule(style="dim"), *(told(event) for event in sight.events[-EVENTS_SHOWN:])]
+        parts += [Rule(style="dim"), *(told(event) for event in sight.events[-shown:])]
     title = "[bold]Penstock[/bold] · a day of a web shop in a minute, with two crashes"
     return Panel(
         Group(*parts),
@@ -97,7 +108,8 @@ def _flow(sight: Sight, total: int, width: int) -> Table:
 def _stations(sight: Sight) -> Iterator[tuple[str, int, float, str, Text]]:
     log, agent, pipeline, table = sight.log, sight.agent, sight.pipeline, sight.table
     rotated = f", rotated {log.rotations}×" if log.rotations else ""
-    yield "log", log.lines, log.rate.per_s, "blue", Text(f"access.log {log.clock}{rotated}")
+    # The writer counts now and then, the agent at once: what was sent was written.
+    yield "log", max(log.lines, agent.sent), log.rate.per_s, "blue", Text(f"access.log {log.clock}{rotated}")
     behind = f"{size(agent.behind_bytes)} behind" if agent.state == UP else agent.state
     yield "agent", agent.sent, agent.rate.per_s, "cyan", Text(f"{AGENT}: {behind}")
     up = pipeline.state == "running"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,12 @@ CLASSES_SQL: Final = (
     f"select status // 100 as class, count(*) as requests, round(quantile_cont(took_s, 0.95), 3) as p95_s "
     f"from {TABLE} group by all order by all"
 )
+WIDE: Final = 110
+"""Columns of a terminal that has room for everything."""
+BAR_LEAST, BAR_MOST = 6, 30
+_INDENT: Final = 4
+_BESIDE_BAR: Final = 28
+"""Cells of a line of a class besides its bar and what the class means."""
 _COLOURS: Final = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
 _MEANS: Final = {2: "fine", 3: "elsewhere, or not changed", 4: "not found, not allowed", 5: "failed"}
 
@@ -76,29 +83,56 @@ def print_answer(console: Console, stage: Stage) -> None:
     hours, classes = _asked(stage, HOURS_SQL), _asked(stage, CLASSES_SQL)
     console.print()
     console.print(Text("  Asked: what happened today?", "bold"))
-    console.print(Text(f'    penstock lake query "{HOURS_SQL}"', "dim"), soft_wrap=True, highlight=False)
+    # A shell takes SQL of several lines too.
+    for line in wrapped(f'penstock lake query "{HOURS_SQL}"', _room(console)):
+        console.print(Text(f"    {line}", "dim"), soft_wrap=True, highlight=False)
     console.print()
-    for line in answer_lines(hours, classes):
-        console.print(Text("    ").append_text(line), soft_wrap=True, highlight=False)
+    for answer in answer_lines(hours, classes, _room(console)):
+        console.print(Text("    ").append_text(answer), soft_wrap=True, highlight=False)
 
 
-def answer_lines(hours: Sequence[dict[str, Any]], classes: Sequence[dict[str, Any]]) -> list[Text]:
+def _room(console: Console) -> int:
+    """Of a line behind its indentation; where there is no terminal, lines may be as long as they are."""
+    return (console.width if console.is_terminal else WIDE) - _INDENT
+
+
+def wrapped(words: str, room: int) -> list[str]:
+    """Lines that are broken between words."""
+    return textwrap.wrap(words, max(1, room), break_long_words=False, break_on_hyphens=False)
+
+
+def answer_lines(hours: Sequence[dict[str, Any]], classes: Sequence[dict[str, Any]], room: int) -> list[Text]:
     """Requests by hour as columns, their failed part red; classes of answers as bars. Pure."""
     requests, failed = [each["requests"] for each in hours], [each["failed"] for each in hours]
     most = max(requests, default=0)
-    lines = chart.columns(requests, failed)
-    lines[0].append(f" {most:,} requests in the busiest hour", "dim")
-    lines.append(Text(chart.labels([f"{each['hour']:02d}" for each in hours], 3), "dim"))
+    cells = chart.wide(len(hours), room)
+    lines = chart.columns(requests, failed, column_cells=cells)
+    busiest = f"{most:,} requests in the busiest hour"
+    if lines[0].cell_len + 1 + len(busiest) <= room:
+        lines[0].append(f" {busiest}", "dim")
+    else:
+        lines.insert(0, Text(busiest, "dim"))
+    lines.append(Text(chart.labels([f"{each['hour']:02d}" for each in hours], 3, cells), "dim"))
     worst = max(hours, key=lambda each: each["failed"] / max(1, each["requests"]), default=None)
     if worst is not None and worst["failed"]:
         share = worst["failed"] / worst["requests"]
         lines.append(Text(f"at {worst['hour']}:00 something was down: {share:.0%} of the requests failed", "red"))
     lines.append(Text())
+    return [*lines, *_class_lines(classes, room)]
+
+
+def _class_lines(classes: Sequence[dict[str, Any]], room: int) -> list[Text]:
+    """A line for each class; without room for a bar and what the class means, the meaning goes."""
     total = sum(each["requests"] for each in classes)
+    longest = max(map(len, _MEANS.values())) + 1
+    meaning = longest if room >= _BESIDE_BAR + BAR_LEAST + longest else 0
+    bar_cells = max(BAR_LEAST, min(BAR_MOST, room - _BESIDE_BAR - meaning))
+    lines = []
     for each in classes:
         kind = int(each["class"])
-        line = Text(f"{kind}xx  ").append(bar(each["requests"], total, 30), _COLOURS.get(kind, ""))
-        lines.append(line.append(f" {each['requests']:>9,}  {_MEANS.get(kind, ''):<26} p95 {each['p95_s']:.2f} s"))
+        line = Text(f"{kind}xx  ").append(bar(each["requests"], total, bar_cells), _COLOURS.get(kind, ""))
+        means = _MEANS.get(kind, "").ljust(meaning) if meaning else ""
+        lines.append(line.append(f" {each['requests']:>9,}  {means}p95 {each['p95_s']:.2f} s"))
     return lines
 
 
@@ -134,8 +168,19 @@ def print_next(console: Console, stage: Stage, *, kept: bool) -> None:
             ("penstock agent run -c agent.toml", "your logs into topics: docs/guides/agents.md"),
             ("penstock pipeline init", "topics into tables: docs/guides/pipelines.md"),
         ]
-    width = max(len(command) for command, _ in commands) if not kept else 0
-    for command, words in commands:
-        line = Text("    ").append(command.ljust(width), "bold").append(f"  # {words}", "dim")
-        console.print(line, soft_wrap=True, highlight=False)
+    for line in command_lines(commands, _room(console), aligned=not kept):
+        console.print(Text("    ").append_text(line), soft_wrap=True, highlight=False)
     console.print()
+
+
+def command_lines(commands: Sequence[tuple[str, str]], room: int, *, aligned: bool) -> list[Text]:
+    """Commands with what they are for behind them, or above them where that does not fit. Pure."""
+    width = max(len(command) for command, _ in commands) if aligned else 0
+    lines: list[Text] = []
+    for command, words in commands:
+        line = Text(command.ljust(width), "bold").append(f"  # {words}", "dim")
+        if line.cell_len <= room:
+            lines.append(line)
+        else:
+            lines += [*(Text(each, "dim") for each in wrapped(f"# {words}", room)), Text(command, "bold")]
+    return lines
