@@ -24,8 +24,12 @@ def test_percentiles_of_few_values_are_values() -> None:
 
 
 def test_the_peak_is_the_most_between_two_commits() -> None:
-    assert peak_rows_per_s(LANDINGS) == 10.0
-    assert peak_rows_per_s(LANDINGS[:1]) == 0.0
+    assert peak_rows_per_s(LANDINGS, -9_000) == 10.0
+    assert peak_rows_per_s([], 0) == 0.0
+
+
+def test_a_first_commit_that_brings_nearly_everything_is_the_peak() -> None:
+    assert peak_rows_per_s(LANDINGS, 500) == 30.0
 
 
 def test_figures_name_only_what_happened() -> None:

@@ -48,7 +48,11 @@ def test_lines_follow_the_curve_of_the_day_and_never_go_back() -> None:
 
 
 def test_a_day_of_the_log_takes_as_long_as_was_asked_for() -> None:
-    assert (log_time(20, 20) - log_time(0, 20)).total_seconds() == DAY_S
+    assert (log_time(10, 20) - log_time(0, 20)).total_seconds() == DAY_S / 2
+    for elapsed_s in (20, 31):
+        assert (log_time(elapsed_s, 20) - log_time(0, 20)).total_seconds() == DAY_S - 1, (
+            "one day, however long it takes"
+        )
 
 
 def test_the_files_that_are_run_are_valid() -> None:

@@ -34,21 +34,26 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
-def peak_rows_per_s(landings: Sequence[Landing]) -> float:
-    """The most that the table took between two commits."""
-    pairs = pairwise(landings)
-    return max((after.rows * 1000 / max(1, after.time_ms - before.time_ms) for before, after in pairs), default=0.0)
+def peak_rows_per_s(landings: Sequence[Landing], begun_ms: int) -> float:
+    """The most that the table took between two commits, or from the first line that was written to the first commit."""
+    times = pairwise([begun_ms, *(landing.time_ms for landing in landings)])
+    rates = (
+        landing.rows * 1000 / max(1, after - before) for landing, (before, after) in zip(landings, times, strict=True)
+    )
+    return max(rates, default=0.0)
 
 
 def speed(
     *, lines: int, size_bytes: int, seconds: float, rows: Iterable[tuple[int, int, int]], landings: Sequence[Landing]
 ) -> Speed:
-    fresh = freshness_s(rows, landings)
+    of_rows = list(rows)
+    fresh = freshness_s(of_rows, landings)
+    begun_ms = min((written_ms for _, _, written_ms in of_rows), default=0)
     return Speed(
         seconds=seconds,
         lines_per_s=lines / max(seconds, 0.001),
         bytes_per_s=size_bytes / max(seconds, 0.001),
-        peak_rows_per_s=peak_rows_per_s(landings),
+        peak_rows_per_s=peak_rows_per_s(landings, begun_ms),
         fresh_p50_s=percentile(fresh, 0.5),
         fresh_p99_s=percentile(fresh, 0.99),
         commits=len(landings),

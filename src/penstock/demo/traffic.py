@@ -74,8 +74,11 @@ def lines_until(elapsed_s: float, seconds: float, lines_per_s: float) -> int:
 
 
 def log_time(elapsed_s: float, seconds: float, begin: datetime = MIDNIGHT) -> datetime:
-    """What the log's clock shows after so many seconds, when a day of it takes `seconds`."""
-    return begin + timedelta(seconds=elapsed_s / seconds * DAY_S)
+    """What the log's clock shows after so many seconds, when a day of it takes `seconds`.
+
+    When the day is over it stands: a machine that takes longer still tells of one day.
+    """
+    return begin + timedelta(seconds=min(elapsed_s / seconds * DAY_S, DAY_S - 1))
 
 
 class Traffic:
