@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import Missing
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from penstock.spark.values.inference_report import InferenceReport
 
 SAMPLE_RECORDS: Final = 1_000
 JSON_SHARE: Final = 0.9
 """So many of the sampled values must be JSON objects for a topic to be called JSON."""
 
 
+_SPLITS: Final = ("DATE", "STRING", "BOOLEAN")
+"""Types of columns to split a table by, best first. A time has too many values, and a folder each."""
 _AS_TIMES: Final = ("looks like TIMESTAMP", "looks like DATE")
 
 
@@ -27,6 +34,8 @@ class Looked:
     times: tuple[str, ...]
     """Columns that a watermark could be on."""
     report: str
+    partition: str | None = None
+    """A column that a table could be split by: one that may well have few values."""
 
 
 NOT_LOOKED: Final = Looked(
@@ -35,6 +44,7 @@ NOT_LOOKED: Final = Looked(
     ("id", "country", "amount", "at"),
     ("at",),
     "",
+    "country",
 )
 
 
@@ -58,16 +68,28 @@ def look(topic: str, options: dict[str, str]) -> Looked:
         return _not_json(kind, f"{words} {kind or 'raw'} ones")
     chosen = ValueOptions.of({"value.format": "json", "value.schema": "infer"})
     assert chosen is not None, "a format was given"
-    struct, report = infer_schema(chosen, sample)
+    return looked_at_json(*infer_schema(chosen, sample))
+
+
+def looked_at_json(struct: StructType, report: InferenceReport) -> Looked:
+    """What the columns of JSON objects come to in the file, and a report that says the same. Pure."""
     # A text that always looks like a time is written as one: a person reads the file, and dead letters keep the rest.
     alike = {field.path: field.note.removeprefix("looks like ") for field in report.fields if field.note in _AS_TIMES}
     types = {field.name: alike.get(field.name) or field.dataType.simpleString().upper() for field in struct.fields}
+    schema = ", ".join(f"{_column(name)} {kind}" for name, kind in types.items())
+    written = tuple(
+        replace(field, type=types[field.path], note="from text")
+        if field.path in types and field.path in alike
+        else field
+        for field in report.fields
+    )
     return Looked(
         format="json",
-        schema=", ".join(f"{_column(name)} {kind}" for name, kind in types.items()),
+        schema=schema,
         columns=tuple(types),
         times=tuple(name for name, kind in types.items() if kind == "TIMESTAMP"),
-        report=str(report),
+        report=str(replace(report, ddl=schema, fields=written)),
+        partition=next((name for wanted in _SPLITS for name, kind in types.items() if kind == wanted), None),
     )
 
 
@@ -130,7 +152,7 @@ def starting_file(*, name: str, topic: str, bootstrap: str, looked: Looked = NOT
         "[sinks.lake]",
         _line(f'from = "{view}"', "a source or a step"),
         _line(f"table = {_text(view)}", 'Delta, each record exactly once; or table_format = "iceberg"'),
-        f"# partition_by = [{_text(looked.columns[-1])}]",
+        *([f"# partition_by = [{_text(looked.partition)}]"] if looked.partition is not None else []),
         _line('trigger = "10 seconds"', "or continuous, or available-now"),
         "",
         "# [sinks.out]",

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from penstock.spark.pipeline.reading import examine
-from penstock.spark.pipeline.starting_file import NOT_LOOKED, Looked, kind_of, starting_file
+from penstock.spark.pipeline.starting_file import NOT_LOOKED, Looked, kind_of, looked_at_json, starting_file
+from penstock.spark.values.infer import infer_schema
+from penstock.spark.values.options import ValueOptions
 
 RAW = Looked(None, None, ("key", "value"), ("timestamp",), "")
 TEXT = Looked("text", None, ("value",), (), "")
@@ -47,3 +49,18 @@ def test_what_is_commented_out_is_valid_too(looked: Looked) -> None:
 )
 def test_a_sample_tells_what_a_topic_holds(values: list[bytes], kind: str | None) -> None:
     assert kind_of(values) == kind
+
+
+def test_the_report_says_what_the_file_says_and_no_table_is_split_by_a_time() -> None:
+    sample = [b'{"id": %d, "country": "nl", "at": "2026-11-01T10:00:00Z"}' % number for number in range(9)]
+    chosen = ValueOptions.of({"value.format": "json", "value.schema": "infer"})
+    assert chosen is not None
+    looked = looked_at_json(*infer_schema(chosen, sample))
+    assert looked.schema == "id BIGINT, country STRING, at TIMESTAMP"
+    lines = looked.report.splitlines()
+    assert lines[-1] == f"value.schema = {looked.schema}"
+    (at,) = [line.split() for line in lines if line.split()[0] == "at"]
+    assert (at[1], at[-2:]) == ("TIMESTAMP", ["from", "text"])
+    text = starting_file(name="p", topic="orders", bootstrap="b:1", looked=looked)
+    assert '# partition_by = ["country"]' in text
+    assert "partition_by" not in starting_file(name="p", topic="orders", bootstrap="b:1", looked=RAW)
