@@ -28,7 +28,7 @@ QUIET = {"log_level": 0}
 def test_a_late_loop_is_no_news_to_a_program_that_configured_no_logging() -> None:
     program = """
 import logging
-import penstock.testing
+import penstock.testing.node_thread
 logging.getLogger("penstock.server.loop_watch").warning("late")
 logging.basicConfig()
 logging.getLogger("penstock.server.loop_watch").warning("late again")
