@@ -1,22 +1,11 @@
-"""Seeds that once found something. They are run before any others, for ever."""
+"""Seeds that once found something. They are run before any others, as long as plans are drawn as they were then.
+
+When what is drawn changes, a seed stands for another world, and the list begins anew.
+"""
 
 from __future__ import annotations
 
-FOUND: tuple[tuple[int, int], ...] = (
-    (6, 3),
-    (8, 3),
-    (40, 3),
-    (63, 5),
-    (186, 3),
-    (325, 3),
-    (433, 3),
-    (533, 3),
-    (569, 4),
-    (585, 5),
-    (627, 3),
-    (1881, 5),
-    (3002, 3),
-)
+FOUND: tuple[tuple[int, int], ...] = ((6, 3), (12, 3))
 """(seed, nodes)."""
 
 SECONDS = 10.0
