@@ -152,6 +152,9 @@ class AssignedPartition:
         """Metadata shows another leader epoch: what was read under an older one may be gone from the log."""
         if topic_id != self.topic_id:
             # A topic of this name was made anew, and epochs count from the beginning.
+            if self.topic_id:
+                self.discard()  # what was fetched is of the former one
+                self.position_epoch = -1
             self.topic_id = topic_id
             self.leader_epoch = -1
         if leader_epoch <= self.leader_epoch:

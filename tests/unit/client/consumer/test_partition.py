@@ -49,6 +49,15 @@ def test_epochs_of_a_topic_made_anew_count_from_the_beginning() -> None:
     assert (partition.topic_id, partition.leader_epoch) == (OTHER_ID, 0)
 
 
+def test_nothing_that_was_fetched_of_a_former_topic_is_given_once_the_new_one_is_known() -> None:
+    partition = read_partition()
+    fetched_as = partition.version
+    partition.led_anew(OTHER_ID, 0)
+    assert (len(partition.batches), partition.fetch_offset, partition.position) == (0, 2, 2)
+    assert partition.version > fetched_as, "an answer under way is of no use either"
+    assert partition.position_epoch == -1, "it was an epoch of the former topic"
+
+
 def test_a_committed_offset_with_its_epoch_is_checked_first() -> None:
     partition = AssignedPartition(TP)
     partition.place(7, 2)
