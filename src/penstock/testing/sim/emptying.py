@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 OWN = "__"
 """How the names of the cluster's own topics begin."""
 
+SET_ASIDE = "-stray"
+"""How a directory ends that a node found at its start and nobody knew: it is kept, for whoever runs the cluster."""
+
 TIMEOUT_MS = 3_000
 RETRY_S = 0.5
 
@@ -92,7 +95,7 @@ class Emptying:
         disk = machine.disk
         for directory in self._plan.log_dirs(machine.node_id):
             for name in disk.listdir(directory):
-                if disk.isdir(f"{directory}/{name}") and not name.startswith(OWN):
+                if disk.isdir(f"{directory}/{name}") and not name.startswith(OWN) and not name.endswith(SET_ASIDE):
                     yield f"{directory}/{name} is there"
             for checkpoint in OFFSET_CHECKPOINTS:
                 told = OffsetCheckpoint(disk, f"{directory}/{checkpoint}").read()

@@ -98,3 +98,26 @@ def test_work_in_a_thread_comes_back_when_the_disk_answers_and_holds_no_loop(see
     assert waiting.result() >= 5
     assert free.result() < 1
     assert loop.longest_hold_s == 0
+
+
+def test_a_copy_of_a_disk_is_what_it_was_when_it_was_made() -> None:
+    disk = Disk(Random(1))
+    disk.makedirs("/d")
+    disk.write_atomic("/d/f", b"old")
+    copy = disk.copy()
+    disk.write_atomic("/d/f", b"new")
+    disk.write_atomic("/d/later", b"")
+    for _ in range(2):
+        disk.restore(copy)
+        assert (disk.listdir("/d"), disk.read("/d/f")) == (["f"], b"old")
+        disk.write_atomic("/d/f", b"changed")
+
+
+def test_a_disk_that_was_replaced_is_empty_and_its_open_files_are_dead() -> None:
+    disk = Disk(Random(1))
+    disk.makedirs("/d")
+    file = disk.open("/d/f", create=True)
+    disk.wipe()
+    assert disk.listdir("/") == []
+    with pytest.raises(OSError, match="opened before the crash"):
+        file.size()
