@@ -105,6 +105,8 @@ class Past:
             self._remember_metadata(files, f"{settings.metadata_log_dir}/{METADATA_DIRECTORY}", now)
         if settings.is_broker:
             self._lay_logs(files, settings.log_dirs[0], settings.node_id, now)
+            for directory in settings.log_dirs:
+                write_clean_shutdown(files, directory, self._broker_epoch)
 
     # -- the metadata
 
@@ -173,7 +175,6 @@ class Past:
                     starts[name], ends[name] = log.log_start, log.next
         for checkpoint, offsets in ((LOG_STARTS, starts), (RECOVERY_POINTS, ends), (HIGH_WATERMARKS, ends)):
             OffsetCheckpoint(files, f"{directory}/{checkpoint}").write(offsets)
-        write_clean_shutdown(files, directory, self._broker_epoch)
 
     def _make_log(self, files: Files, home: str, name: TopicPartition, topic: OldTopic, now: Millis) -> Log:
         """A log that begins late, closed as in a clean stop."""

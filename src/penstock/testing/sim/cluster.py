@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.ids import PartitionKey
 from penstock.testing.sim.activities import Activities
+from penstock.testing.sim.ages import past_of, remember
 from penstock.testing.sim.emptying import Emptying
 from penstock.testing.sim.founding import Founding
 from penstock.testing.sim.history import History
@@ -81,13 +82,17 @@ class Simulation:
         world.on_node_ending = self.invariants.node_ending
         world.on_node_ended = self.invariants.node_ended
         world.scheduler.after_instant = self.invariants.after_instant
+        world.century_ms = plan.century_ms
         world.network.latency_s, world.network.jitter_s = plan.latency_s, plan.jitter_s
         self._next_look = 0.0
         self._looked_at = 0, 0.0  # steps and time
 
     def live(self) -> None:
         """The whole of it; stops at the first violation."""
-        self.founding.found()
+        past = None if self.plan.age is None else past_of(self.plan.age, self.plan)
+        self.founding.found(past)
+        if past is not None:
+            remember(past, self.truth)
         for machine in self.world.machines:
             machine.start()
         if not self._until(lambda: all(machine.serving for machine in self.world.machines), UP_S):
@@ -234,10 +239,11 @@ class Simulation:
         found = []
         for number, partition in enumerate(topic.partitions):
             hosted = self._hosted(partition.leader, topic.id, number)
-            end = hosted.state.high_watermark if hosted is not None else 0
-            read = self.history.read_to.get((ORDERS, number), -1)
-            if read + 1 < end:
-                found.append(f"{ORDERS}-{number} was read to {read + 1} of {end}")
+            log = None if hosted is None else readable(hosted)
+            start, end = (0, 0) if hosted is None or log is None else (log.log_start, hosted.state.high_watermark)
+            read = max(start, self.history.read_to.get((ORDERS, number), -1) + 1)
+            if read < end:
+                found.append(f"{ORDERS}-{number} was read to {read} of {end}")
             watched = self.history.watched.get((ORDERS, number), end)
             if watched + 1 < end:
                 found.append(f"{ORDERS}-{number} was read to {watched + 1} of {end} by whoever has no group")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.model.ids import Uuid
+    from penstock.testing.ancient import Past
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.world import World
 
@@ -37,7 +38,7 @@ class Founding:
         self._world.machines.append(machine)
         return machine
 
-    def found(self) -> None:
+    def found(self, past: Past | None = None) -> None:
         """Formats all nodes together: they know each other as voters from the first moment on."""
         voters = VotersRecord()
         for node_id in self._plan.controllers:
@@ -45,7 +46,10 @@ class Founding:
             endpoints = settings.advertised_controller_listeners
             voters.voters += only_voter(settings.node_id, new_uuid(self._random), endpoints, f"node-{node_id}").voters
         for _ in range(self._plan.nodes):
-            self._format(self.add_machine(), voters)
+            machine = self.add_machine()
+            self._format(machine, voters)
+            if past is not None:
+                past.lay_down(machine.disk, BrokerSettings.load(machine.properties), self._now())
 
     def replace_disk(self, machine: Machine) -> None:
         """An empty disk, formatted with a new directory id. A controller is no voter until the quorum made it one."""
@@ -55,11 +59,14 @@ class Founding:
 
     def _format(self, machine: Machine, voters: VotersRecord | None) -> None:
         settings = BrokerSettings.load(machine.properties)
-        now = Millis(FIRST_MOMENT_MS + int(self._world.scheduler.now * 1_000))
+        now = self._now()
         format_directories(
             machine.disk, settings.log_dirs, settings.metadata_log_dir, self._cluster_id, settings.node_id, settings,
             self._random, now=now, standalone=False, voters=voters, own_host=machine.host,
         )  # fmt: skip
+
+    def _now(self) -> Millis:
+        return Millis(FIRST_MOMENT_MS + self._plan.century_ms + int(self._world.scheduler.now * 1_000))
 
 
 def directory_id(machine: Machine) -> Uuid | None:

@@ -82,7 +82,7 @@ class Machine:
         self.lives += 1
         world.network.host_up(self.host)
         loop = self.loop = world.new_loop(self.host, self.host, rate=self.rate, ahead_s=self._random.random() * 1_000)
-        clock = self.clock = SimClock(loop, self.wall_ahead_ms)
+        clock = self.clock = SimClock(loop, self.wall_ahead_ms + world.century_ms)
         self.disk.clock = clock.now_ms
         net = SimNet(world.network, loop, self.host)
         offload = SimOffload(loop, self.disk, Random(self._random.getrandbits(64)))

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from penstock.testing.ancient import Age
 from penstock.testing.sim.acts import CHORES, MISHAPS
 from penstock.testing.sim.topics import AGAIN, BRIEF, COMPACTED, KEPT, KEYED, LOOSE, ORDERS
 
 CLIENT_PORT, CONTROLLER_PORT = 9_092, 9_093
+
+AGES = (None,) * 6 + tuple(Age((1 << bits) - left) for bits in (31, 53) for left in (1_000, 40))
+"""Offsets come to the end of what 31 bits and what a float can count, and some cross it."""
+
+CENTURIES_MS = (0, 0, 0, 0, -1_799_000_000_000, 2_500_000_000_000, 7_300_000_000_000)
+"""How far clocks are from the year 2027: in 1970, in 2106 (beyond 32 bits of seconds), in 2258 (the last that
+nanoseconds can count: a producer reads its clock in them)."""
 
 
 @dataclass(slots=True)
@@ -61,6 +69,12 @@ class Plan:
 
     version_caps: bool = False
     """Whether clients are of many ages, from the oldest that is served to the newest."""
+
+    age: Age | None = None
+    """How far the counters have come when the world begins; None in a new one."""
+
+    century_ms: int = 0
+    """What all clocks are ahead of the usual moment, or behind."""
 
     @property
     def replication(self) -> int:
@@ -144,6 +158,8 @@ def drawn(random: Random, nodes: int, trouble_s: float) -> Plan:
     plan.properties = _properties(random, plan)
     plan.kept = dict(random.choice(KEPT))
     plan.compacted = dict(random.choice(COMPACTED))
+    plan.age = random.choice(AGES)
+    plan.century_ms = random.choice(CENTURIES_MS)
     return plan
 
 

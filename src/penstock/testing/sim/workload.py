@@ -51,7 +51,7 @@ class Client:
         world.network.host_up(name)
         self.random = world.new_random()
         self.loop = world.new_loop(name, name, caps=draw_caps(self.random) if of_any_age else None)
-        self.clock = SimClock(self.loop)
+        self.clock = SimClock(self.loop, world.century_ms)
         self.task: asyncio.Task[None] | None = None
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:

@@ -40,6 +40,7 @@ class World:
         self.story.clock = lambda: self.scheduler.now
         self.network = Network(self.scheduler, self.new_random())
         self.machines: list[Machine] = []
+        self.century_ms = 0
         self._loops: list[SimLoop] = []
         self.loop = self.new_loop("world", "world")
         self.on_node_made: Callable[[Machine, Node], None] = lambda _machine, _node: None
