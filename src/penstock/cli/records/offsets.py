@@ -10,7 +10,7 @@
     @T1:T2  @:T2    from T1, or the start, until before T2
     @T:end          from T until what is the end now
 
-T is 13 digits (milliseconds since 1970), 9 or 10 digits (seconds), YYYY-MM-DD, YYYY-MM-DDTHH:MM:SS[.mmm]Z, all in UTC,
+T is 13 to 19 digits (milliseconds since 1970), 9 or 10 digits (seconds), YYYY-MM-DD, YYYY-MM-DDTHH:MM:SS[.mmm]Z in UTC,
 or a duration: `-48h` is that long before now; as T2, `1h` is that long after T1. Durations: 3ms 10s 9m 1h 2d, 1h30m.
 """
 
@@ -23,14 +23,18 @@ from typing import Literal
 
 Kind = Literal["start", "end", "offset", "time"]
 
+NUMBER_MAX = (1 << 63) - 1
+"""The last offset and the last time that a request can name."""
+
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "hr": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+)(ms|s|m|hr|h|d)")
 _DURATIONS = re.compile(r"(?:\d+(?:ms|s|m|hr|h|d))+")
 # A moment holds colons of its own, so the first part of a pair is found by what it looks like.
 _MOMENT = re.compile(
-    r"\d{13}(?!\d)|\d{9,10}(?![\d-])|\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d*)?(?:Z|[+-]\d\d:\d\d))?"
+    r"\d{13,19}(?!\d)|\d{9,10}(?![\d-])|\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d*)?(?:Z|[+-]\d\d:\d\d))?"
     r"|[+-]?(?:\d+(?:ms|s|m|hr|h|d))+"
 )
+_MILLIS_DIGITS = 13
 _WORDS: dict[str, Kind] = {"start": "start", "oldest": "start", "end": "end", "newest": "end"}
 
 
@@ -116,7 +120,7 @@ def _halves(text: str) -> tuple[str, str, str]:
 def _point(text: str) -> Point:
     if text in _WORDS:
         return Point(_WORDS[text])
-    if not re.fullmatch(r"[+-]?\d+", text) or len(text) > 19:
+    if not re.fullmatch(r"[+-]?\d{1,19}", text) or abs(int(text)) > NUMBER_MAX:
         raise BadOffset(f"{text!r} is no offset: expected start, end, a number, +N, -N, FROM:TO or @TIME")
     if text[0] == "+":
         return Point("start", int(text))
@@ -148,9 +152,16 @@ def _times(text: str, now_ms: int) -> Range:
 
 
 def _moment(text: str, now_ms: int, after_ms: int) -> int:
-    """A time in ms; durations count back from now, and forward from `after_ms`."""
+    """A time in ms; durations count back from now, and forward from `after_ms`.
+
+    None is before 1970: numbers below 0 are no times to a broker, and some of them are names of other places.
+    """
+    return min(max(0, _moment_of_any_year(text, now_ms, after_ms)), NUMBER_MAX)
+
+
+def _moment_of_any_year(text: str, now_ms: int, after_ms: int) -> int:
     if text.isdigit():
-        return int(text) if len(text) == 13 else int(text) * 1000
+        return int(text) if len(text) >= _MILLIS_DIGITS else int(text) * 1000
     if re.match(r"\d{4}-", text):
         # A bare dot before the zone is allowed, as in 07:51:41.Z.
         written = re.sub(r"\.(?=[Z+-])", "", text).replace("Z", "+00:00")

@@ -23,8 +23,11 @@ class ResetPolicy(NamedTuple):
     duration_ms: int | None = None
 
     def looks_for(self, now_ms: int) -> int | None:
-        """The timestamp to look up, or None when the application wants to be told instead."""
-        return self.timestamp if self.duration_ms is None else now_ms - self.duration_ms
+        """The timestamp to look up, or None when the application wants to be told instead.
+
+        A time before 1970 is 1970: to a broker numbers below 0 are no times, and some are names of other places.
+        """
+        return self.timestamp if self.duration_ms is None else max(0, now_ms - self.duration_ms)
 
 
 def parse_reset(text: str) -> ResetPolicy:

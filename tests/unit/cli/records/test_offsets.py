@@ -60,6 +60,14 @@ def when(number: int) -> Point:
         ("@-48h:-24h", Range(when(NOW_MS - 2 * DAY_MS), when(NOW_MS - DAY_MS))),
         ("@-1m:end", Range(when(NOW_MS - 60_000), END)),
         ("@:-1hr", Range(START, when(NOW_MS - HOUR_MS))),
+        ("@9999-12-31", Range(when(253_402_214_400_000))),
+        ("@253402300800000", Range(when(253_402_300_800_000))),
+        ("@9223372036854775808", Range(when((1 << 63) - 1))),
+        ("@999999999999d", Range(when((1 << 63) - 1))),
+        ("@1969-12-31T23:59:59.999Z", Range(when(0))),
+        ("@1901-01-01:1970-01-02", Range(when(0), when(DAY_MS))),
+        ("@-9000000h", Range(when(0))),
+        ("9223372036854775807", Range(at((1 << 63) - 1))),
         ("@-1h30m", Range(when(NOW_MS - HOUR_MS - 30 * 60_000))),
     ],
 )
@@ -70,7 +78,8 @@ def test_every_spelling_has_one_meaning(text: str, expected: Range) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", ":", "+a", "-a", "a", "90:39", "90:a", "5:-3", "5:start", "@", "@:", "@soon", "@2022-02-30", "@-03-23T07:51",
-     "@2022-02-15:2022-02-14", "@2022-02-14:soon", "@3", "9" * 30],
+     "@2022-02-15:2022-02-14", "@2022-02-14:soon", "@3", "9" * 30,
+     "9223372036854775808", "0:9223372036854775808", "+9223372036854775808", "-9999999999999999999"],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_with_words(text: str) -> None:
     with pytest.raises(BadOffset):

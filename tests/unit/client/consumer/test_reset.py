@@ -15,7 +15,8 @@ from penstock.client.errors import BadSetting
         ("latest", -1),
         ("none", None),
         ("by_duration:PT1H", 10_000_000 - 3_600_000),
-        ("by_duration:P1DT1M", 10_000_000 - 86_460_000),
+        ("by_duration:PT2H1M", 10_000_000 - 7_260_000),
+        ("by_duration:P1DT1M", 0),  # before 1970: a broker would take a number below 0 for something else
         ("by_duration:PT0.5S", 10_000_000 - 500),
     ],
 )
