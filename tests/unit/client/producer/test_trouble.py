@@ -95,6 +95,29 @@ async def test_a_refusal_for_good_is_told_and_what_follows_goes_on(node: Embedde
     assert await values_of(node, "refused") == [0, *range(2, 10)]
 
 
+async def test_a_producer_whose_epochs_are_used_up_goes_on_under_another_id(node: EmbeddedBroker) -> None:
+    """Every batch that is refused for good costs an epoch; 32,766 is the last that is used."""
+    async with Producer(node.bootstrap_servers, linger_ms=0, **SOON) as producer:
+        await producer.send("epochs", b"0", partition=0)
+        identity = producer._sender.identity
+        assert identity.current is not None
+        first_id = identity.current[0]
+        identity.current = (first_id, 32_760)
+        seen = set()
+        for number in range(1, 21):
+            if number % 2:
+                node.fail(api="Produce", code=INVALID_RECORD)
+                with pytest.raises(BrokerRefused, match="INVALID_RECORD"):
+                    await producer.send("epochs", b"%d" % number, partition=0)
+            else:
+                await producer.send("epochs", b"%d" % number, partition=0)
+                seen.add(identity.current)
+        assert producer.metrics()["epoch_bumps"] == 10
+    assert max(epoch for producer_id, epoch in seen if producer_id == first_id) == 32_766
+    assert {epoch for producer_id, epoch in seen if producer_id != first_id} == {0, 1, 2, 3}
+    assert await values_of(node, "epochs") == list(range(0, 21, 2))
+
+
 @pytest.mark.parametrize("error", [UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH])
 async def test_a_forgotten_producer_introduces_itself_again(node: EmbeddedBroker, error: ErrorCode) -> None:
     topic = f"forgotten-{error.code}"
