@@ -66,11 +66,17 @@ class LoopClock:
 
 
 class SlowOffload:
-    """A sync takes a millisecond, and what is crashed meanwhile is never done."""
+    """A sync takes a millisecond, and what is crashed meanwhile is never done. The disk behind it may hang."""
+
+    def __init__(self) -> None:
+        self._answers_at_s = 0.0
+
+    def hang(self, seconds: float) -> None:
+        self._answers_at_s = asyncio.get_running_loop().time() + seconds
 
     def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
         async def later() -> T:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(max(0.001, self._answers_at_s - asyncio.get_running_loop().time()))
             return work(*args)
 
         return later()
@@ -96,6 +102,7 @@ class Machine:
     def start(self) -> Machine:
         self.metadata = MetadataDriver(self.key.id, CLUSTER_ID)
         clock, offload = LoopClock(), SlowOffload()
+        self.hang = offload.hang
         self.quorum = QuorumDriver(
             self.files, offload, clock, Random(self.number), DIRECTORY, self.voter, self.world.settings(self),  # type: ignore[arg-type]
             self.metadata, peers=Post(self.world, self), is_controller=self.controller, on_fatal=self.failures.append,

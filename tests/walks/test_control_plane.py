@@ -339,6 +339,7 @@ def test_files_of_forgotten_segments_go_after_their_delay() -> None:
         assert [name for name in plane.files.listdir(LOG_DIRECTORY) if name.endswith(".deleted")]
         plane.clock.advance(60_001)
         plane.quorum._log._purge()
+        await plane.quorum._log.quiet()
         assert not [name for name in plane.files.listdir(LOG_DIRECTORY) if name.endswith(".deleted")]
 
     walk(

@@ -33,9 +33,9 @@ def removing(machine: Machine) -> RemoveRaftVoterRequest:
 
 
 def assert_same_logs(world: Quorum) -> None:
-    """Byte by byte, from where the youngest begins to what all know as committed."""
+    """Byte by byte, from where the youngest begins to what all know as committed and have written."""
     start = max(each.quorum._log.start for each in world.live)
-    end = min(each.quorum.high_watermark or 0 for each in world.live)
+    end = min(min(each.quorum.high_watermark or 0, each.quorum._log._written) for each in world.live)
     logs = {each.log_bytes(start, end) for each in world.live}
     assert len(logs) == 1
     assert end == start or logs.pop()

@@ -135,7 +135,7 @@ def test_pieces_of_snapshots_that_are_not_there_are_refused() -> None:
         snapshot = await leader.snapshots.write_now()
         assert snapshot is not None
 
-        def refusal(**changed: Any) -> int:
+        async def refusal(**changed: Any) -> int:
             asked = FetchSnapshotRequest.PartitionSnapshot(
                 current_leader_epoch=changed.get("epoch", leader.quorum.epoch),
                 snapshot_id=FetchSnapshotRequest.SnapshotId(
@@ -147,20 +147,20 @@ def test_pieces_of_snapshots_that_are_not_there_are_refused() -> None:
             request = FetchSnapshotRequest(
                 cluster_id=changed.get("cluster_id", CLUSTER_ID), replica_id=77, max_bytes=10, topics=[topic]
             )
-            reply = leader.quorum.fetch_snapshot(context(), request)
+            reply = await leader.quorum.fetch_snapshot(context(), request)
             if reply.error_code:
                 return reply.error_code
             part = reply.topics[0].partitions[0]
             assert part.error_code or len(part.unaligned_records) == 10
             return part.error_code
 
-        assert refusal() == NONE.code
-        assert refusal(end=3) == SNAPSHOT_NOT_FOUND.code
-        assert refusal(position=1 << 40) == POSITION_OUT_OF_RANGE.code
-        assert refusal(position=-1) == POSITION_OUT_OF_RANGE.code
-        assert refusal(epoch=0) == FENCED_LEADER_EPOCH.code
-        assert refusal(name="another") == INVALID_REQUEST.code
-        assert refusal(cluster_id="another") == INCONSISTENT_CLUSTER_ID.code
+        assert await refusal() == NONE.code
+        assert await refusal(end=3) == SNAPSHOT_NOT_FOUND.code
+        assert await refusal(position=1 << 40) == POSITION_OUT_OF_RANGE.code
+        assert await refusal(position=-1) == POSITION_OUT_OF_RANGE.code
+        assert await refusal(epoch=0) == FENCED_LEADER_EPOCH.code
+        assert await refusal(name="another") == INVALID_REQUEST.code
+        assert await refusal(cluster_id="another") == INCONSISTENT_CLUSTER_ID.code
 
     run(steps)
 

@@ -1,9 +1,10 @@
 """The heart of the quorum on one node: steps `QuorumNode`, carries out its effects in order, and owns the log.
 
-An event is stepped only when all effects of the one before are carried out. Writing `quorum-state` is off the loop, so
-what follows it waits; everything else is done at once. An effect that cannot be carried out, whatever the reason, ends
-this node: one that went on would believe to lead, or to follow, and do neither. Other nodes are the matter of
-`quorum_driver`.
+An event is stepped only when all effects of the one before are carried out. A vote has to be on the platter before it
+is given, so what follows the writing of `quorum-state` waits; everything else is done at once, whatever the disk does:
+the log takes appends in memory and writes them in their order. An effect that cannot be carried out, whatever the
+reason, ends this node: one that went on would believe to lead, or to follow, and do neither. Other nodes are the matter
+of `quorum_driver`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.snapshot import image_of
-from penstock.model.errors import BROKER_NOT_AVAILABLE, NOT_CONTROLLER, Refused, StorageFailed
+from penstock.model.errors import BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR, NOT_CONTROLLER, Refused, StorageFailed
 from penstock.model.ids import Epoch, NodeId, Offset
 from penstock.quorum import events
 from penstock.quorum.history import QuorumVersion, VoterHistory
@@ -169,8 +170,8 @@ class QuorumCore:
 
     async def _persist_then_run(self, effect: events.PersistState) -> None:
         try:
-            await self._offload.call(self._files.write_atomic, *self._state_file(effect))
-        except OSError as failure:
+            await self._log.do(self._files.write_atomic, *self._state_file(effect))
+        except (OSError, StorageFailed) as failure:
             self._fail(StorageFailed(self.directory, f"quorum-state cannot be written: {failure}"))
             return
         except Exception as broken:
@@ -211,12 +212,7 @@ class QuorumCore:
                 self._metadata.resigned(Refused(NOT_CONTROLLER, "this node no longer leads the metadata quorum"))
 
     def _append_control(self, epoch: Epoch, entries: Sequence[tuple[int, bytes]]) -> None:
-        try:
-            appended = self._log.append_control(list(entries), epoch)
-        except StorageFailed as failure:
-            self._fail(failure)
-            return
-        self._learned([appended])
+        self._learned([self._log.append_control(list(entries), epoch)])
         if self._begun != epoch:
             # Only now: the first record of an epoch is the leader's own.
             self._begun = epoch
@@ -365,9 +361,11 @@ class QuorumCore:
         return self._log.syncs
 
     def append(self, records: Sequence[VersionedRecord]) -> LogBatch:
-        """One batch of metadata records: assigned and written when this returns, synced with whoever else waits."""
+        """One batch of metadata records: assigned when this returns, written and synced with whoever else waits."""
         if not self.leading:
             raise Refused(NOT_CONTROLLER, "this node does not lead the metadata quorum")
+        if self._log.crowded:
+            raise Refused(KAFKA_STORAGE_ERROR, "too many changes wait for the disk of the metadata log")
         batch = self._log.append_records(records, self._opened.epoch)
         self.pace.appended(len(records), batch.end, self._clock.monotonic_ms())
         self._learned([Decoded(batch, [])])
@@ -402,6 +400,12 @@ class QuorumCore:
 
     def snapshot_removed(self, snapshot: SnapshotId) -> None:
         self._log.snapshot_removed(snapshot)
+        self._log.put(_gone, self._files, f"{self.directory}/{snapshot.file_name}")
+
+
+def _gone(files: Files, path: str) -> None:
+    if files.exists(path):
+        files.remove(path)
 
 
 def _release(waiting: Sequence[asyncio.Future[None]]) -> None:

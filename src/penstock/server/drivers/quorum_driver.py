@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.metadata.snapshot import image_of
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from penstock.quorum.fetching import LogPoint
     from penstock.server.context import Context
     from penstock.server.drivers.metadata_driver import MetadataDriver
+    from penstock.server.drivers.snapshot_driver import Installed
     from penstock.server.drivers.snapshot_file import Checkpoint, SnapshotId
     from penstock.server.peers import Peers
 
@@ -95,7 +97,7 @@ class QuorumDriver(QuorumCore):
         super().__init__(files, offload, clock, directory, me, settings, metadata, on_fatal)
         self._random, self._is_controller = random, is_controller
         self._leader_listeners: list[Callable[[], None]] = []
-        self._install_listeners: list[Callable[[SnapshotId], None]] = []
+        self._install_listeners: list[Installed] = []
         self._told: tuple[NodeId, Address | None] = (NO_NODE, None)
         self._stance: tuple[Role, Epoch, NodeId] | None = None
         self._looking = False
@@ -110,7 +112,7 @@ class QuorumDriver(QuorumCore):
         bootstrap = [Address(*each) for each in settings.quorum_bootstrap_servers]
         name = next(iter(settings.controller_listener_names), "")
         self._contacts = Contacts(me.key.id, bootstrap, name)
-        self._serving = QuorumServing(self, self._log, self._files, cluster_id)
+        self._serving = QuorumServing(self, self._log, self._files, self._offload, cluster_id)
         self._membership = QuorumMembership(self, peers, self._clock, cluster_id, request_timeout_ms)
         self._sender: QuorumSender | None = None
         self._fetcher: QuorumFetcher | None = None
@@ -244,7 +246,7 @@ class QuorumDriver(QuorumCore):
         """Calls back when the leader or its address has changed."""
         self._leader_listeners.append(listener)
 
-    def when_installed(self, listener: Callable[[SnapshotId], None]) -> None:
+    def when_installed(self, listener: Installed) -> None:
         """Calls back when a snapshot of the leader has taken the place of the log."""
         self._install_listeners.append(listener)
 
@@ -261,10 +263,10 @@ class QuorumDriver(QuorumCore):
     async def _fetch_later(self, request: FetchRequest, version: int) -> FetchResponse:
         await self.idle()
         served = self._serving.fetch(request, version)
-        return await served if isinstance(served, asyncio.Future) else served
+        return served if isinstance(served, FetchResponse) else await served
 
-    def fetch_snapshot(self, ctx: Context, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        return self._serving.fetch_snapshot(request)
+    async def fetch_snapshot(self, ctx: Context, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        return await self._serving.fetch_snapshot(request)
 
     async def vote(self, request: VoteRequest) -> VoteResponse:
         problem = self._problem_of(request)
@@ -368,7 +370,9 @@ class QuorumDriver(QuorumCore):
         node = self._opened
         if self._failed or self._closing or node.role not in _FOLLOWS:
             return None
-        return Wish(node.epoch, node.leader, self._log.end, self._log.last_epoch, node.high_watermark)
+        # Who has a vote promises with its fetch that everything before is on its platter.
+        offset = min(self._log.flushed, self._log.end) if self._is_controller else self._log.end
+        return Wish(node.epoch, node.leader, offset, self._log.epoch_before(offset), node.high_watermark)
 
     def _fits(self, wish: Wish) -> bool:
         """Whether what was fetched for this wish may still be taken."""
@@ -379,12 +383,9 @@ class QuorumDriver(QuorumCore):
         """Appends what the leader sent. Refused when it does not continue the log."""
         if not self._fits(wish):
             return
-        if data:
-            try:
-                decoded = self._log.append_fetched(data, wish.epoch)
-            except StorageFailed as failure:
-                self._fail(failure)
-                return
+        if data and wish.offset == self._log.end:
+            # Else the disk is behind what is known, and this fetch was only to hear of the leader.
+            decoded = self._log.append_fetched(data, wish.epoch)
             if decoded:
                 self.pace.fetched_records += decoded[-1].batch.end - wish.offset
                 self._learned(decoded)
@@ -403,7 +404,7 @@ class QuorumDriver(QuorumCore):
         """Drops what the leader's log does not have."""
         await self.idle()
         await self._log.quiet()
-        if not self._fits(wish):
+        if self._failed or not self._fits(wish):
             return
         view = self._log.view()
         to = truncation_point(view.tip.end, view.end_of, diverging)
@@ -414,7 +415,7 @@ class QuorumDriver(QuorumCore):
             return
         log.info("cutting the metadata log at offset %d: the leader of epoch %d has other records", to, wish.epoch)
         try:
-            self._log.truncate(to)
+            await self._log.truncate(to)
         except StorageFailed as failure:
             self._fail(failure)
             return
@@ -422,15 +423,15 @@ class QuorumDriver(QuorumCore):
         self._step(events.Truncated(self._clock.monotonic_ms(), self._log.end, self._log.last_epoch))
         self._fetched(wish, None)
 
-    async def install(self, wish: Wish, snapshot: SnapshotId, content: Checkpoint) -> None:
+    async def install(self, wish: Wish, snapshot: SnapshotId, content: Checkpoint, size: int) -> None:
         """Puts a snapshot of the leader, which is on the disk, in place of the log."""
         await self.idle()
         await self._log.quiet()
-        if not self._fits(wish):
+        if self._failed or not self._fits(wish):
             return
         image = image_of(content.records, Offset(snapshot.end - 1), snapshot.epoch)
         try:
-            self._log.install(snapshot)
+            await self._log.install(snapshot)
         except StorageFailed as failure:
             self._fail(failure)
             return
@@ -442,10 +443,19 @@ class QuorumDriver(QuorumCore):
         self._step(events.SnapshotInstalled(now, snapshot.end, snapshot.epoch, version))
         log.info("metadata snapshot %s took the place of the log", snapshot.file_name)
         for listener in self._install_listeners:
-            listener(snapshot)
+            listener(snapshot, size, content.last_contained_timestamp)
         await self._log.synced_names()
 
-    async def settle(self) -> None:
-        """Syncs what was appended where the next fetch promises that it is on the platter."""
-        if self._is_controller and not self._failed:
-            await self._log.synced()
+    async def settle(self, within_ms: float) -> None:
+        """Syncs what was appended where the next fetch promises that it is on the platter.
+
+        Returns in time also when the disk hangs: then the next fetch promises no more than the last, and the leader
+        hears of us all the same.
+        """
+        if self._failed or not (self._is_controller or self._log.crowded):
+            return
+        if self._is_controller:
+            self._log.want_flush()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_ms / 1_000):
+                await self._log.quiet()

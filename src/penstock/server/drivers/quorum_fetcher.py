@@ -85,8 +85,8 @@ class Follower(Protocol):
         """Appends what the leader sent."""
 
     async def cut(self, wish: Wish, diverging: LogPoint) -> None: ...
-    async def settle(self) -> None:
-        """Syncs what was appended where the next fetch promises that it is on the platter."""
+    async def settle(self, within_ms: float) -> None:
+        """Syncs what was appended where the next fetch promises that it is on the platter; a hanging disk has time."""
 
 
 class QuorumFetcher:
@@ -244,7 +244,7 @@ class QuorumFetcher:
             await self._follower.cut(now, diverging)
         else:
             self._follower.take(now, _bytes_of(part), Offset(part.high_watermark))
-        await self._follower.settle()
+        await self._follower.settle(self._settings.wait_ms)
         return True
 
     def _knows_more(self, wish: Wish) -> bool:

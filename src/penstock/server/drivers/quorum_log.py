@@ -1,16 +1,18 @@
 """The metadata log on disk: `__cluster_metadata-0` with its segments and snapshots. Reads it back and appends to it.
 
-Appending is synchronous and assigns offsets at once; syncing is off the loop, one sync for all who wait. Only what is
-synced counts for the quorum. At the start the newest whole snapshot is read, then all of the log after it.
+Appending assigns offsets at once and is in memory; writing and syncing are off the loop, in order, one sync for all who
+wait. Only what is synced counts for the quorum. So a disk that hangs delays what needs it, and nothing else. At the
+start the newest whole snapshot is read, then all of the log after it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from penstock.kernels import BatchHeader, crc_holds, scan_batches
 from penstock.metadata.records import VersionedRecord, unframe_record
@@ -20,7 +22,9 @@ from penstock.protocol.batch import read_records
 from penstock.protocol.control import control_batch, read_control
 from penstock.quorum.fetching import LogPoint, LogView
 from penstock.quorum.history import LoggedEntry
+from penstock.server.drivers.disk_queue import DiskQueue
 from penstock.server.drivers.metadata_driver import LogBatch
+from penstock.server.drivers.quorum_tail import QuorumTail
 from penstock.server.drivers.snapshot_driver import PARTIAL_SUFFIX
 from penstock.server.drivers.snapshot_file import (
     CHECKPOINT_SUFFIX,
@@ -30,7 +34,8 @@ from penstock.server.drivers.snapshot_file import (
     read_checkpoint,
     record_batch,
 )
-from penstock.server.duty import duty
+from penstock.storage.checkpoints import EpochStart
+from penstock.storage.epochs import Epochs
 from penstock.storage.log import Log
 from penstock.storage.names import PARTITION_METADATA
 from penstock.storage.settings import PlainLogSettings
@@ -44,6 +49,9 @@ log = logging.getLogger("penstock.quorum")
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 _CONTROL_BIT: Final = 0x20
 _REPLAY_BYTES: Final = 1 << 20
+_UNWRITTEN_BYTES_MAX: Final = 64 << 20
+
+T = TypeVar("T")
 
 
 class Decoded(NamedTuple):
@@ -61,8 +69,38 @@ class Snapshot:
     content: Checkpoint
 
 
+@dataclass(slots=True)
+class _Write:
+    """Batches that go to the disk together, and whether they are synced then."""
+
+    batches: list[bytes] = field(default_factory=list)
+    sync: bool = False
+
+
+class _Facts(NamedTuple):
+    """The log as a piece of work left it."""
+
+    end: Offset
+    flushed: Offset
+    size_bytes: int
+    doomed: bool
+    """Whether files wait to be removed."""
+
+
+class _Shape(NamedTuple):
+    """The whole of it."""
+
+    start: Offset
+    facts: _Facts
+    epochs: list[EpochStart]
+
+
 class QuorumLog:
-    """Owns the files. Decides nothing: epochs come from the quorum."""
+    """Owns the files. Decides nothing: epochs come from the quorum.
+
+    What the loop needs to know of the log is kept here: its ends, its epochs and its newest batches. `Log` itself is
+    touched by the disk queue's pieces alone once it is open, so nobody here ever waits for the disk without saying so.
+    """
 
     def __init__(
         self,
@@ -74,13 +112,20 @@ class QuorumLog:
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.directory = directory
-        self._files, self._offload, self._clock = files, offload, clock
+        self._files, self._clock = files, clock
         self._settings = _log_settings(settings)
-        self._on_failure = on_failure
+        self._queue = DiskQueue(offload, directory, on_failure, name="metadata log on its disk")
         self._on_flushed: Callable[[Offset], None] = lambda _offset: None
-        self._flushing: asyncio.Task[None] | None = None
         self._purging: asyncio.TimerHandle | None = None
         self._log: Log | None = None
+        self._start = self._end = self._flushed = self._written = Offset(0)
+        self._committed = Offset(0)
+        self._size_bytes = 0
+        self._epochs = Epochs([], lambda: self._end)
+        self._tail = QuorumTail(self._end)
+        self._write: _Write | None = None
+        self._sync_asked_to = Offset(-1)
+        self._unwritten_bytes = 0
         self.syncs = 0
         self.snapshots: list[SnapshotId] = []
         """Whole snapshots on the disk, the oldest first."""
@@ -88,7 +133,10 @@ class QuorumLog:
     # Opening
 
     def open(self) -> Snapshot | None:
-        """Opens the log where the newest snapshot that can be read allows it; that snapshot."""
+        """Opens the log where the newest snapshot that can be read allows it; that snapshot.
+
+        The one thing that is done on the loop: before it nothing of this node takes part in anything.
+        """
         self._files.makedirs(self.directory)
         ids = self._tidy()
         newest, broken = self._newest(ids)
@@ -108,7 +156,16 @@ class QuorumLog:
         self._log = found
         # What recovery read back is what the disk gave us; it may still be in the page cache only.
         found.flush()
+        self._begin_again(_shape(found))
         return newest
+
+    def _begin_again(self, shape: _Shape) -> None:
+        """The log is another one than before: it was opened, cut, or begun anew."""
+        self._start, self._end = shape.start, shape.facts.end
+        self._written, self._flushed, self._size_bytes, _ = shape.facts
+        self._epochs = Epochs(shape.epochs, lambda: self._end)
+        self._tail.cut(self._end)
+        self._sync_asked_to = Offset(-1)
 
     def _tidy(self) -> list[SnapshotId]:
         """Removes what an interrupted snapshot left behind; the ids of the others, the oldest first."""
@@ -154,7 +211,7 @@ class QuorumLog:
             log.warning("snapshot %s is removed: an older one and the log tell the same", each.file_name)
 
     def replay(self, start: Offset) -> Iterator[Decoded]:
-        """Every batch from `start` to the end of the log, decoded."""
+        """Every batch from `start` to the end of the log, decoded. Reads the disk: for the start."""
         opened = self._opened
         position = max(start, opened.log_start)
         while position < opened.next:
@@ -176,85 +233,140 @@ class QuorumLog:
 
     @property
     def start(self) -> Offset:
-        return self._opened.log_start
+        return self._start
 
     @property
     def end(self) -> Offset:
         """The next offset to be assigned."""
-        return self._opened.next
+        return self._end
+
+    @property
+    def flushed(self) -> Offset:
+        """How far it is on the platter."""
+        return self._flushed
 
     @property
     def last_epoch(self) -> Epoch:
         """The epoch of the last record; 0 in an empty log."""
-        return Epoch(max(self._opened.epochs.latest, 0))
+        return Epoch(max(self._epochs.latest, 0))
+
+    def epoch_before(self, offset: Offset) -> Epoch:
+        """The epoch of the last record before `offset`; 0 when there is none."""
+        return self.last_epoch if offset >= self._end else Epoch(max(self._epochs.epoch_at(offset - 1), 0))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much waits for the disk that nothing more may be added."""
+        return self._unwritten_bytes >= _UNWRITTEN_BYTES_MAX
 
     # Appending
 
     def append_records(self, records: Sequence[VersionedRecord], epoch: Epoch) -> LogBatch:
         """One batch of metadata records."""
-        now, base = self._clock.now_ms(), self.end
+        now, base = self._clock.now_ms(), self._end
         data = record_batch(records, base=base, epoch=epoch, now=now)
-        self._append(data, now)
-        return LogBatch(base, self.end, epoch, now, len(data), [record for record, _ in records])
+        self._append(data, base, Offset(base + len(records)), epoch)
+        return LogBatch(base, self._end, epoch, now, len(data), [record for record, _ in records])
 
     def append_control(self, entries: list[tuple[int, bytes]], epoch: Epoch) -> Decoded:
         """One control batch."""
-        now, base = self._clock.now_ms(), self.end
+        now, base = self._clock.now_ms(), self._end
         data = control_batch(entries, base_offset=base, leader_epoch=epoch, timestamp=now)
-        self._append(data, now)
+        self._append(data, base, Offset(base + len(entries)), epoch)
         logged = [LoggedEntry(Offset(base + at), kind, value) for at, (kind, value) in enumerate(entries)]
-        return Decoded(LogBatch(base, self.end, epoch, now, len(data), ()), logged)
+        return Decoded(LogBatch(base, self._end, epoch, now, len(data), ()), logged)
 
-    def _append(self, data: bytes, now: Millis) -> None:
-        self._opened.append_exact(data, now=now)
+    def _append(self, batch: bytes, base: Offset, end: Offset, epoch: Epoch) -> None:
+        """The batch is in the log from now on; the disk gets it as soon as it can."""
+        assert base >= self._end, "the metadata log only grows at its end"
+        self._end = end
+        if epoch != self._epochs.latest:
+            self._epochs.assign(epoch, base)
+        self._tail.add(end, batch)
+        self._unwritten_bytes += len(batch)
+        self._next_write().batches.append(batch)
+
+    def _next_write(self) -> _Write:
+        """What goes to the disk next and can still be added to."""
+        write = self._write
+        if write is None:
+            write = self._write = _Write()
+            self._queue.put(partial(self._begin_write, write), self._wrote)
+        return write
+
+    def _begin_write(self, write: _Write) -> Callable[[], _Facts]:
+        if self._write is write:
+            self._write = None
+        self._unwritten_bytes -= sum(map(len, write.batches))
+        return partial(_written, self._opened, write, self._clock.now_ms())
+
+    def _wrote(self, facts: _Facts) -> None:
+        self._take(facts)
+        self._tail.forget(self._written)
+
+    def _take(self, facts: _Facts) -> None:
+        self._written, self._size_bytes = facts.end, facts.size_bytes
+        if facts.doomed and self._purging is None:
+            delay_ms = self._settings.file_delete_delay_ms
+            self._purging = asyncio.get_running_loop().call_later(delay_ms / 1_000, self._purge)
+        if facts.flushed > self._flushed:
+            self._flushed = facts.flushed
+            self.syncs += 1
+            self._on_flushed(facts.flushed)
 
     # Following
 
     def view(self) -> LogView:
         """The facts by which a fetch is judged."""
-        opened = self._opened
         oldest, newest = (self.snapshots[0], self.snapshots[-1]) if self.snapshots else (None, None)
         return LogView(
-            opened.log_start,
-            LogPoint(opened.next, self.last_epoch),
-            opened.epochs.end_of,
+            self._start,
+            LogPoint(self._end, self.last_epoch),
+            self._epochs.end_of,
             None if oldest is None else LogPoint(*oldest),
             None if newest is None else LogPoint(*newest),
         )
 
-    def read(self, offset: Offset, max_bytes: int) -> bytes:
-        """Whole batches from `offset` on, at least one if there is one."""
-        opened = self._opened
-        found = opened.read(offset, max_bytes=max_bytes, limit=opened.next, at_least_one=True)
-        return b"".join(span.read() for span in found.spans)
+    def read(self, offset: Offset, max_bytes: int) -> bytes | Awaitable[bytes]:
+        """Whole batches from `offset` on, at least one if there is one. What memory does not have, the disk gives."""
+        found = self._tail.read(offset, max_bytes)
+        return self._read_older(offset, max_bytes) if found is None else found
+
+    async def _read_older(self, offset: Offset, max_bytes: int) -> bytes:
+        return await self.do(_read, self._opened, offset, max_bytes)
 
     def append_fetched(self, data: memoryview, epoch: Epoch) -> list[Decoded]:
         """Appends batches as the leader has them, those that are not newer than `epoch`. Refused if they are no log.
 
         Everything is decoded first: what this node cannot read does not get into its log.
         """
-        decoded, size = [], 0
+        fetched: list[tuple[bytes, BatchHeader]] = []
+        decoded: list[Decoded] = []
+        expected = self._end
         for position, header in scan_batches(data):
             if header.leader_epoch > epoch:
                 # Written under a leader whom we do not follow yet; its fetches will bring it.
                 break
             if not crc_holds(data, position, header.size):
                 raise Refused(CORRUPT_MESSAGE, f"the checksum of the batch at {header.base_offset} does not hold")
-            size = position + header.size
-            decoded.append(_decoded(data[position:size], header, Offset(header.last_offset + 1)))
-        if size:
-            self._opened.append_exact(data[:size], now=self._clock.now_ms())
+            if header.base_offset < expected or header.last_offset_delta < 0:
+                raise Refused(CORRUPT_MESSAGE, f"a batch at offset {header.base_offset}; the log ends at {expected}")
+            expected = Offset(header.last_offset + 1)
+            batch = bytes(data[position : position + header.size])
+            fetched.append((batch, header))
+            decoded.append(_decoded(memoryview(batch), header, expected))
+        for batch, header in fetched:
+            end = Offset(header.last_offset + 1)
+            self._append(batch, Offset(header.base_offset), end, Epoch(header.leader_epoch))
         return decoded
 
-    def truncate(self, to: Offset) -> None:
-        """Drops everything from `to` on. No sync may be running."""
-        assert self._flushing is None, "what is being synced is not cut"
-        self._opened.truncate(to, now=self._clock.now_ms())
+    async def truncate(self, to: Offset) -> None:
+        """Drops everything from `to` on. Nothing may be appended meanwhile."""
+        self._begin_again(await self.do(_truncated, self._opened, to, self._clock.now_ms()))
 
-    def install(self, snapshot: SnapshotId) -> None:
-        """Begins anew after a snapshot that is on the disk. No sync may be running."""
-        assert self._flushing is None, "what is being synced is not cut"
-        _begin_at(self._opened, snapshot)
+    async def install(self, snapshot: SnapshotId) -> None:
+        """Begins anew after a snapshot that is on the disk. Nothing may be appended meanwhile."""
+        self._begin_again(await self.do(_installed, self._opened, snapshot))
         self.snapshot_added(snapshot)
 
     def snapshot_added(self, snapshot: SnapshotId) -> None:
@@ -263,41 +375,30 @@ class QuorumLog:
     def snapshot_removed(self, snapshot: SnapshotId) -> None:
         self.snapshots = [each for each in self.snapshots if each != snapshot]
 
-    # Syncing
+    # The disk
+
+    async def do(self, work: Callable[..., T], *args: Any) -> T:
+        """Anything else that is done in this directory, after all that was asked for before."""
+        self._write = None
+        return await self._queue.do(work, *args)
+
+    def put(self, work: Callable[..., Any], *args: Any) -> None:
+        """The same where nobody waits for it."""
+        self._write = None
+        self._queue.put(lambda: partial(work, *args), lambda _result: None)
 
     def on_flushed(self, listener: Callable[[Offset], None]) -> None:
         self._on_flushed = listener
 
     def want_flush(self) -> None:
         """Asks for everything appended so far to be synced soon. Who comes while a sync runs joins the next one."""
-        if self._flushing is None and self._opened.flushed < self._opened.written:
-            self._flushing = duty(self._flush(), name="metadata log sync")
-
-    async def _flush(self) -> None:
-        opened = self._opened
-        try:
-            while opened.flushed < opened.written:
-                await self._sync(opened)
-        except OSError as failure:
-            # After a failed sync nobody knows what is on the platter: the log can only be read again.
-            self._on_failure(StorageFailed(self.directory, f"sync failed: {failure}"))
-        except (StorageFailed, Refused) as failure:
-            self._on_failure(StorageFailed(self.directory, str(failure)))
-        finally:
-            self._flushing = None
-
-    async def _sync(self, opened: Log) -> None:
-        target = opened.written
-        for file in opened.files_to_sync():
-            self.syncs += 1
-            await self._offload.call(file.sync)
-        opened.mark_flushed(target)
-        self._on_flushed(target)
+        if max(self._flushed, self._sync_asked_to) < self._end:
+            self._sync_asked_to = self._end
+            self._next_write().sync = True
 
     async def quiet(self) -> None:
-        """Returns when no sync is running."""
-        while self._flushing is not None:
-            await asyncio.shield(self._flushing)
+        """Returns when the disk has everything."""
+        await self._queue.quiet()
 
     async def synced(self) -> None:
         """Returns when everything that is in the log now is on the platter, or the log has failed."""
@@ -306,58 +407,96 @@ class QuorumLog:
 
     async def synced_names(self) -> None:
         """The same for a log that was cut or begun anew: which files there are is synced too."""
+        self._next_write().sync = True
         await self.quiet()
-        self._flushing = duty(self._flush_names(), name="metadata log sync")
-        await asyncio.shield(self._flushing)
-
-    async def _flush_names(self) -> None:
-        try:
-            await self._sync(self._opened)
-        except (OSError, StorageFailed, Refused) as failure:
-            self._on_failure(StorageFailed(self.directory, f"sync failed: {failure}"))
-        finally:
-            self._flushing = None
 
     # Room
 
     def size_bytes(self) -> int:
-        return self._opened.size_bytes
+        return self._size_bytes
 
     def commit_to(self, high_watermark: Offset) -> None:
-        self._opened.commit_to(high_watermark)
+        self._committed = max(self._committed, high_watermark)
 
     def forget_before(self, to: Offset) -> None:
         """Moves the start of the log to `to`; segments wholly before it go, their files a little later."""
-        opened = self._opened
-        opened.advance_start(to)
-        if opened.retain(self._clock.now_ms()):
-            delay_ms = self._settings.file_delete_delay_ms
-            self._purging = asyncio.get_running_loop().call_later(delay_ms / 1_000, self._purge)
+        if to > self._start:
+            self._start = to
+            self._epochs.truncate_from_start(to)
+        self._write = None
+        begin = partial(_forgotten, self._opened, to, self._committed, self._clock.now_ms())
+        self._queue.put(lambda: begin, self._take)
 
     def _purge(self) -> None:
-        if self._log is not None:
-            try:
-                self._log.purge(self._clock.now_ms())
-            except StorageFailed as failure:
-                self._on_failure(failure)
+        self._purging = None
+        self._write = None
+        self._queue.put(lambda: partial(_purged, self._opened, self._clock.now_ms()), self._take)
 
     async def close(self) -> None:
         """Syncs what is there and lets go of the files."""
-        if self._purging is not None:
-            self._purging.cancel()
-        await self.quiet()
-        if self._log is not None:
-            opened, self._log = self._log, None
-            try:
-                opened.close(clean=True)
-            except (StorageFailed, Refused) as failure:
-                log.error("the metadata log is not closed cleanly, the next start reads it again: %s", failure)
+        if self._log is None:
+            return
+        try:
+            await self._queue.do(partial(self._log.close, clean=True))
+        except (OSError, StorageFailed, Refused) as failure:
+            log.error("the metadata log is not closed cleanly, the next start reads it again: %s", failure)
+        finally:
+            self._log = None
+            if self._purging is not None:
+                self._purging.cancel()
+            self._queue.crash()
 
     def crash(self) -> None:
         """As if the process had been killed: nothing more is written, synced or told."""
-        for each in (self._purging, self._flushing):
-            if each is not None:
-                each.cancel()
+        if self._purging is not None:
+            self._purging.cancel()
+        self._queue.crash()
+
+
+# What threads do with the log
+
+
+def _written(opened: Log, write: _Write, now: Millis) -> _Facts:
+    if write.batches:
+        opened.append_exact(b"".join(write.batches), now=now)
+    if write.sync:
+        opened.flush()
+    return _facts(opened)
+
+
+def _forgotten(opened: Log, to: Offset, committed: Offset, now: Millis) -> _Facts:
+    opened.commit_to(Offset(min(committed, opened.next)))
+    opened.advance_start(to)
+    opened.retain(now)
+    return _facts(opened)
+
+
+def _purged(opened: Log, now: Millis) -> _Facts:
+    opened.purge(now)
+    return _facts(opened)
+
+
+def _truncated(opened: Log, to: Offset, now: Millis) -> _Shape:
+    opened.truncate(to, now=now)
+    return _shape(opened)
+
+
+def _installed(opened: Log, snapshot: SnapshotId) -> _Shape:
+    _begin_at(opened, snapshot)
+    return _shape(opened)
+
+
+def _shape(opened: Log) -> _Shape:
+    return _Shape(opened.log_start, _facts(opened), opened.epochs.entries())
+
+
+def _facts(opened: Log) -> _Facts:
+    return _Facts(opened.written, opened.flushed, opened.size_bytes, opened.has_doomed)
+
+
+def _read(opened: Log, offset: Offset, max_bytes: int) -> bytes:
+    found = opened.read(offset, max_bytes=max_bytes, limit=opened.next, at_least_one=True)
+    return b"".join(span.read() for span in found.spans)
 
 
 def _continues(opened: Log, snapshot: SnapshotId) -> bool:

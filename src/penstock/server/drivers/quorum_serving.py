@@ -7,6 +7,7 @@ of what the follower knows, when the epoch is over, or when its time is up.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -32,9 +33,10 @@ from penstock.quorum.fetching import Diverges, NeedsSnapshot, judge_fetch
 from penstock.quorum.state import ReplicaKey
 from penstock.server.drivers.quorum_messages import endpoints
 from penstock.server.drivers.snapshot_file import SnapshotId
+from penstock.server.duty import duty
 
 if TYPE_CHECKING:
-    from penstock.model.ports import Files
+    from penstock.model.ports import Files, Offload
     from penstock.protocol.messages.fetch import FetchRequest
     from penstock.protocol.messages.fetch_snapshot import FetchSnapshotRequest
     from penstock.server.drivers.quorum_log import QuorumLog
@@ -76,8 +78,9 @@ class _Waiting:
 class QuorumServing:
     """Answers fetches while this node leads, and says who leads when it does not."""
 
-    def __init__(self, quorum: Served, log: QuorumLog, files: Files, cluster_id: str) -> None:
-        self._quorum, self._log, self._files, self._cluster_id = quorum, log, files, cluster_id
+    def __init__(self, quorum: Served, log: QuorumLog, files: Files, offload: Offload, cluster_id: str) -> None:
+        self._quorum, self._log, self._files, self._offload = quorum, log, files, offload
+        self._cluster_id = cluster_id
         self._waiting: dict[int, _Waiting] = {}
         self._next = 0
 
@@ -87,7 +90,7 @@ class QuorumServing:
 
     # Fetch
 
-    def fetch(self, request: FetchRequest, version: int) -> FetchResponse | asyncio.Future[FetchResponse]:
+    def fetch(self, request: FetchRequest, version: int) -> FetchResponse | Awaitable[FetchResponse]:
         problem = self._problem(request, version)
         if problem is not NONE:
             return FetchResponse(error_code=problem.code)
@@ -149,8 +152,12 @@ class QuorumServing:
         waiting = self._waiting.pop(number)
         if waiting.timer is not None:
             waiting.timer.cancel()
-        if not waiting.future.done():
-            waiting.future.set_result(self._answer(waiting))
+        answer = self._answer(waiting)
+        if isinstance(answer, FetchResponse):
+            if not waiting.future.done():
+                waiting.future.set_result(answer)
+        else:
+            duty(self._answer_later(waiting, answer), name="fetch of old metadata")
 
     def look(self) -> None:
         """The log, the high watermark or the epoch has moved."""
@@ -169,15 +176,28 @@ class QuorumServing:
                 waiting.timer.cancel()
         self._waiting.clear()
 
-    def _answer(self, waiting: _Waiting) -> FetchResponse:
+    def _answer(self, waiting: _Waiting) -> FetchResponse | Awaitable[FetchResponse]:
+        """At once from memory; what is older waits for the disk."""
         error = self._quorum.check_fetch(waiting.epoch)
         if error is not NONE:
             return self._fetched(waiting.version, error=error)
+        records = self._log.read(waiting.offset, waiting.max_bytes)
+        if isinstance(records, bytes):
+            return self._fetched(waiting.version, records=records)
+        return self._read_back(waiting, records)
+
+    async def _read_back(self, waiting: _Waiting, reading: Awaitable[bytes]) -> FetchResponse:
         try:
-            records = self._log.read(waiting.offset, waiting.max_bytes)
+            records = await reading
         except (Corrupt, Refused, StorageFailed):
             return self._fetched(waiting.version, error=UNKNOWN_SERVER_ERROR)
-        return self._fetched(waiting.version, records=records)
+        error = self._quorum.check_fetch(waiting.epoch)
+        return self._fetched(waiting.version, error=error, records=b"" if error is not NONE else records)
+
+    async def _answer_later(self, waiting: _Waiting, answer: Awaitable[FetchResponse]) -> None:
+        response = await answer
+        if not waiting.future.done():
+            waiting.future.set_result(response)
 
     def _fetched(
         self,
@@ -211,7 +231,7 @@ class QuorumServing:
 
     # Snapshots
 
-    def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+    async def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         if request.cluster_id is not None and request.cluster_id != self._cluster_id:
             return FetchSnapshotResponse(error_code=INCONSISTENT_CLUSTER_ID.code)
         named = [(topic.name, [each.partition for each in topic.partitions]) for topic in request.topics]
@@ -227,17 +247,13 @@ class QuorumServing:
         if wanted not in self._log.snapshots:
             return self._piece(asked, SNAPSHOT_NOT_FOUND)
         path = f"{self._log.directory}/{wanted.file_name}"
+        max_bytes = min(max(request.max_bytes, 1), _PIECE_BYTES_MAX)
         try:
-            size = self._files.size(path)
-            if not 0 <= asked.position < size:
-                return self._piece(asked, POSITION_OUT_OF_RANGE)
-            file = self._files.open(path, writable=False)
-            try:
-                data = file.pread(min(max(request.max_bytes, 1), _PIECE_BYTES_MAX), asked.position)
-            finally:
-                file.close()
+            size, data = await self._offload.call(_read_piece, self._files, path, asked.position, max_bytes)
         except OSError:
             return self._piece(asked, SNAPSHOT_NOT_FOUND)
+        if not 0 <= asked.position < size:
+            return self._piece(asked, POSITION_OUT_OF_RANGE)
         return self._piece(asked, NONE, size, data)
 
     def _piece(self, asked: Any, error: ErrorCode, size: int = 0, data: bytes = b"") -> FetchSnapshotResponse:
@@ -256,3 +272,13 @@ class QuorumServing:
             topics=[FetchSnapshotResponse.TopicSnapshot(name=METADATA_TOPIC, partitions=[part])],
             node_endpoints=endpoints(FetchSnapshotResponse.NodeEndpoint, now),
         )
+
+
+def _read_piece(files: Files, path: str, position: int, max_bytes: int) -> tuple[int, bytes]:
+    """(size of the file, bytes from `position` on)."""
+    file = files.open(path, writable=False)
+    try:
+        size = file.size()
+        return size, file.pread(max_bytes, position) if 0 <= position < size else b""
+    finally:
+        file.close()

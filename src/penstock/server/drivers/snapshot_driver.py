@@ -1,8 +1,8 @@
 """Writes snapshots of the published image and lets go of the log that they make superfluous.
 
 A snapshot is due when enough bytes were published since the last one, or enough time passed. It is written in
-slices of a few milliseconds from a copy of the image, under a name that does not count, synced off the loop and
-renamed. Only then old snapshots and segments go: at every instant one whole snapshot and all of the log after it
+slices of a few milliseconds from a copy of the image, under a name that does not count, synced and renamed, all of it
+off the loop. Only then old snapshots and segments go: at every instant one whole snapshot and all of the log after it
 are on the disk.
 """
 
@@ -33,6 +33,10 @@ PARTIAL_SUFFIX: Final = ".part"
 SLICE_MS: Final = 5.0
 
 
+Installed = Callable[[SnapshotId, int, Millis], None]
+"""Told of a snapshot that came from the leader: its size, and when the last record in it was written."""
+
+
 class SnapshottedLog(Protocol):
     """What the quorum driver does for snapshots."""
 
@@ -48,8 +52,10 @@ class SnapshottedLog(Protocol):
     def snapshot_added(self, snapshot: SnapshotId) -> None:
         """A whole snapshot is on the disk: replicas may be sent to it."""
 
-    def snapshot_removed(self, snapshot: SnapshotId) -> None: ...
-    def when_installed(self, listener: Callable[[SnapshotId], None]) -> None:
+    def snapshot_removed(self, snapshot: SnapshotId) -> None:
+        """It is not served any more, and its file goes."""
+
+    def when_installed(self, listener: Installed) -> None:
         """Calls back when a snapshot of the leader has taken the place of the log."""
 
 
@@ -104,10 +110,10 @@ class SnapshotDriver:
         """Tells which snapshots the directory had at the start."""
         self._kept = [self._measure(each) for each in sorted(ids)]
 
-    def installed(self, snapshot: SnapshotId) -> None:
+    def installed(self, snapshot: SnapshotId, size: int, timestamp: Millis) -> None:
         """A snapshot came from the leader; those before it go, as the log before it has."""
         self._kept = [each for each in self._kept if each.id.end < snapshot.end]
-        self._kept.append(self._measure(snapshot))
+        self._kept.append(Kept(snapshot, size, timestamp))
         self._bytes_at_last, self._last_ms = self._metadata.bytes_published, self._clock.monotonic_ms()
         while len(self._kept) > 1:
             self._remove_oldest()
@@ -169,19 +175,18 @@ class SnapshotDriver:
         self._bytes_at_last, self._last_ms = self._metadata.bytes_published, self._clock.monotonic_ms()
         path = f"{self._quorum.directory}/{wanted.file_name}"
         timestamp = self._metadata.last_timestamp
-        file = self._files.open(path + PARTIAL_SUFFIX, create=True)
+        file = await self._offload.call(emptied, self._files, path + PARTIAL_SUFFIX)
         try:
-            file.truncate(0)
             size = await self._fill(file, wanted, image, timestamp)
             await self._offload.call(file.sync)
         finally:
             file.close()
-        self._files.rename(path + PARTIAL_SUFFIX, path)
+        await self._offload.call(self._files.rename, path + PARTIAL_SUFFIX, path)
         await self._offload.call(self._files.sync_dir, self._quorum.directory)
         if self._present(wanted):
             # Meanwhile the leader sent one: the same, or a newer one.
             if wanted not in self.kept:
-                self._files.remove(path)
+                await self._offload.call(self._files.remove, path)
             return
         self._kept.append(Kept(wanted, size, timestamp))
         self._quorum.snapshot_added(wanted)
@@ -192,15 +197,19 @@ class SnapshotDriver:
         writer = CheckpointWriter(wanted.epoch, self._clock.now_ms())
         pieces = self._pieces(writer, wanted, image, timestamp)
         position = 0
-        while True:
-            until = self._clock.monotonic_ms() + SLICE_MS
-            for piece in pieces:
-                position += file.pwritev([piece], position)
-                if self._clock.monotonic_ms() >= until:
-                    break
-            else:
-                return position
-            await asyncio.sleep(0)
+        while slice_ := self._slice(pieces):
+            position += await self._offload.call(file.pwritev, slice_, position)
+        return position
+
+    def _slice(self, pieces: Iterator[bytes]) -> list[bytes]:
+        """As much as can be made in a few milliseconds; empty when there is no more."""
+        until = self._clock.monotonic_ms() + SLICE_MS
+        made: list[bytes] = []
+        for piece in pieces:
+            made.append(piece)
+            if self._clock.monotonic_ms() >= until:
+                break
+        return made
 
     def _pieces(
         self, writer: CheckpointWriter, wanted: SnapshotId, image: ClusterImage, timestamp: Millis
@@ -221,7 +230,6 @@ class SnapshotDriver:
         oldest = self._kept.pop(0)
         self._quorum.forget_before(self._kept[0].id.end)
         self._quorum.snapshot_removed(oldest.id)
-        self._files.remove(f"{self._quorum.directory}/{oldest.id.file_name}")
         log.info("removed metadata snapshot %s", oldest.id.file_name)
 
     def _expired(self, snapshot: Kept) -> bool:
@@ -233,3 +241,10 @@ class SnapshotDriver:
     def _measure(self, snapshot: SnapshotId) -> Kept:
         path = f"{self._quorum.directory}/{snapshot.file_name}"
         return Kept(snapshot, self._files.size(path), read_timestamp(self._files, path))
+
+
+def emptied(files: Files, path: str) -> File:
+    """A file to be filled from its beginning."""
+    file = files.open(path, create=True)
+    file.truncate(0)
+    return file

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from penstock.model.errors import Corrupt, StorageFailed, error_of
 from penstock.model.ids import METADATA_TOPIC, Epoch, NodeId
 from penstock.protocol.messages.fetch_snapshot import FetchSnapshotRequest
-from penstock.server.drivers.snapshot_driver import PARTIAL_SUFFIX
+from penstock.server.drivers.snapshot_driver import PARTIAL_SUFFIX, emptied
 from penstock.server.drivers.snapshot_file import Checkpoint, SnapshotId, read_checkpoint
 from penstock.transport.dial import LinkError
 
@@ -38,8 +38,8 @@ class Installs(Protocol):
     def still_fetching(self, leader: NodeId, epoch: Epoch) -> None:
         """The leader sent a piece, so it is well."""
 
-    async def install(self, wish: Wish, snapshot: SnapshotId, content: Checkpoint) -> None:
-        """Puts the snapshot, which is on the disk, in place of the log."""
+    async def install(self, wish: Wish, snapshot: SnapshotId, content: Checkpoint, size: int) -> None:
+        """Puts the snapshot of `size` bytes, which is on the disk, in place of the log."""
 
     def disk_failed(self, failure: StorageFailed) -> None: ...
 
@@ -81,8 +81,9 @@ class SnapshotFetcher:
             whole = await self._download(leader, wish, snapshot, path + PARTIAL_SUFFIX)
             if not whole:
                 return False
-            content = read_checkpoint(path, self._files.read(path + PARTIAL_SUFFIX))
-            self._files.rename(path + PARTIAL_SUFFIX, path)
+            data = await self._offload.call(self._files.read, path + PARTIAL_SUFFIX)
+            content = read_checkpoint(path, data)
+            await self._offload.call(self._files.rename, path + PARTIAL_SUFFIX, path)
             await self._offload.call(self._files.sync_dir, self._directory)
         except OSError as failure:
             self._quorum.disk_failed(StorageFailed(path, f"the snapshot could not be written: {failure}"))
@@ -90,13 +91,12 @@ class SnapshotFetcher:
         except Corrupt as broken:
             log.error("snapshot %s of %s cannot be used: %s", snapshot.file_name, leader, broken)
             return False
-        await self._quorum.install(wish, snapshot, content)
+        await self._quorum.install(wish, snapshot, content, len(data))
         return True
 
     async def _download(self, leader: Address, wish: Wish, snapshot: SnapshotId, path: str) -> bool:
-        file = self._files.open(path, create=True)
+        file = await self._offload.call(emptied, self._files, path)
         try:
-            file.truncate(0)
             whole = await self._fill(leader, wish, snapshot, file)
             if whole:
                 await self._offload.call(file.sync)
@@ -110,7 +110,7 @@ class SnapshotFetcher:
             piece = await self._piece(leader, wish, snapshot, position)
             if piece is None or not piece.data:
                 return False
-            position += file.pwritev([piece.data], position)
+            position += await self._offload.call(file.pwritev, [piece.data], position)
             if position >= piece.size:
                 return position == piece.size
 
