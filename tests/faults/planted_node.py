@@ -35,9 +35,12 @@ def fail_at(effect: type[Any], node: Node) -> None:
     def planted(_effect: events.Effect) -> None:
         raise Planted
 
-    core._carry_out = core._state_file = planted
-    core._effects.append(object.__new__(effect))
-    core._run()
+    def on_its_loop() -> None:
+        core._carry_out = core._state_file = planted
+        core._effects.append(object.__new__(effect))
+        core._run()
+
+    node._sides.control.tell(on_its_loop)
 
 
 def fail_in_a_task(_node: Node) -> None:
@@ -51,7 +54,7 @@ def fail_in_a_listener(node: Node) -> None:
     def broken(*_: object) -> None:
         raise Planted
 
-    node.control.metadata.on_publish(broken)
+    node._sides.control.tell(node.control.metadata.on_publish, broken)
 
 
 def fail_in_the_controllers_timer(node: Node) -> None:
@@ -60,7 +63,7 @@ def fail_in_the_controllers_timer(node: Node) -> None:
 
     controller: Any = node.control.controller
     controller._due = broken
-    controller._tick()
+    node._sides.control.tell(controller._tick)
 
 
 def hang_in_an_await(node: Node) -> None:

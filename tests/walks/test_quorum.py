@@ -212,7 +212,7 @@ def test_a_broker_observes_without_a_vote_and_without_syncing_each_fetch() -> No
             await leader.commit(f"topic-{number}")
         await world.agreed()
         assert broker.quorum.syncs < 10
-        described = leader.quorum.describe().topics[0].partitions[0]
+        described = (await leader.quorum.describe()).topics[0].partitions[0]
         assert [each.replica_id for each in described.observers] == [9]
         assert [each.replica_id for each in described.current_voters] == [1, 2, 3]
         assert described.observers[0].last_fetch_timestamp > 0
@@ -316,7 +316,7 @@ def test_voters_given_in_the_configuration_elect_fail_over_and_cannot_be_changed
         first.start()
         await world.agreed()
         assert_same_logs(world)
-        voters = second.quorum.describe().topics[0].partitions[0].current_voters
+        voters = (await second.quorum.describe()).topics[0].partitions[0].current_voters
         assert all(each.log_end_offset > 0 for each in voters)
 
     run(steps, fixed=True)

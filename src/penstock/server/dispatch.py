@@ -177,12 +177,8 @@ class Dispatch:
         *,
         unstable: bool = False,
         handlers: dict[str, Handler] | None = None,
-        beside: Dispatch | None = None,
     ) -> None:
-        """`unstable` is `unstable.api.versions.enable`; `handlers` stand in for modules, by API name.
-
-        `beside` are the APIs of another kind of listener of the same node: requests are counted together.
-        """
+        """`unstable` is `unstable.api.versions.enable`; `handlers` stand in for modules, by API name."""
         self._served: dict[int, tuple[int, int]] = {}
         for api in APIS.values():
             if api.name in served:
@@ -193,7 +189,7 @@ class Dispatch:
         }
         self._plain: dict[int, PlainHandler] = {}
         self.routes: dict[int, Route] = {}
-        self.metrics: dict[int, ApiMetrics] = beside.metrics if beside is not None else {}
+        self.metrics: dict[int, ApiMetrics] = {}
 
     def advertised(self) -> Sequence[tuple[int, int, int]]:
         """(key, lowest version, highest version) as ApiVersions tells it, ordered by key."""

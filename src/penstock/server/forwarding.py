@@ -1,8 +1,9 @@
 """Changes to metadata that clients ask of a broker: decided here when this node is the active controller, else
 passed on to the one that is, in an Envelope with the client's principal and host.
 
-The door `Services.controller` of broker listeners. A client that was told that a topic is there asks the same broker
-for it next, so replies about topics wait, for a bounded time, until this broker's own image shows the change.
+`Forwarding` lives beside the quorum and finds the controller. `ForwardingDoor` is what the broker's handlers see of it,
+on their own loop. A client that was told that a topic is there asks the same broker for it next, so replies about
+topics wait, for a bounded time, until this broker's own image shows the change.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.envelope import EnvelopeResponse
     from penstock.server.context import Context, QuorumDoor
     from penstock.server.controller_channel import ControllerChannel
+    from penstock.server.crossing import Side
     from penstock.server.drivers.controller_driver import ControllerDriver
-    from penstock.server.drivers.metadata_driver import MetadataDriver
+    from penstock.server.drivers.metadata_driver import PublishedMetadata
     from penstock.server.peers import Address, Peers
 
 SHOWN_WITHIN_MS: Final = 1_000.0
@@ -32,18 +34,60 @@ LANES: Final = 4
 Shown = Callable[["ClusterImage"], bool]
 
 
+class ForwardingDoor:
+    """The door `Services.controller` of broker listeners: takes a client's change to where the controller is found."""
+
+    def __init__(self, forwarding: Forwarding, control: Side, metadata: PublishedMetadata) -> None:
+        self._forwarding, self._control, self._metadata = forwarding, control, metadata
+        self._waiting: list[tuple[Shown, asyncio.Future[None]]] = []
+        metadata.on_advance(self._advanced)
+
+    async def submit(self, request: Any, ctx: Context) -> Any:
+        """The active controller's reply, when what it changed shows here."""
+        return await self._until_shown(request, await self._control.call(self._forwarding.submit, request, ctx))
+
+    async def forward(self, request: Any, ctx: Context) -> Any:
+        """The same for what only the active controller can answer."""
+        return await self._until_shown(request, await self._control.call(self._forwarding.forward, request, ctx))
+
+    async def _until_shown(self, request: Any, reply: Any) -> Any:
+        shown = _shown_when(request, reply)
+        if shown is not None:
+            await self._shown(shown)
+        return reply
+
+    async def _shown(self, shown: Shown) -> None:
+        if shown(self._metadata.image):
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = (shown, future)
+        self._waiting.append(waiting)
+        try:
+            await asyncio.wait((future,), timeout=SHOWN_WITHIN_MS / 1_000)
+        finally:
+            if not future.done():
+                self._waiting.remove(waiting)
+                future.cancel()
+
+    def _advanced(self) -> None:
+        if not self._waiting:
+            return
+        image = self._metadata.image
+        waiting, self._waiting = self._waiting, []
+        for shown, future in waiting:
+            if not shown(image):
+                self._waiting.append((shown, future))
+            elif not future.done():
+                future.set_result(None)
+
+
 class Forwarding:
-    """Takes a client's change to the active controller. `submit` is what handlers call."""
+    """Takes a client's change to the active controller, from beside the quorum."""
 
     def __init__(
-        self,
-        channel: ControllerChannel,
-        quorum: QuorumDoor,
-        controller: ControllerDriver | None,
-        peers: Peers,
-        metadata: MetadataDriver,
+        self, channel: ControllerChannel, quorum: QuorumDoor, controller: ControllerDriver | None, peers: Peers
     ) -> None:
-        self._channel, self._controller, self._peers, self._metadata = channel, controller, peers, metadata
+        self._channel, self._controller, self._peers = channel, controller, peers
         # What the leader of the quorum answers itself, without the controller.
         self._quorums: dict[str, Callable[[Any], Any]] = {
             "DescribeQuorumRequest": lambda _request: quorum.describe(),
@@ -51,8 +95,6 @@ class Forwarding:
             "RemoveRaftVoterRequest": quorum.remove_voter,
         }
         self._busy = [0] * LANES
-        self._waiting: list[tuple[Shown, asyncio.Future[None]]] = []
-        metadata.on_advance(self._advanced)
 
     def submit(self, request: Any, ctx: Context) -> Awaitable[Any]:
         """The active controller's reply. On the active controller the decision is taken inside this call."""
@@ -97,11 +139,7 @@ class Forwarding:
         async def there(to: Address, timeout_ms: float) -> Any:
             return await self._carried(to, request, ctx, timeout_ms)
 
-        reply = await self._channel.find(here, there, None if left_ms == float("inf") else left_ms)
-        shown = _shown_when(request, reply)
-        if shown is not None:
-            await self._shown(shown)
-        return reply
+        return await self._channel.find(here, there, None if left_ms == float("inf") else left_ms)
 
     async def _carried(self, to: Address, request: Any, ctx: Context, timeout_ms: float) -> Any:
         from penstock.server.envelopes import opened, sealed  # a node that leads alone never needs them
@@ -115,32 +153,6 @@ class Forwarding:
         finally:
             self._busy[lane] -= 1
         return opened(reply, schema_of(request.__class__).key, ctx.api_version)
-
-    # Until the change shows here
-
-    async def _shown(self, shown: Shown) -> None:
-        if shown(self._metadata.image):
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = (shown, future)
-        self._waiting.append(waiting)
-        try:
-            await asyncio.wait((future,), timeout=SHOWN_WITHIN_MS / 1_000)
-        finally:
-            if not future.done():
-                self._waiting.remove(waiting)
-                future.cancel()
-
-    def _advanced(self) -> None:
-        if not self._waiting:
-            return
-        image = self._metadata.image
-        waiting, self._waiting = self._waiting, []
-        for shown, future in waiting:
-            if not shown(image):
-                self._waiting.append((shown, future))
-            elif not future.done():
-                future.set_result(None)
 
 
 def _shown_when(request: Any, reply: Any) -> Shown | None:

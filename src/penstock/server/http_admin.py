@@ -1,7 +1,8 @@
 """The admin port: `/metrics`, `/healthz` and `/readyz` over the least HTTP/1.1 that scrapers and probes need.
 
 One request per connection, GET or HEAD, no body. Heads over 8 KB, slow clients and more connections than a few are
-cut off, because this port shares the loop with everything else.
+cut off, because this port shares the loop with the quorum and the heartbeats. So it answers also when the loop that
+serves clients is held; what that loop would tell is missing on the page then.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, NamedTuple, TypeVar, cast
 
 from penstock.model.ports import Net
-from penstock.server.metrics import Metrics
+from penstock.server.metrics import Families, Metrics, together, written
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +23,9 @@ CONNECTIONS_MAX = 32
 PATIENCE_S = 5.0
 """For a request to come, and again for its answer to be made and taken."""
 SLICE_S = 0.002
+OTHERS_WITHIN_S = 4.0
+
+T = TypeVar("T")
 
 _REASONS = {
     200: "OK",
@@ -48,13 +52,20 @@ class Page(NamedTuple):
 class AdminServer:
     """The listener of the admin port and the pages behind it."""
 
-    __slots__ = ("_bound", "_connections", "_health", "_loop", "_metrics", "_readiness", "host", "port")
+    __slots__ = ("_bound", "_connections", "_health", "_loop", "_metrics", "_others", "_readiness", "host", "port")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, metrics: Metrics, *, health: Reasons, readiness: Reasons
+        self,
+        loop: asyncio.AbstractEventLoop,
+        metrics: Metrics,
+        *,
+        health: Reasons,
+        readiness: Reasons,
+        others: Callable[[], Awaitable[Families]] | None = None,
     ) -> None:
+        """`others` are numbers that are gathered on another loop, which may be held."""
         self._loop = loop
-        self._metrics = metrics
+        self._metrics, self._others = metrics, others
         self._health = health
         self._readiness = readiness
         self._connections: set[_Exchange] = set()
@@ -83,17 +94,34 @@ class AdminServer:
         return Page(404, "text/plain; charset=utf-8", b"there are /metrics, /healthz and /readyz\n")
 
     async def _metrics_page(self) -> Page:
-        """A few milliseconds at a time: a node with ten thousand partitions has a hundred thousand numbers to tell."""
-        await self._metrics.prepared()
-        making = self._metrics.making()
-        while True:
-            until = self._loop.time() + SLICE_S
-            while self._loop.time() < until:
-                try:
-                    next(making)
-                except StopIteration as done:
-                    return Page(200, "text/plain; version=0.0.4; charset=utf-8", done.value)
-            await asyncio.sleep(0)
+        families = await gathered(self._metrics)
+        if self._others is not None:
+            try:
+                async with asyncio.timeout(OTHERS_WITHIN_S):
+                    families = together(families, await self._others())
+            except TimeoutError:
+                families[" others"] = [f"# the broker's numbers are missing: its loop is held for {OTHERS_WITHIN_S} s"]
+        body = await _in_slices(written(families))
+        return Page(200, "text/plain; version=0.0.4; charset=utf-8", body)
+
+
+async def gathered(metrics: Metrics) -> Families:
+    """What the sources of one loop tell."""
+    await metrics.prepared()
+    return await _in_slices(metrics.gathering())
+
+
+async def _in_slices(work: Generator[None, None, T]) -> T:
+    """A few milliseconds at a time: a node with ten thousand partitions has a hundred thousand numbers to tell."""
+    loop = asyncio.get_running_loop()
+    while True:
+        until = loop.time() + SLICE_S
+        while loop.time() < until:
+            try:
+                next(work)
+            except StopIteration as done:
+                return cast(T, done.value)
+        await asyncio.sleep(0)
 
 
 def _verdict(reasons: list[str], word: str) -> Page:

@@ -15,7 +15,7 @@ from penstock.model.ports import Ports
 from penstock.server.security import AUTHORIZER
 
 if TYPE_CHECKING:
-    from penstock.model.ports import Clock, Files, Offload
+    from penstock.model.ports import Clock, Files, Net, Offload
     from penstock.protocol.disk.raft_records import VotersRecord
     from penstock.server.formatting import Formatted
     from penstock.server.node import Node
@@ -139,54 +139,60 @@ def dev_node(
     port: int,
     overrides: Mapping[str, str],
     controller_port: int = 0,
-    clock: Clock | None = None,
-    offload: Offload | None = None,
-    files: Files | None = None,
+    given: Given | None = None,
 ) -> Node:
-    """A node that formats its directory itself when it is new. Tests give it ports of their own."""
+    """A node that formats its directory itself when it is new. Tests have ports of their own `given` to it."""
     settings = BrokerSettings.load(
         dev_properties(data_dir, port=port, overrides=overrides, controller_ports=(controller_port,))
     )
-    return _node(settings, system_ports(settings, clock=clock, offload=offload, files=files), formats_itself=True)
+    return _node(settings, given, formats_itself=True)
 
 
-def configured_node(
-    settings: BrokerSettings,
-    *,
-    clock: Clock | None = None,
-    offload: Offload | None = None,
-    files: Files | None = None,
-) -> Node:
-    """A node whose directories were formatted before. Tests give it ports of their own."""
-    return _node(settings, system_ports(settings, clock=clock, offload=offload, files=files), formats_itself=False)
+def configured_node(settings: BrokerSettings, *, given: Given | None = None) -> Node:
+    """A node whose directories were formatted before. Tests have ports of their own `given` to it."""
+    return _node(settings, given, formats_itself=False)
 
 
-def _node(settings: BrokerSettings, ports: Ports, *, formats_itself: bool) -> Node:
+class Given(NamedTuple):
+    """Ports in the place of the machine's. A node that has them lives on one loop, whose time somebody may move."""
+
+    clock: Clock
+    offload: Offload
+    files: Files | None = None
+
+
+def _node(settings: BrokerSettings, given: Given | None, *, formats_itself: bool) -> Node:
+    """Made on the event loop that it will serve clients on."""
     from penstock.server.node import Node
-
-    return Node(settings, ports, random=SystemRandom(), formats_itself=formats_itself)
-
-
-def system_ports(
-    settings: BrokerSettings,
-    *,
-    clock: Clock | None = None,
-    offload: Offload | None = None,
-    files: Files | None = None,
-) -> Ports:
-    """The real world. Called on the event loop that the node will run on."""
     from penstock.server.ports import SystemClock, ThreadOffload
     from penstock.storage.files import DiskFiles
+
+    loop, random = asyncio.get_running_loop(), SystemRandom()
+    if given is not None:
+        files = given.files or DiskFiles(max_open=_open_files_max())
+        ports = Ports(given.clock, files, _net(settings, loop), given.offload)
+        return Node(settings, ports, random=random, formats_itself=formats_itself)
+    from penstock.server.control_thread import ControlThread
+
+    clock = SystemClock()
+
+    def own_ports(control_loop: asyncio.AbstractEventLoop) -> Ports:
+        return Ports(clock, DiskFiles(max_open=OPEN_FILES_MIN), _net(settings, control_loop), ThreadOffload(threads=2))
+
+    ports = Ports(clock, DiskFiles(max_open=_open_files_max()), _net(settings, loop), ThreadOffload())
+    quarters = ControlThread(random, own_ports)
+    return Node(settings, ports, random=random, formats_itself=formats_itself, quarters=quarters)
+
+
+def _net(settings: BrokerSettings, loop: asyncio.AbstractEventLoop) -> Net:
     from penstock.transport.net import AsyncioNet
 
-    net = AsyncioNet(
-        asyncio.get_running_loop(),
+    return AsyncioNet(
+        loop,
         backlog=settings.number("socket.listen.backlog.size"),
         send_buffer_bytes=_buffer_bytes(settings, "socket.send.buffer.bytes"),
         receive_buffer_bytes=_buffer_bytes(settings, "socket.receive.buffer.bytes"),
     )
-    disk = files or DiskFiles(max_open=_open_files_max())
-    return Ports(clock or SystemClock(), disk, net, offload or ThreadOffload())
 
 
 def _buffer_bytes(settings: BrokerSettings, name: str) -> int:

@@ -85,13 +85,14 @@ class Listeners:
     def __iter__(self) -> Iterator[Listener]:
         return iter(self._listeners)
 
-    async def open(self, net: Net) -> None:
-        """Binds all or none. Clients that come now wait in the backlog."""
+    async def open(self, net: Net, *, for_controllers: bool | None = None) -> None:
+        """Binds all of one kind, or of both, or none. Clients that come now wait in the backlog."""
         try:
             for listener in self._listeners:
-                await listener.open(net)
+                if for_controllers in (None, listener.info.for_controllers):
+                    await listener.open(net)
         except BaseException:
-            self.stop_accepting()
+            self.stop_accepting(for_controllers=for_controllers)
             raise
 
     def stop_accepting(self, *, for_controllers: bool | None = None) -> None:

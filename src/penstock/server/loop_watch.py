@@ -42,12 +42,12 @@ class LoopWatch:
     """
 
     __slots__ = (
-        "_alarmed", "_before", "_due", "_loop", "_processor", "_quiet_until", "_stack", "_timer", "_untold",
-        "lag", "stalls", "starved",
+        "_alarmed", "_before", "_due", "_processor", "_quiet_until", "_stack", "_timer", "_untold",
+        "lag", "loop", "stalls", "starved",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, processor: Processor | None = None) -> None:
-        self._loop, self._processor = loop, processor
+        self.loop, self._processor = loop, processor
         self._before = Account(0, 0, 0)
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
@@ -80,15 +80,15 @@ class LoopWatch:
         self._due += ms / 1000
 
     def _wind(self) -> None:
-        self._due = self._loop.time() + TICK_S
-        self._timer = self._loop.call_at(self._due, self._tick)
+        self._due = self.loop.time() + TICK_S
+        self._timer = self.loop.call_at(self._due, self._tick)
         if self._processor is not None:
             self._before = self._processor.account()
         if self._alarmed:
             signal.setitimer(signal.ITIMER_REAL, TICK_S + STALL_MS / 1000)
 
     def _tick(self) -> None:
-        late_ms = max(0.0, (self._loop.time() - self._due) * 1000)
+        late_ms = max(0.0, (self.loop.time() - self._due) * 1000)
         self.lag.observe(late_ms)
         if late_ms > STALL_MS or self._stack:
             self._late(late_ms)
@@ -109,7 +109,7 @@ class LoopWatch:
 
     def _tell(self, words: str) -> None:
         """On a machine that is simply too busy delays would fill the log, so they are told once in a while."""
-        now = self._loop.time()
+        now = self.loop.time()
         if now < self._quiet_until:
             self._untold += 1
             return

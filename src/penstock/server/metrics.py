@@ -9,6 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from penstock.server.request_metrics import ApiMetrics
+
 if TYPE_CHECKING:
     from penstock.server.dispatch import Dispatch
     from penstock.server.listener import Listeners
@@ -66,6 +68,8 @@ PAUSE = None
 """What a source yields when it has counted for a while and has no sample yet."""
 
 Telling: TypeAlias = Sample | Row | None
+Families: TypeAlias = dict[str, list[str]]
+"""The lines of each metric; its description comes first."""
 Source: TypeAlias = Callable[[], Iterable[Telling | tuple[str, dict[str, str], float, str, str]]]
 
 
@@ -118,20 +122,40 @@ class Metrics:
         Every few samples it is a good moment to turn to something else: with thousands of partitions a page takes
         longer than anybody should wait for the loop.
         """
-        families: dict[str, list[str]] = {}
+        return (yield from written((yield from self.gathering())))
+
+    def gathering(self) -> Generator[None, None, Families]:
+        """Asks every source; what they tell, for `written`."""
+        families: Families = {}
         for source_name, source in self._sources.items():
             try:
                 yield from _asked(source, families)
             except Exception as failure:  # one broken source must not hide all the others
                 families[f" {source_name}"] = [f"# {source_name} failed: {_escaped(repr(failure))}"]
-        parts = []
-        for name in list(families):
-            # Taken out one by one: a hundred thousand lines are not let go of in one go either.
-            lines = families.pop(name)
-            for start in range(0, len(lines), LINES_A_STEP):
-                parts.append(("\n".join(lines[start : start + LINES_A_STEP]) + "\n").encode())
-                yield
-        return parts
+        return families
+
+
+def together(families: Families, others: Families) -> Families:
+    """What two gatherings told; a metric that both know is described once."""
+    for name, lines in others.items():
+        known = families.get(name)
+        if known is None:
+            families[name] = lines
+        else:
+            known += [line for line in lines if not line.startswith("#")]
+    return families
+
+
+def written(families: Families) -> Generator[None, None, list[bytes]]:
+    """The page of what was gathered, in pieces."""
+    parts = []
+    for name in list(families):
+        # Taken out one by one: a hundred thousand lines are not let go of in one go either.
+        lines = families.pop(name)
+        for start in range(0, len(lines), LINES_A_STEP):
+            parts.append(("\n".join(lines[start : start + LINES_A_STEP]) + "\n").encode())
+            yield
+    return parts
 
 
 def _asked(source: Source, families: dict[str, list[str]]) -> Iterator[None]:
@@ -211,13 +235,15 @@ def request_samples(*served: Dispatch) -> Iterator[Sample]:
     prefix = "kafka_network_requestmetrics_"
     counts: dict[tuple[str, int], int] = {}
     for dispatch in served:
-        for route in dispatch.routes.values():
+        for route in list(dispatch.routes.values()):
             key = route.api.name, route.version
             counts[key] = counts.get(key, 0) + route.requests
     for (name, version), requests in counts.items():
         labels = {"request": name, "version": str(version)}
         yield Sample(prefix + "requests_total", labels, requests, COUNTER, "Requests by API and version")
-    by_api = {key: metrics for dispatch in served for key, metrics in dispatch.metrics.items()}
+    by_api: dict[int, ApiMetrics] = {}
+    for metrics in [each for dispatch in served for each in list(dispatch.metrics.values())]:
+        by_api.setdefault(metrics.key, ApiMetrics(metrics.key, metrics.name)).add(metrics)
     for metrics in by_api.values():
         labels = {"request": metrics.name}
         yield Sample(prefix + "requestbytes_total", labels, metrics.request_bytes, COUNTER, "Bytes of requests")
@@ -245,7 +271,7 @@ def connection_samples(listeners: Listeners, *receptions: Reception) -> Iterator
     prefix = "kafka_server_socket_server_metrics_"
     standing: dict[str, int] = {}
     for reception in receptions:
-        for connection in reception.connections:
+        for connection in list(reception.connections):
             standing[connection.listener.name] = standing.get(connection.listener.name, 0) + 1
     for listener in listeners:
         labels = {"listener": listener.info.name}
@@ -259,22 +285,33 @@ def connection_samples(listeners: Listeners, *receptions: Reception) -> Iterator
     yield Sample(prefix + "connection_refused_total", {}, refused, COUNTER, "Connections over a limit")
     yield Sample(prefix + "malformed_total", {}, malformed, COUNTER, "Connections closed for what they sent")
     network = "kafka_network_socketserver_"
-    intake, wheel = receptions[0].intake, receptions[0].wheel  # the receptions of a node share both
-    yield Sample(network + "expiredconnectionskilledcount", {}, wheel.expired, COUNTER, "Connections closed as idle")
-    yield Sample(network + "memorypoolused", {}, intake.held_bytes, GAUGE, "Bytes of requests in memory")
+    expired = sum(each.wheel.expired for each in receptions)
+    held_bytes = sum(each.intake.held_bytes for each in receptions)
+    yield Sample(network + "expiredconnectionskilledcount", {}, expired, COUNTER, "Connections closed as idle")
+    yield Sample(network + "memorypoolused", {}, held_bytes, GAUGE, "Bytes of requests in memory")
+    intake = receptions[0].intake  # that of clients, where there are any
     if intake.budget_bytes > 0:
         left = intake.budget_bytes - intake.held_bytes
         yield Sample(network + "memorypoolavailable", {}, left, GAUGE, "Bytes left of queued.max.request.bytes")
 
 
 def loop_samples(watch: LoopWatch) -> Iterator[Sample]:
-    """How late the event loop runs."""
-    name, words = "penstock_loop_lag_ms", "How late the loop's timer fired"
+    """How late the event loop that serves clients runs."""
+    return _lateness("penstock_loop", "the loop", watch)
+
+
+def control_loop_samples(watch: LoopWatch) -> Iterator[Sample]:
+    """The same of the loop that votes and heartbeats, where it has one of its own."""
+    return _lateness("penstock_control_loop", "the control loop", watch)
+
+
+def _lateness(name: str, loop: str, watch: LoopWatch) -> Iterator[Sample]:
+    lag, words = name + "_lag_ms", f"How late {loop}'s timer fired"
     for share in _QUANTILES:
-        yield Sample(name, {"quantile": str(share)}, watch.lag.quantile(share), SUMMARY, words)
-    yield Sample(name + "_sum", {}, round(watch.lag.sum_ms, 3), SUMMARY, words)
-    yield Sample(name + "_count", {}, watch.lag.count, SUMMARY, words)
-    yield Sample("penstock_loop_stalls_total", {}, watch.stalls, COUNTER, "Times the loop was held over 100 ms")
-    yield Sample(
-        "penstock_loop_starved_total", {}, watch.starved, COUNTER, "Times the loop got no processor for over 100 ms"
-    )
+        yield Sample(lag, {"quantile": str(share)}, watch.lag.quantile(share), SUMMARY, words)
+    yield Sample(lag + "_sum", {}, round(watch.lag.sum_ms, 3), SUMMARY, words)
+    yield Sample(lag + "_count", {}, watch.lag.count, SUMMARY, words)
+    yield Sample(name + "_lag_max_ms", {}, round(watch.lag.max_ms, 3), GAUGE, f"The longest delay of {loop} so far")
+    yield Sample(name + "_stalls_total", {}, watch.stalls, COUNTER, f"Times {loop} was held over 100 ms")
+    starved = f"Times {loop} got no processor for over 100 ms"
+    yield Sample(name + "_starved_total", {}, watch.starved, COUNTER, starved)

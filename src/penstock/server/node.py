@@ -7,23 +7,36 @@ are opened, it registers, partitions take their roles, it is unfenced, and only 
 
 The order of a stop is the other way round. A broker hands over what it leads while it still serves, so that clients
 learn their new leaders from it; the place in the quorum goes last, because the handing over needs it.
+
+The metadata side may have a loop of its own (`crossing.py`): what is done to it is done there. This object lives on the
+loop of the broker.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, StorageFailed
 from penstock.server.authorize import AllowAll
 from penstock.server.control_metrics import broker_info
-from penstock.server.formatting import format_for
-from penstock.server.http_admin import AdminServer
+from penstock.server.crossing import SharedQuarters
+from penstock.server.duty import duty
+from penstock.server.formatting import METADATA_DIRECTORY, format_for
+from penstock.server.hang_watch import HangWatch
+from penstock.server.http_admin import AdminServer, gathered
 from penstock.server.listener import Listeners
 from penstock.server.live_settings import LiveSettings
 from penstock.server.loop_watch import LoopWatch, Processor
-from penstock.server.metrics import Metrics, connection_samples, loop_samples, request_samples
+from penstock.server.metrics import (
+    Metrics,
+    connection_samples,
+    control_loop_samples,
+    loop_samples,
+    request_samples,
+)
 from penstock.server.parts.control import ControlPart
 from penstock.server.parts.identity import bound_settings, read_identity
 from penstock.server.process_metrics import ProcessWatch
@@ -35,16 +48,21 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.model.config import BrokerSettings, Endpoint
+    from penstock.model.ids import Uuid
     from penstock.model.ports import Ports
     from penstock.server.context import Authorizer, Handler, Services
-    from penstock.server.dispatch import Dispatch
+    from penstock.server.crossing import Quarters
     from penstock.server.drivers.partition_driver import PartitionDriver
     from penstock.server.drivers.quorum_driver import QuorumDriver
+    from penstock.server.metrics import Families
     from penstock.server.parts.broker import BrokerPart
+    from penstock.server.parts.identity import Identity
 
 log = logging.getLogger("penstock.node")
 
 DRAIN_MS = 2_000.0
+AILING_MS = 3_000.0
+HANG_TIMEOUT = "penstock.log.dir.hang.timeout.ms"
 ADMIN_PORT_TAKEN = (
     "Servers that share a host need an admin port each: give this one another in its file, or to `penstock dev` with "
     "-c penstock.admin.listener=HOST:PORT; an empty one serves no metrics and health"
@@ -66,9 +84,13 @@ class Node:
         random: Random,
         formats_itself: bool,
         authorizer: Authorizer | None = None,
+        quarters: Quarters | None = None,
     ) -> None:
+        """`quarters` are where the metadata side lives; without them it shares the loop of the rest."""
         self.settings = LiveSettings(settings)
         self._ports, self._random, self._formats_itself = ports, random, formats_itself
+        self._quarters = quarters or SharedQuarters(ports, random)
+        self._sides = self._quarters.sides
         self._authorizer = authorizer or AllowAll()
         self._listeners = Listeners(settings)
         for name in check_security(settings):
@@ -78,6 +100,9 @@ class Node:
         self._reception: Reception | None = None
         self._controllers: Reception | None = None
         self._admin: AdminServer | None = None
+        self._control_watch: LoopWatch | None = None
+        self._hangs: HangWatch | None = None
+        self._hanging: set[Uuid] = set()
         self._coming_up: asyncio.Task[None] | None = None
         self._stopping = self._crashed = False
         self._progress = "starting"
@@ -85,6 +110,8 @@ class Node:
         """What a stop is about, for whoever has waited too long for it."""
         self.processor: Processor | None = None
         """Set before the start where the loop's thread is the machine's, and not a simulated one."""
+        self.on_doom: Callable[[str], None] = lambda _why: None
+        """Told, in any thread, that this node cannot go on: whoever runs it may be unable to hear of it otherwise."""
         self._failure: str | None = None
         self._failed = asyncio.Event()
         self.ready = False
@@ -153,14 +180,16 @@ class Node:
             raise
 
     async def _come_up(self) -> None:
-        await self._listeners.open(self._ports.net)
-        self._build()
+        there = self._sides.control
+        await self._listeners.open(self._ports.net, for_controllers=False)
+        await there.call(self._listeners.open, self._quarters.ports.net, for_controllers=True)
+        await self._build()
         control = self.control
-        control.start()
-        await self._open_admin()
+        await there.call(control.start)
+        await there.call(self._open_admin)
         if self._controllers is not None:
-            await self._listeners.serve(self._controllers, for_controllers=True)
-        await control.caught_up()
+            await there.call(self._listeners.serve, self._controllers, for_controllers=True)
+        await there.call(control.caught_up)
         if self._broker is not None:
             self._progress = "joining the cluster: logs are opened, the broker registers and waits to be unfenced"
             own_host = self._ports.net.host_name()
@@ -170,34 +199,92 @@ class Node:
             self._broker.start_upkeep()
         self._watch.start()
         self._process.start()
+        if self._control_watch is not None:
+            await there.call(self._control_watch.start)
+        if self._hangs is not None:
+            await there.call(self._hangs.start)
         self.ready = True
 
-    def _build(self) -> None:
+    async def _build(self) -> None:
         loop, settings, ports = asyncio.get_running_loop(), self.settings, self._ports
         self._watch, self._process = LoopWatch(loop, self.processor), ProcessWatch()
         bound = bound_settings(settings, self._listeners)
         if self._formats_itself:
             format_for(bound, files=ports.files, clock=ports.clock, random=self._random, own_host=ports.net.host_name())
         identity = read_identity(ports.files, settings, self._random)
-        control = self._control = ControlPart(
-            settings, bound, ports, self._random, identity, self._authorizer, self._fatal
-        )
-        if control.dispatch is not None:
-            self._controllers = Reception(loop, control.services, control.dispatch)
+        await self._sides.control.call(self._build_control, bound, identity)
         if settings.is_broker:
             from penstock.server.parts.broker import BrokerPart
+            from penstock.server.parts.control_door import ControlDoor
 
+            door = ControlDoor(self.control, self._sides.control)
             self._broker = BrokerPart(
-                settings, ports, self._random, control, identity.cluster_id, self._authorizer, self.give_up
+                settings, ports, self._random, door, identity.cluster_id, self._authorizer, self.give_up
             )
-            self._reception = Reception(loop, self._broker.services, self._broker.dispatch, beside=self._controllers)
-        self._admin = AdminServer(loop, self._metrics(), health=self._ailments, readiness=self._obstacles)
+            self._reception = Reception(loop, self._broker.services, self._broker.dispatch, numbers=count(1, 2))
+        await self._sides.control.call(self._build_admin)
+
+    def _build_control(self, bound: BrokerSettings, identity: Identity) -> None:
+        """On its own loop."""
+        quarters = self._quarters
+        # Dynamic settings are followed by each side with its own image.
+        settings = LiveSettings(self.settings.static)
+        control = self._control = ControlPart(
+            settings, bound, quarters.ports, quarters.random, identity, self._authorizer, self._fatal, self._sides,
+            on_stale=self.doomed,
+        )  # fmt: skip
+        if control.dispatch is not None:
+            self._controllers = Reception(quarters.loop(), control.services, control.dispatch, numbers=count(2, 2))
+        if quarters.loop() is not self._watch.loop:
+            self._control_watch = LoopWatch(quarters.loop())
+        self._hangs = HangWatch(
+            quarters.ports.clock, self._sides, lambda: settings.number(HANG_TIMEOUT),
+            list({id(each): each for each in (self._ports.offload, quarters.ports.offload)}.values()),
+            quarters.held_at, on_hang=self._disk_hangs, on_held=self._held,
+        )  # fmt: skip
+
+    # -- disks that hang, seen from the loop of the metadata side
+
+    def _disk_hangs(self, path: str, for_ms: float) -> None:
+        why = f"a call to {path} has not come back for {for_ms / 1_000:.0f} s"
+        if _holds(f"{self.settings.metadata_log_dir}/{METADATA_DIRECTORY}", path):
+            self.doomed(f"the metadata log cannot be written: {why}")
+        elif self._broker is not None:
+            self._sides.data.tell(self._broker.partitions.storage_failed, StorageFailed(path, why))
+
+    def _held(self, path: str | None, for_ms: float) -> None:
+        """The broker's loop gives no sign of life. What it serves of other directories waits, but not for long."""
+        control, where = self.control, f"in a call to {path}" if path is not None else "in nothing that is a file"
+        why = f"the loop that serves clients is held for {for_ms / 1_000:.0f} s {where}"
+        lost = self._broker.directory_of(path) if self._broker is not None and path is not None else None
+        alone = self._broker is None or len(self._broker.directories.online()) < 2
+        if self._broker is None or lost is None or alone or lost in self._hanging:
+            self.doomed(why)
+            return
+        self._hanging.add(lost)
+        log.error("%s; its directory counts as failed", why)
+        assert path is not None, "it has a directory"
+        self._sides.data.tell(self._broker.partitions.storage_failed, StorageFailed(path, why))
+        if control.lifecycle is not None:
+            duty(control.lifecycle.report_failed(lost), name="report on a directory that hangs")
+
+    def _build_admin(self) -> None:
+        """On the loop of the metadata side, so that it answers also when the broker's is held."""
+        apart = self._control_watch is not None
+        self._admin = AdminServer(
+            self._quarters.loop(), self._metrics(broker=not apart), health=self._ailments, readiness=self._obstacles,
+            others=self._broker_numbers if apart else None,
+        )  # fmt: skip
+
+    async def _broker_numbers(self) -> Families:
+        families: Families = await self._sides.data.call(gathered, self._metrics(control=False))
+        return families
 
     async def _open_admin(self) -> None:
         host, _, port = self.settings.text("penstock.admin.listener").rpartition(":")
         if port and self._admin is not None:
             try:
-                await self._admin.open(self._ports.net, host, int(port))
+                await self._admin.open(self._quarters.ports.net, host, int(port))
             except OSError as cause:
                 raise OSError(cause.errno, f"{cause.strerror} (penstock.admin.listener). {ADMIN_PORT_TAKEN}") from cause
 
@@ -215,10 +302,17 @@ class Node:
             await asyncio.wait((self._coming_up,))
         if self._control is not None:
             await self._take_down(self._control)
-        self._listeners.stop_accepting()
+        self._listeners.stop_accepting(for_controllers=False)
+        await self._sides.control.call(self._listeners.stop_accepting, for_controllers=True)
         self.ending = "waiting for calls to the disk that were begun"
-        self._ports.offload.close()
+        self._close_ports()
         log.info("stopped")
+
+    def _close_ports(self) -> None:
+        self._ports.offload.close()
+        if self._quarters.ports.offload is not self._ports.offload:
+            self._quarters.ports.offload.close()
+        self._quarters.close()
 
     async def _take_down(self, control: ControlPart) -> None:
         self._watch.stop()
@@ -237,8 +331,13 @@ class Node:
             await broker.close()
             log.info("the logs are closed")
         self.ending = "leaving the metadata quorum"
+        await self._sides.control.call(self._take_down_control, control)
+
+    async def _take_down_control(self, control: ControlPart) -> None:
+        """On its own loop."""
+        self._stop_watches()
         await control.close()
-        self._listeners.stop_accepting()
+        self._listeners.stop_accepting(for_controllers=True)
         if self._controllers is not None:
             await self._controllers.close(DRAIN_MS)
         if self._admin is not None:
@@ -252,21 +351,34 @@ class Node:
         if self._crashed:
             return
         self._crashed, self.ready = True, False
-        self._listeners.stop_accepting()
-        for reception in (self._reception, self._controllers):
-            if reception is not None:
-                reception.cut()
+        self._listeners.stop_accepting(for_controllers=False)
+        if self._reception is not None:
+            self._reception.cut()
+        if self._coming_up is not None and self._coming_up is not asyncio.current_task():
+            self._coming_up.cancel()
+        self._quarters.run(self._crash_control)
         if self._control is not None:
             self._watch.stop()
             self._process.stop()
+        if self._broker is not None:
+            self._broker.crash()
+        self._close_ports()
+
+    def _stop_watches(self) -> None:
+        for watch in (self._control_watch, self._hangs):
+            if watch is not None:
+                watch.stop()
+
+    def _crash_control(self) -> None:
+        """On its own loop."""
+        self._listeners.stop_accepting(for_controllers=True)
+        if self._controllers is not None:
+            self._controllers.cut()
+        self._stop_watches()
+        if self._control is not None:
             self._control.crash()
         if self._admin is not None:
             self._admin.close()
-        if self._broker is not None:
-            self._broker.crash()
-        if self._coming_up is not None and self._coming_up is not asyncio.current_task():
-            self._coming_up.cancel()
-        self._ports.offload.close()
 
     async def failed(self) -> str:
         """Returns why when this node cannot go on; whoever runs it ends it then."""
@@ -275,7 +387,16 @@ class Node:
         return self._failure
 
     def _fatal(self, why: Exception) -> None:
-        self.give_up(f"the metadata quorum has stopped: {why}")
+        self.doomed(f"the metadata quorum has stopped: {why}")
+
+    def doomed(self, why: str) -> None:
+        """Somebody on either loop found that this node cannot go on."""
+        self.on_doom(why)
+        self._sides.data.tell(self.give_up, why)
+
+    def when_uncaught(self, handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]) -> None:
+        """Who is told what nobody caught on the loop of the metadata side, in its thread, if it has one of its own."""
+        self._quarters.on_uncaught(handler)
 
     def give_up(self, why: str) -> None:
         """The metadata log, the last log directory or the broker's place is gone, or a part of the node has broken."""
@@ -296,25 +417,34 @@ class Node:
 
     # -- being watched
 
-    def _metrics(self) -> Metrics:
+    def _metrics(self, *, control: bool = True, broker: bool = True) -> Metrics:
+        """The numbers of one side, or of both."""
         metrics = Metrics()
-        served: list[Dispatch] = []
-        receptions = [each for each in (self._reception, self._controllers) if each is not None]
-        if self._broker is not None:
-            served.append(self._broker.dispatch)
-            self._broker.measure(metrics)
-            metrics.register("broker", lambda: broker_info(self.settings.node_id, self.addresses[0]))
-        self.control.measure(metrics)
-        if self.control.dispatch is not None:
-            served.append(self.control.dispatch)
-        metrics.register("requests", lambda: request_samples(*served))
-        metrics.register("connections", lambda: connection_samples(self._listeners, *receptions))
-        metrics.register("loop", lambda: loop_samples(self._watch))
-        metrics.register("process", self._process.samples)
+        if broker:
+            if self._broker is not None:
+                self._broker.measure(metrics)
+                metrics.register("broker", lambda: broker_info(self.settings.node_id, self.addresses[0]))
+            metrics.register("loop", lambda: loop_samples(self._watch))
+            metrics.register("process", self._process.samples)
+        if control:
+            self.control.measure(metrics)
+            dispatches = [part.dispatch for part in (self._broker, self.control) if part is not None]
+            served = [each for each in dispatches if each is not None]
+            receptions = [each for each in (self._reception, self._controllers) if each is not None]
+            metrics.register("requests", lambda: request_samples(*served))
+            metrics.register("connections", lambda: connection_samples(self._listeners, *receptions))
+            if (watch := self._control_watch) is not None:
+                metrics.register("control loop", lambda: control_loop_samples(watch))
         return metrics
 
     def _ailments(self) -> list[str]:
         reasons = [] if self._failure is None else [self._failure]
+        if self._hangs is not None and self._hangs.held_ms > AILING_MS:
+            where = self._quarters.held_at()
+            reasons.append(
+                f"the loop that serves clients is held for {self._hangs.held_ms / 1_000:.0f} s"
+                + (f" in a call to {where}" if where is not None else "")
+            )
         if self._broker is not None:
             reasons += self._broker.ailments()
         return reasons
@@ -329,6 +459,10 @@ class Node:
         elif self.ready:
             if (standstill := self.control.standstill()) is not None:
                 reasons.append(standstill)
-            if self._broker is not None and self._broker.lifecycle.fenced:
+            if self.control.lifecycle is not None and self.control.lifecycle.fenced:
                 reasons.append("the controller keeps this broker fenced")
         return reasons
+
+
+def _holds(directory: str, path: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")

@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from penstock.model.errors import PenstockError
 from penstock.model.ids import Millis
+from penstock.server.hang_watch import Unanswered, path_of
 from penstock.server.threads import CallThreads
 
 T = TypeVar("T")
@@ -86,6 +88,13 @@ class ThreadOffload:
 
     def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
         return self._threads.call(work, *args)
+
+    def unanswered(self) -> Unanswered | None:
+        """The oldest call to a disk that has not come back."""
+        for since_s, work, args in sorted(self._threads.running(), key=itemgetter(0)):
+            if (path := path_of((work,)) or next(filter(None, map(path_of, args)), None)) is not None:
+                return Unanswered(since_s * 1_000, path)
+        return None
 
     async def run(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The task's result; `WorkerFailed` when it broke. Cancelling kills the helper."""

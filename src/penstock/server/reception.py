@@ -63,12 +63,11 @@ class Reception:
         dispatch: Dispatch,
         *,
         quotas: Quotas = UNLIMITED,
-        beside: Reception | None = None,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         """Limits are read from `node.settings` whenever a connection comes; sizes and times once, as in Kafka.
 
-        `beside` is the reception for another kind of listener of the same node: both read into one scratch buffer, look
-        for idle connections on one wheel and number their connections together, but take no place of each other's.
+        `numbers` are those of its connections; a node with two receptions gives them different ones.
         """
         settings = node.settings
         self.loop = loop
@@ -78,14 +77,9 @@ class Reception:
         self.quotas = quotas
         self.frame_bytes_max = settings.number("socket.request.max.bytes")
         self.request_timeout_ms = settings.number("request.timeout.ms")
-        self.intake: Intake
-        self.wheel: IdleWheel
-        if beside is not None:
-            self.intake, self.wheel = beside.intake, beside.wheel
-        else:
-            self.intake = Intake(loop, budget_bytes=settings.number("queued.max.request.bytes"))
-            self.wheel = IdleWheel(loop, self.intake, settings.number("connections.max.idle.ms"))
-            self.wheel.start()
+        self.intake = Intake(loop, budget_bytes=settings.number("queued.max.request.bytes"))
+        self.wheel = IdleWheel(loop, self.intake, settings.number("connections.max.idle.ms"))
+        self.wheel.start()
         self.sparing = Sparing(_log, clock=node.clock.monotonic_ms)
         self.connections: dict[Connection, None] = {}  # in order of arrival: what is done to all has an order
         self.accepted = 0
@@ -96,7 +90,7 @@ class Reception:
         self._by_host: dict[str, int] = {}
         self._by_listener: dict[str, int] = {}
         self._queue: dict[Connection, None] = {}  # those who wait for a place, in order
-        self._numbers: Iterator[int] = beside._numbers if beside is not None else count(1)
+        self._numbers: Iterator[int] = numbers or count(1)
         self._drained: asyncio.Future[None] | None = None
 
     def number(self) -> int:

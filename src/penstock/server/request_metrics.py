@@ -25,6 +25,13 @@ class Timing:
         if duration_ms > self.max_ms:
             self.max_ms = duration_ms
 
+    def add(self, other: Timing) -> None:
+        """Counts what another has observed."""
+        self.buckets = [own + more for own, more in zip(self.buckets, other.buckets, strict=True)]
+        self.count += other.count
+        self.sum_ms += other.sum_ms
+        self.max_ms = max(self.max_ms, other.max_ms)
+
     def quantile(self, share: float) -> float:
         """The bound below which `share` of all observations lie; the largest one seen beyond the last bound."""
         if not self.count:
@@ -55,3 +62,12 @@ class ApiMetrics:
         self.unexpected = 0  # exceptions that nobody foresaw
         self.queued_ms = 0.0
         self.total = Timing()
+
+    def add(self, other: ApiMetrics) -> None:
+        """Counts what another listener has served."""
+        self.request_bytes += other.request_bytes
+        self.response_bytes += other.response_bytes
+        self.errors += other.errors
+        self.unexpected += other.unexpected
+        self.queued_ms += other.queued_ms
+        self.total.add(other.total)

@@ -42,8 +42,8 @@ WORDS_WITHIN_S: Final = 2.0
 ONE_WISH_S: Final = 1.0
 STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 INNERMOST: Final = 4
-AT_REST: Final = frozenset({"run", "_attend", "_worker", "wait"})
-"""Where threads are that have nothing to do: the loop, ours for calls, those of executors, timers."""
+AT_REST: Final = frozenset({"run", "_run", "_attend", "_worker", "wait"})
+"""Where threads are that have nothing to do: the loops, ours for calls, those of executors, timers."""
 
 
 def serve(
@@ -91,7 +91,9 @@ class _Run:
         gc.disable()
         node = self._node = self._make_node()
         node.processor = ProcessorTime()
+        node.on_doom = self._doomed
         loop.set_exception_handler(self._uncaught)
+        node.when_uncaught(self._uncaught)
         try:
             await self._live(node, stopping, hurrying)
         except BaseException:
@@ -139,7 +141,11 @@ class _Run:
             loop.default_exception_handler(context)
             return
         log.error("%s", words, exc_info=context.get("exception"))
-        self._node.give_up(words)
+        self._node.doomed(words)
+
+    def _doomed(self, why: str) -> None:
+        """Called in any thread. A loop that is held hears nothing of it, and the process has to end all the same."""
+        self.bound.set(END_WITHIN_S, lambda: f"{why}; {self._what_hangs()}")
 
     def _what_hangs(self) -> str:
         doing = "making the node" if self._node is None else self._node.ending

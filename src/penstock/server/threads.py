@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -17,13 +18,15 @@ _Call = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
 class CallThreads:
     """Threads start when they are needed, up to `most`; `call` belongs to one loop."""
 
-    __slots__ = ("_calls", "_closed", "_loop", "_most", "_threads", "_unfinished")
+    __slots__ = ("_calls", "_closed", "_loop", "_most", "_running", "_threads", "_unfinished")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._threads: list[threading.Thread] = []
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._unfinished = 0
+        # By thread, since when it makes which call: each entry is written by its own thread and replaced as a whole.
+        self._running: dict[int, tuple[float, Callable[..., Any], tuple[Any, ...]] | None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
@@ -40,6 +43,10 @@ class CallThreads:
             self._start_one()
         self._calls.put((future, work, args))
         return future
+
+    def running(self) -> list[tuple[float, Callable[..., Any], tuple[Any, ...]]]:
+        """(since when, by the monotonic clock, what, with what) of the calls that are being made; from any thread."""
+        return [each for each in list(self._running.values()) if each is not None]
 
     def close(self) -> None:
         """Returns when everything that was asked for is done."""
@@ -59,15 +66,18 @@ class CallThreads:
     def _attend(self) -> None:
         take, loop = self._calls.get, self._loop
         assert loop is not None, "a thread starts with the first call"
+        me, running = threading.get_ident(), self._running
         while (call := take()) is not None:
             future, work, args = call
             result: Any = None
             failure: BaseException | None = None
             if not future.cancelled():
+                running[me] = (time.monotonic(), work, args)
                 try:
                     result = work(*args)
                 except BaseException as error:
                     failure = error
+                running[me] = None
             # A loop that is closed has nobody left who waits.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._settle, future, result, failure)

@@ -67,16 +67,14 @@ class EmbeddedNode(EmbeddedBroker):
         self._cluster.advance(ms=ms, seconds=seconds, minutes=minutes, hours=hours, days=days)
 
     def _make_node(self) -> Node:
-        from penstock.server.launch import configured_node
+        from penstock.server.launch import Given, configured_node
         from penstock.testing.offload import CountingOffload
         from penstock.testing.passing_files import PassingFiles
 
         self._offload = CountingOffload()
         return configured_node(
             self._cluster.settings_of(self.node_id),
-            clock=self.clock,
-            offload=self._offload,
-            files=PassingFiles(),
+            given=Given(self.clock, self._offload, PassingFiles()),
         )
 
 

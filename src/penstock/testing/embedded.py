@@ -308,7 +308,7 @@ class EmbeddedBroker:
             node.override(name, self._faults.around(api_named(name)))
 
     def _make_node(self) -> Node:
-        from penstock.server.launch import dev_node
+        from penstock.server.launch import Given, dev_node
         from penstock.testing.offload import CountingOffload
         from penstock.testing.passing_files import PassingFiles
 
@@ -323,9 +323,7 @@ class EmbeddedBroker:
             self._data_dir,
             port=self._port,
             overrides={**_TEST_DEFAULTS, **ports, **self._settings},
-            clock=self.clock,
-            offload=self._offload,
-            files=PassingFiles() if self._passing else None,
+            given=Given(self.clock, self._offload, PassingFiles() if self._passing else None),
         )
 
 

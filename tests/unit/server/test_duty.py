@@ -17,6 +17,7 @@ STARTED_AND_HEARD = {
     # Whoever starts these awaits them, or hears of their end in a callback of its own.
     ("connection.py", "_conclude"): "a handler's; its end answers the request or closes the connection",
     ("controller_channel.py", "_unless_replaced"): "awaited there",
+    ("crossing.py", "begin"): "its end is the answer to whoever asked from the other loop",
     ("drivers/checkpoint_driver.py", "_sync"): "a call to the disk, awaited there",
     ("drivers/compaction_driver.py", "_help"): "a helper process, awaited there",
     ("drivers/controller_producer_ids.py", "_fetch"): "awaited by whoever wants an id; one that failed is asked again",

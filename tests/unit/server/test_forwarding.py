@@ -27,10 +27,11 @@ from penstock.protocol.messages.metadata import MetadataRequest
 from penstock.server.authorize import Asked, Recording
 from penstock.server.context import Context, ListenerInfo, Operation, Principal, ResourceType
 from penstock.server.controller_channel import ControllerChannel
+from penstock.server.crossing import one_loop
 from penstock.server.dispatch import CONTROLLER_SERVED, Dispatch
-from penstock.server.drivers.metadata_driver import MetadataDriver
+from penstock.server.drivers.metadata_driver import MetadataMirror
 from penstock.server.envelopes import host_bytes, host_of, principal_of, sealed
-from penstock.server.forwarding import Forwarding
+from penstock.server.forwarding import Forwarding, ForwardingDoor
 from penstock.server.handlers import envelope
 from penstock.server.peers import Address
 from penstock.server.ports import SystemClock
@@ -78,16 +79,16 @@ class Broker:
 
     def __init__(self, plane: ControlPlane) -> None:
         self.wire = Wire(plane)
-        self.metadata = MetadataDriver(plane.metadata.node_id, plane.cluster_id)
+        self.metadata = MetadataMirror(plane.metadata.node_id, plane.cluster_id)
         self.channel = ControllerChannel(ElsewhereQuorum(), None, self.wire, SystemClock(), request_timeout_ms=300)
-        self.forwarding = Forwarding(self.channel, plane.quorum, None, self.wire, self.metadata)
+        forwarding = Forwarding(self.channel, plane.quorum, None, self.wire)
+        self.forwarding = ForwardingDoor(forwarding, one_loop().control, self.metadata)
         self.context = Context(
             plane.services(), 19, CREATE_VERSION, "billing", principal=ALICE, client_host="10.1.2.3"
         )  # fmt: skip
 
     def follow(self, plane: ControlPlane) -> None:
         self.metadata.replace(plane.image.copy())
-        self.forwarding._advanced()
 
 
 def creation(*names: str) -> CreateTopicsRequest:

@@ -75,7 +75,10 @@ class BrokerLifecycle:
         registration_timeout_ms: int = 60_000,
         rack: str | None = None,
         on_stale: Callable[[str], None] = lambda _why: None,
+        acted_on: Callable[[], int] | None = None,
     ) -> None:
+        """`acted_on` is the metadata offset that the broker itself has taken in; by default what is published."""
+        self._acted_on = acted_on or (lambda: metadata.image.offset)
         self._node_id, self._cluster_id, self._incarnation_id = node_id, cluster_id, incarnation_id
         self._metadata, self._ask, self._on_stale = metadata, ask, on_stale
         self._interval_ms, self._registration_timeout_ms, self._rack = (
@@ -216,7 +219,7 @@ class BrokerLifecycle:
         request = BrokerHeartbeatRequest(
             broker_id=self._node_id,
             broker_epoch=self.broker_epoch,
-            current_metadata_offset=self._metadata.image.offset,
+            current_metadata_offset=self._acted_on(),
             want_fence=not self._wants_to_serve,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline),
@@ -238,6 +241,13 @@ class BrokerLifecycle:
         """Reports a log directory that is offline; its replicas leave their ISRs."""
         self._offline[directory_id] = None
         await self._beat()
+
+    async def report_failed(self, directory_id: Uuid) -> None:
+        """The same for one whom nobody listens to: what is not taken now, the next heartbeat says again."""
+        try:
+            await self.directory_failed(directory_id)
+        except Refused as refusal:
+            log.warning("the controller did not take a report: %s", refusal)
 
     def has_reported(self, directory_id: Uuid) -> bool:
         """Whether the controller knows that a log directory is offline."""

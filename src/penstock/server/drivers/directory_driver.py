@@ -9,20 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.model.errors import Refused
-from penstock.server.drivers.controller_lifecycle import NO_EPOCH
 from penstock.server.duty import duty
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
     from penstock.model.ids import Uuid
-    from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
     from penstock.storage.store import LogStore
 
 log = logging.getLogger("penstock.directories")
+
+
+class Reports(Protocol):
+    """How this broker tells the controller of its directories."""
+
+    @property
+    def registered(self) -> bool: ...
+    def has_reported(self, directory_id: Uuid) -> bool:
+        """Whether the controller knows that a log directory is offline."""
+
+    async def directory_failed(self, directory_id: Uuid) -> None: ...
+    async def cordon(self, directories: Iterable[Uuid]) -> None: ...
 
 
 class DirectoryDriver:
@@ -32,7 +42,7 @@ class DirectoryDriver:
         self,
         settings: BrokerSettings,
         store: LogStore,
-        lifecycle: BrokerLifecycle,
+        lifecycle: Reports,
         give_up: Callable[[str], None],
     ) -> None:
         self._settings, self._store, self._lifecycle, self._give_up = settings, store, lifecycle, give_up
@@ -73,7 +83,7 @@ class DirectoryDriver:
         self._report(self._lifecycle.cordon, self.cordoned())
 
     def _report(self, report: Callable[..., Coroutine[Any, Any, None]], *what: Any) -> None:
-        if self._lifecycle.broker_epoch == NO_EPOCH:
+        if not self._lifecycle.registered:
             return  # the registration says it
 
         async def tell() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.model.errors import Refused, StorageFailed
@@ -57,7 +58,7 @@ class DiskQueue:
             if not future.done():
                 future.set_exception(why)
 
-        self._add(_Piece(lambda: lambda: work(*args), done, failed))
+        self._add(_Piece(lambda: partial(work, *args), done, failed))
         return await future
 
     async def quiet(self) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from penstock.metadata.features import KRAFT_VERSION, SUPPORTED
 
 if TYPE_CHECKING:
-    from penstock.server.drivers.metadata_driver import MetadataDriver
+    from penstock.server.drivers.metadata_driver import PublishedMetadata
 
 
 class Features:
     """What this release supports, and what the published image has finalized. `kraft.version` is the quorum's own."""
 
-    def __init__(self, metadata: MetadataDriver, kraft_version: Callable[[], int]) -> None:
+    def __init__(self, metadata: PublishedMetadata, kraft_version: Callable[[], int]) -> None:
         self._metadata, self._kraft_version = metadata, kraft_version
 
     def supported(self) -> dict[str, tuple[int, int]]:

@@ -13,11 +13,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.metadata.snapshot import image_of
 from penstock.model.errors import BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR, NOT_CONTROLLER, Refused, StorageFailed
-from penstock.model.ids import Epoch, NodeId, Offset
+from penstock.model.ids import NO_NODE, Epoch, NodeId, Offset
 from penstock.quorum import events
 from penstock.quorum.history import QuorumVersion, VoterHistory
 from penstock.quorum.state import ReplicaKey, Role
@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.quorum")
 
 NO_PART: Final = "this node takes no part in the quorum any more"
+
+
+class Standing(NamedTuple):
+    """What the broker of this node may know of the quorum without asking: a value, replaced as a whole."""
+
+    leading: bool = False
+    leader: NodeId = NO_NODE
+    kraft_version: int = 0
 
 
 class QuorumCore:
@@ -70,6 +78,7 @@ class QuorumCore:
         self._doing: events.Event | events.Effect | None = None
         self._failure: Exception | None = None
         self._begun: Epoch | None = None
+        self.standing = Standing()
         self._timer: Deadline | None = None
         self._timer_ms: float | None = None
         self._idle: list[asyncio.Future[None]] = []
@@ -156,10 +165,16 @@ class QuorumCore:
     def _came_to_rest(self, node: QuorumNode) -> None:
         """Everything that was heard is acted on."""
         self._set_timer(None if self._closing else node.deadline)
+        self._stand()
         self._rested(node)
         if self._idle and not self._busy:
             waiting, self._idle = self._idle, []
             _release(waiting)
+
+    def _stand(self) -> None:
+        standing = Standing(self.leading, self.leader, self.kraft_version)
+        if standing != self.standing:
+            self.standing = standing
 
     async def idle(self) -> None:
         """Returns when everything heard has been acted on, and is on the disk where it has to be."""
@@ -259,6 +274,7 @@ class QuorumCore:
         if self._failed:
             return
         self._failed = True
+        self.standing = self.standing._replace(leading=False)
         log.error("the metadata quorum stops on this node: %s", why)
         try:
             self._set_timer(None)

@@ -309,7 +309,7 @@ class QuorumDriver(QuorumCore):
     async def update_voter(self, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
         return await self._membership.update(request)
 
-    def describe(self) -> DescribeQuorumResponse:
+    async def describe(self) -> DescribeQuorumResponse:
         """The reply to DescribeQuorum; only the leader knows it."""
         return describe(self._opened, self._log.end, self._clock)
 

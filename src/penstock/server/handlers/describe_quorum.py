@@ -36,7 +36,11 @@ def handle(ctx: Context, request: DescribeQuorumRequest) -> Outcome:
         )
     if not ctx.listener.for_controllers and not ctx.node.quorum.leading:
         return ctx.node.controller.forward(request, ctx)
-    described: DescribeQuorumResponse = ctx.node.quorum.describe()
+    return _described(ctx)
+
+
+async def _described(ctx: Context) -> DescribeQuorumResponse:
+    described: DescribeQuorumResponse = await ctx.node.quorum.describe()
     if ctx.api_version < _DIRECTORIES_SINCE:
         _leave_out_directories(described)
     return described

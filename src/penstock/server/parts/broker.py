@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.metadata.entities import CONFIG_TOPIC
 from penstock.replication.fetch_session import FetchSessions
@@ -15,7 +15,6 @@ from penstock.server.dispatch import Dispatch
 from penstock.server.drivers.checkpoint_driver import CheckpointDriver
 from penstock.server.drivers.compaction_driver import CompactionDriver
 from penstock.server.drivers.controller_assignments import DirectoryAssignments
-from penstock.server.drivers.controller_lifecycle import NO_EPOCH, BrokerLifecycle
 from penstock.server.drivers.controller_producer_ids import ProducerIds
 from penstock.server.drivers.coordinator_driver import CoordinatorDriver
 from penstock.server.drivers.coordinator_topic import TopicMaker
@@ -42,24 +41,24 @@ from penstock.server.node_metrics import (
     upkeep_samples,
 )
 from penstock.server.parts.ending import cancel_now
+from penstock.server.peers import NetPeers
 from penstock.storage.store import LogStore
 
 if TYPE_CHECKING:
     from random import Random
 
     from penstock.model.config import Endpoint, TopicSettings
-    from penstock.model.ids import TopicPartition
+    from penstock.model.ids import TopicPartition, Uuid
     from penstock.model.ports import Ports
     from penstock.server.context import Authorizer
     from penstock.server.live_settings import LiveSettings
     from penstock.server.metrics import Metrics
-    from penstock.server.parts.control import ControlPart
+    from penstock.server.parts.control_door import ControlDoor
     from penstock.storage.log import Log
 
 log = logging.getLogger("penstock.node")
 
 RELOCATION_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
-HEARTBEAT_PURPOSE: Final = "heartbeat"
 
 
 class BrokerPart:
@@ -70,15 +69,22 @@ class BrokerPart:
         settings: LiveSettings,
         ports: Ports,
         random: Random,
-        control: ControlPart,
+        control: ControlDoor,
         cluster_id: str,
         authorizer: Authorizer,
         give_up: Callable[[str], None],
     ) -> None:
         self._settings, self._clock, self._control, self._cluster_id = settings, ports.clock, control, cluster_id
         self._opened = False
-        node_id, clock, ask = settings.node_id, ports.clock, control.channel.ask
-        metadata = control.metadata
+        node_id, clock, ask = settings.node_id, ports.clock, control.ask
+        metadata, self.lifecycle = control.metadata, control.lifecycle
+        metadata.on_publish(settings.follow)
+        self.peers = NetPeers(
+            ports.net, clock,
+            client_id=f"penstock-{node_id}",
+            dial_first_ms=settings.number("socket.connection.setup.timeout.ms"),
+            dial_max_ms=settings.number("socket.connection.setup.timeout.max.ms"),
+        )  # fmt: skip
         by_rack = chooses_by_rack(settings.text("replica.selector.class"))
         self.store = LogStore(
             ports.files, settings.log_dirs, settings_for=self._log_settings, new_uuid=lambda: new_uuid(random),
@@ -108,20 +114,12 @@ class BrokerPart:
             settings, self.partitions, self.store, self.flushes, self.checkpoints, clock, ports.files, ports.offload
         )
         self.compaction = CompactionDriver(settings, self.partitions, self.checkpoints, clock, ports.offload)
-        self.lifecycle = BrokerLifecycle(
-            node_id, cluster_id, new_uuid(random), metadata, self._report,
-            heartbeat_interval_ms=settings.number("broker.heartbeat.interval.ms"),
-            registration_timeout_ms=settings.number("initial.broker.registration.timeout.ms"),
-            rack=settings.rack, on_stale=give_up,
-        )  # fmt: skip
-        control.peers.on_lost = self._link_lost
-        control.quorum.when_leader_changes(self.lifecycle.hurry)
         self.isr = IsrDriver(
             node_id, self._broker_epoch, ask, clock, self.partitions,
             lag_time_max_ms=settings.number("replica.lag.time.max.ms"),
         )  # fmt: skip
         self.followers = FollowerDriver(
-            node_id, control.peers, clock, settings,
+            node_id, self.peers, clock, settings,
             broker_epoch=self._broker_epoch,
             address_of=self.partitions.address_of,
             storage_failed=self.partitions.storage_failed,
@@ -141,7 +139,7 @@ class BrokerPart:
         self.groups = CoordinatorDriver(
             node_id, self.partitions, settings, clock, random, make_topic=TopicMaker(settings, ask).make
         )
-        self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"), beside=control.dispatch)
+        self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self.services = Services(
             settings=settings, clock=clock, authorizer=authorizer, metadata=metadata,
             controller=control.forwarding,
@@ -158,16 +156,6 @@ class BrokerPart:
 
     def _broker_epoch(self) -> int:
         return self.lifecycle.broker_epoch
-
-    async def _report(self, request: Any, version: int) -> Any:
-        """Heartbeats have a link of their own, and are not worth more time than the session that they keep alive."""
-        session_ms = self._settings.number("broker.session.timeout.ms")
-        return await self._control.channel.ask(request, version, timeout_ms=session_ms / 2, purpose=HEARTBEAT_PURPOSE)
-
-    def _link_lost(self, purpose: str) -> None:
-        if purpose == HEARTBEAT_PURPOSE:
-            # The controller cannot tell a broken link from a dead process, and does not wait long.
-            self.lifecycle.hurry()
 
     def _topic_settings(self, topic: str) -> TopicSettings:
         return self._settings.topic(self._control.metadata.image.config(CONFIG_TOPIC, topic))
@@ -207,7 +195,7 @@ class BrokerPart:
         """Opens every log, a few milliseconds at a time: the quorum has to go on meanwhile."""
         self._opened = True
         if self._settings.metadata_log_dir in self._settings.log_dirs:
-            self._control.unlock()  # the store locks all its directories before it does anything else
+            await self._control.unlock()  # the store locks all its directories before it does anything else
         until = self._clock.monotonic_ms() + SLICE_MS
         opening = self.store.opening(
             cluster_id=self._cluster_id, node_id=self._settings.node_id, now=self._clock.now_ms()
@@ -262,6 +250,7 @@ class BrokerPart:
         await self.lifecycle.fall_silent()
         await self.isr.stop()
         await self.followers.close()
+        self.peers.close()
         await self.assignments.close()
         await self.partitions.close()
         await self.upkeep.stop()
@@ -270,20 +259,26 @@ class BrokerPart:
         await self.flushes.drain()
         await self.checkpoints.stop()
         if self._opened:
-            registered = self.lifecycle.broker_epoch != NO_EPOCH
+            registered = self.lifecycle.registered
             # One that never got to register has changed nothing since the last clean stop.
             self.store.close(self.lifecycle.broker_epoch if registered else self.store.clean_broker_epoch)
 
     def crash(self) -> None:
         self.stop_serving()
+        self.peers.close()
         for closing in (
-            self.lifecycle.fall_silent(), self.isr.stop(), self.followers.close(), self.assignments.close(),
+            self.isr.stop(), self.followers.close(), self.assignments.close(),
             self.partitions.close(), self.upkeep.stop(), self.compaction.stop(), self.relocations.stop(),
             self.checkpoints.stop(),
         ):  # fmt: skip
             cancel_now(closing)
         for directory in self.store.directories:
             directory.unlock()
+
+    def directory_of(self, path: str) -> Uuid | None:
+        """The id of the log directory that a file lies in. Read from the other loop too: neither ever changes."""
+        found = [each for each in self.store.directories if path == each.path or path.startswith(f"{each.path}/")]
+        return found[0].id if found else None
 
     # -- being watched
 
@@ -296,7 +291,7 @@ class BrokerPart:
         metrics.register("directories", lambda: directory_samples(self.store))
         metrics.register("upkeep", lambda: upkeep_samples(self.flushes, self.upkeep, self.compaction))
         metrics.register("groups", lambda: group_samples(self.groups))
-        ends = LogEnds(self.partitions, self._control.peers, self._clock)
+        ends = LogEnds(self.partitions, self.peers, self._clock)
         metrics.register("lags", lambda: lag_samples(self.groups, ends), lambda: ask_ends(self.groups, ends))
 
     def ailments(self) -> list[str]:

@@ -1,7 +1,11 @@
 """The metadata side of a node: its copy of the metadata log, its place in the quorum, and the way to the controller.
 
 Every node has it. One with the controller role is a voter (or may become one), has a controller that decides while it
-leads, and serves a listener of its own to the other nodes; the others only follow the log.
+leads, and serves a listener of its own to the other nodes; the others only follow the log. The registration and the
+heartbeats of a broker belong here too.
+
+All of it lives on a loop that waits for no disk, which may be another than the broker's. The broker reaches it through
+`control_door.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +22,10 @@ from penstock.server.context import Services
 from penstock.server.control_metrics import QuorumSamples, controller_samples
 from penstock.server.controller_channel import ControllerChannel
 from penstock.server.dispatch import CONTROLLER_SERVED, Dispatch
-from penstock.server.drivers.metadata_driver import MetadataDriver
+from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
+from penstock.server.drivers.metadata_driver import MetadataDriver, MetadataMirror
 from penstock.server.drivers.metadata_features import Features
+from penstock.server.drivers.metadata_feed import MetadataFeed
 from penstock.server.drivers.quorum_driver import QuorumDriver
 from penstock.server.drivers.snapshot_driver import SnapshotDriver, SnapshotSettings
 from penstock.server.drivers.snapshot_file import BOOTSTRAP_CHECKPOINT, read_checkpoint
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
     from penstock.model.ports import File, Files, Ports
     from penstock.server.context import Authorizer
+    from penstock.server.crossing import Sides
     from penstock.server.drivers.controller_driver import ControllerDriver
     from penstock.server.drivers.controller_enrolment import ControllerEnrolment
     from penstock.server.live_settings import LiveSettings
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("penstock.node")
 
+HEARTBEAT_PURPOSE: Final = "heartbeat"
 LOOK_MS: Final = 20.0
 REMIND_MS: Final = 10_000.0
 FETCH_TIMEOUTS: Final = 3
@@ -63,7 +71,10 @@ class ControlPart:
         identity: Identity,
         authorizer: Authorizer,
         on_fatal: Callable[[Exception], None],
+        sides: Sides,
+        on_stale: Callable[[str], None],
     ) -> None:
+        """`on_stale` is told why when this process is no broker of the cluster any more."""
         self._clock, self._files, self._settings = ports.clock, ports.files, settings
         self._lock: File | None = None
         own_host = ports.net.host_name()
@@ -105,12 +116,43 @@ class ControlPart:
             request_timeout_ms=settings.number("request.timeout.ms"),
             answer_timeout_ms=settings.number("controller.socket.timeout.ms"),
         )
-        self.forwarding = Forwarding(self.channel, self.quorum, self.controller, self.peers, self.metadata)
+        self.forwarding = Forwarding(self.channel, self.quorum, self.controller, self.peers)
+        self.mirror: MetadataMirror | None = None
+        self.feed: MetadataFeed | None = None
+        self.lifecycle: BrokerLifecycle | None = None
+        if settings.is_broker:
+            mirror = self.mirror = MetadataMirror(settings.node_id, identity.cluster_id)
+            self.feed = self.metadata.feed = MetadataFeed(sides, mirror, lambda: self.metadata.image)
+            self.lifecycle = self._lifecycle(self.feed, random, identity.cluster_id, on_stale)
         if self.controller is not None:
             self.enrolment = self._enrolment(bound, random, own_host)
             self.metadata.on_publish(self.enrolment.follow)
             self.dispatch = Dispatch(CONTROLLER_SERVED, unstable=settings.flag("unstable.api.versions.enable"))
             self.services = self._services(self.controller, self.dispatch, authorizer)
+
+    def _lifecycle(
+        self, feed: MetadataFeed, random: Random, cluster_id: str, on_stale: Callable[[str], None]
+    ) -> BrokerLifecycle:
+        settings = self._settings
+        lifecycle = BrokerLifecycle(
+            settings.node_id, cluster_id, new_uuid(random), self.metadata, self._report,
+            heartbeat_interval_ms=settings.number("broker.heartbeat.interval.ms"),
+            registration_timeout_ms=settings.number("initial.broker.registration.timeout.ms"),
+            rack=settings.rack, on_stale=on_stale, acted_on=lambda: feed.taken,
+        )  # fmt: skip
+        self.peers.on_lost = self._link_lost
+        self.quorum.when_leader_changes(lifecycle.hurry)
+        return lifecycle
+
+    async def _report(self, request: Any, version: int) -> Any:
+        """Heartbeats have a link of their own, and are not worth more time than the session that they keep alive."""
+        session_ms = self._settings.number("broker.session.timeout.ms")
+        return await self.channel.ask(request, version, timeout_ms=session_ms / 2, purpose=HEARTBEAT_PURPOSE)
+
+    def _link_lost(self, purpose: str) -> None:
+        if purpose == HEARTBEAT_PURPOSE and self.lifecycle is not None:
+            # The controller cannot tell a broken link from a dead process, and does not wait long.
+            self.lifecycle.hurry()
 
     def _controller(
         self, ports: Ports, random: Random, cluster_id: str, on_fatal: Callable[[Exception], None]
@@ -193,8 +235,14 @@ class ControlPart:
     async def caught_up(self) -> None:
         """Returns when the published image shows what is committed; waits for the quorum as long as it takes.
 
-        One who leads has to commit what it found in its log first: until then it does not know how much of it counts.
+        So does the broker's own then. One who leads has to commit what it found in its log first: until then it does
+        not know how much of it counts.
         """
+        await self._knows_the_cluster()
+        if self.feed is not None:
+            await self.feed.level()
+
+    async def _knows_the_cluster(self) -> None:
         remind_at = self._clock.monotonic_ms() + REMIND_MS
         while True:
             if self.quorum.leading:
@@ -225,6 +273,8 @@ class ControlPart:
 
     async def close(self) -> None:
         """Hands the quorum over and lets go of the log. The listener for controllers is still served meanwhile."""
+        if self.lifecycle is not None:
+            await self.lifecycle.fall_silent()
         if self.enrolment is not None:
             await self.enrolment.close()
         self.channel.close()
@@ -235,6 +285,8 @@ class ControlPart:
 
     def crash(self) -> None:
         self.channel.close()
+        if self.lifecycle is not None:
+            cancel_now(self.lifecycle.fall_silent())
         if self.controller is not None:
             self.controller.resign()
         if self.enrolment is not None:

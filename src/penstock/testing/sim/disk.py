@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.server.hang_watch import Unanswered
 from penstock.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Disk(MemoryFiles):
         self.scheduler: Scheduler | None = None  # whose time hangs go by
         self._hangs: dict[str, float] = {}  # until when, by prefix
         self._answers_at: float | None = None  # while a thread works: when the disk answers what it asked
+        self.waited_for = ""  # the file that such an answer is about
 
     # -- hanging
 
@@ -79,9 +81,10 @@ class Disk(MemoryFiles):
     def _touch(self, path: str) -> None:
         answers_at = self.answers_at(path)
         if self._answers_at is not None:
-            self._answers_at = max(self._answers_at, answers_at)
+            if answers_at > self._answers_at:
+                self._answers_at, self.waited_for = answers_at, path
         elif answers_at and self.scheduler is not None and self.scheduler.current is not None:
-            self.scheduler.current.hold(answers_at)
+            self.scheduler.current.hold(answers_at, path)
 
     # -- failing
 
@@ -119,6 +122,14 @@ class SimOffload:
 
     def __init__(self, loop: SimLoop, disk: Disk, random: Random) -> None:
         self._loop, self._disk, self._random = loop, disk, random
+        self._unanswered: dict[asyncio.Future[Any], Unanswered] = {}
+
+    def unanswered(self) -> Unanswered | None:
+        return min(self._unanswered.values(), default=None)
+
+    def _wait(self, future: asyncio.Future[Any], path: str) -> None:
+        self._unanswered.setdefault(future, Unanswered(self._loop.time() * 1_000, path))
+        future.add_done_callback(lambda done: self._unanswered.pop(done, None))
 
     def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
         future: asyncio.Future[T] = self._loop.create_future()
@@ -132,8 +143,9 @@ class SimOffload:
     def _do_late(self, future: asyncio.Future[T], work: Callable[..., T], args: tuple[Any, ...]) -> None:
         if future.cancelled():
             return
-        answers_at = max((self._disk.answers_at(path) for path in _paths(work, args)), default=0.0)
+        answers_at, path = max(((self._disk.answers_at(path), path) for path in _paths(work, args)), default=(0.0, ""))
         if answers_at:
+            self._wait(future, path)
             self._loop.at_world_time(answers_at, self._do_late, future, work, args)
             return
         outcome, answers_at = self._disk.in_thread(work, *args)
@@ -141,6 +153,7 @@ class SimOffload:
 
     def _answered(self, outcome: asyncio.Future[T], future: asyncio.Future[T], answers_at: float) -> None:
         if answers_at > self._loop.scheduler.now:
+            self._wait(future, self._disk.waited_for)
             self._loop.at_world_time(answers_at, _hand_over, outcome, future)
         else:
             _hand_over(outcome, future)

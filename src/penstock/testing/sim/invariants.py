@@ -88,7 +88,9 @@ class Invariants:
 
     def node_made(self, machine: Machine, node: Node) -> None:
         assert machine.loop is not None, "a node is made on its loop"
-        self._lives[machine.loop] = (machine, LifeSeen(node))
+        life = (machine, LifeSeen(node))
+        for loop in machine.loops:
+            self._lives[loop] = life
 
     def node_ending(self, machine: Machine) -> None:
         """A last look: what it answered in its last moment is on its way."""
@@ -103,7 +105,8 @@ class Invariants:
 
     def node_ended(self, machine: Machine) -> None:
         assert machine.loop is not None, "it ran"
-        self._lives.pop(machine.loop, None)
+        for loop in machine.loops:
+            self._lives.pop(loop, None)
 
     def after_instant(self, touched: list[SimLoop]) -> None:
         for loop in touched:

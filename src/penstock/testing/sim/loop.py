@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import asyncio.events as events
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, TypeVarTuple
 
@@ -41,6 +42,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.held: list[asyncio.Handle] = []
         self.longest_hold_s = 0.0
         """The longest time for which one file operation after the other kept this loop from running."""
+        self.held_by = ""
+        """The file that a call is about which has not come back."""
         self._paused = False
         self._held_since = self._held_until = -1.0
         self._report, self._connect = report, connect
@@ -107,8 +110,10 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._paused = False
         self._go_on()
 
-    def hold(self, until: float) -> None:
+    def hold(self, until: float, by: str = "") -> None:
         """A call that returns only at `until`, by the world's time: from the end of this callback on nothing runs.
+
+        `by` is the file that it is about.
 
         Calls of one callback wait one after the other, so they are over when the last is.
         """
@@ -117,7 +122,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             return
         if self._held_until <= now:
             self._held_since = now
-        self._held_until = until
+        self._held_until, self.held_by = until, by
         self.longest_hold_s = max(self.longest_hold_s, until - self._held_since)
         self.halted = True
         self.scheduler.at(until, asyncio.TimerHandle(until, self._go_on, (), _CLOCKWORK, None))  # type: ignore[arg-type]  # all that a handle asks of a loop
@@ -126,7 +131,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         """Does what was put off, unless something else keeps this loop still."""
         if self.dead or self._paused or self.scheduler.now < self._held_until:
             return
-        self.halted = False
+        self.halted, self.held_by = False, ""
         held, self.held = self.held, []
         for handle in held:
             self.scheduler.soon(handle)
@@ -139,14 +144,20 @@ class SimLoop(asyncio.AbstractEventLoop):
         """
         self.dead = self.halted = True
         self.held.clear()
-        outer = events._get_running_loop()
-        events._set_running_loop(self)
-        try:
+        with self.running():
             while self._tasks:  # a closing one may begin another
                 tasks, self._tasks = self._tasks, {}
                 for found in [reference() for _, reference in sorted(tasks.items())]:
                     if found is not None and not found.done():
                         _bury(found)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """What is done meanwhile believes to be on this loop."""
+        outer = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            yield
         finally:
             events._set_running_loop(outer)
 

@@ -1,4 +1,7 @@
-"""A machine of the cluster: its disk, its clock, its address, and the lives of the node that runs on it."""
+"""A machine of the cluster: its disk, its clock, its address, and the lives of the node that runs on it.
+
+As a real one a node has two loops, and what passes between them takes a moment that the seed draws, in order.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,21 @@ from typing import TYPE_CHECKING
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import Millis
 from penstock.model.ports import Ports
+from penstock.server.crossing import two_loops
 from penstock.server.node import Node
 from penstock.testing.sim.disk import Disk, SimOffload
 from penstock.testing.sim.loop import SimLoop
 from penstock.testing.sim.network import SimNet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from penstock.testing.sim.world import World
 
 FIRST_MOMENT_MS = 1_800_000_000_000
 """What wall clocks show when the world begins."""
+
+CROSSING_S_MAX = 0.000_3
 
 
 class SimClock:
@@ -38,8 +44,46 @@ class SimClock:
         return self._loop.time() * 1_000
 
 
+class Way:
+    """From one loop of a node to the other: everything arrives in the order in which it was handed over."""
+
+    __slots__ = ("_arrives", "_random", "_to")
+
+    def __init__(self, to: SimLoop, random: Random) -> None:
+        self._to, self._random, self._arrives = to, random, 0.0
+
+    def __call__(self, callback: Callable[..., object], *args: object) -> None:
+        self._arrives = max(self._arrives, self._to.scheduler.now + self._random.random() * CROSSING_S_MAX)
+        self._to.at_world_time(self._arrives, callback, *args)
+
+
+class SimQuarters:
+    """The control part of a node on a loop of its own."""
+
+    def __init__(self, data: SimLoop, control: SimLoop, ports: Ports, random: Random) -> None:
+        self._data, self._control, self.ports, self.random = data, control, ports, random
+        to_control, to_data = (Way(loop, Random(random.getrandbits(64))) for loop in (control, data))
+        self.sides = two_loops(to_control=to_control, to_data=to_data)
+
+    def loop(self) -> SimLoop:
+        return self._control
+
+    def on_uncaught(self, handler: Callable[..., None]) -> None:
+        """The world hears of everything by itself."""
+
+    def held_at(self) -> str | None:
+        return self._data.held_by or None
+
+    def run(self, work: Callable[[], None]) -> None:
+        with self._control.running():
+            work()
+
+    def close(self) -> None:
+        """It ends with the process."""
+
+
 class Machine:
-    """Runs one node at a time. A new life has a new loop; the disk stays."""
+    """Runs one node at a time. A new life has new loops; the disk stays."""
 
     def __init__(self, world: World, node_id: int, properties: Mapping[str, str], random: Random) -> None:
         self.world, self.node_id, self.host = world, node_id, f"node-{node_id}"
@@ -49,6 +93,7 @@ class Machine:
         self.disk.scheduler = world.scheduler
         self.lives = 0
         self.loop: SimLoop | None = None
+        self.control_loop: SimLoop | None = None
         self.node: Node | None = None
         self.wall_ahead_ms = 0
         self.rate = 1.0
@@ -67,6 +112,11 @@ class Machine:
         return self.host
 
     @property
+    def loops(self) -> list[SimLoop]:
+        """Those of this life: the broker's, and that of the quorum and the heartbeats."""
+        return [loop for loop in (self.loop, self.control_loop) if loop is not None]
+
+    @property
     def up(self) -> bool:
         return self.loop is not None
 
@@ -81,12 +131,15 @@ class Machine:
         world = self.world
         self.lives += 1
         world.network.host_up(self.host)
-        loop = self.loop = world.new_loop(self.host, self.host, rate=self.rate, ahead_s=self._random.random() * 1_000)
+        ahead_s = self._random.random() * 1_000
+        loop, control_loop = (world.new_loop(self.host, self.host, rate=self.rate, ahead_s=ahead_s) for _ in range(2))
+        self.loop, self.control_loop = loop, control_loop
         clock = self.clock = SimClock(loop, self.wall_ahead_ms + world.century_ms)
         self.disk.clock = clock.now_ms
         net = SimNet(world.network, loop, self.host)
         offload = SimOffload(loop, self.disk, Random(self._random.getrandbits(64)))
         life_random = Random(self._random.getrandbits(64))
+        quarters = self._quarters(loop, control_loop, clock)
         world.story.tell(self.host, f"starts (life {self.lives})")
 
         async def live() -> None:
@@ -95,7 +148,9 @@ class Machine:
                 Ports(clock, self.disk, net, offload),
                 random=life_random,
                 formats_itself=False,
+                quarters=quarters,
             )
+            node.on_doom = lambda why: self._doomed(loop, why)
             world.node_made(self, node)
             failing = asyncio.ensure_future(node.failed())
             starting = asyncio.ensure_future(node.start())
@@ -108,6 +163,17 @@ class Machine:
 
         self._running = loop.create_task(live(), name=f"{self.host} life {self.lives}")
         self._running.add_done_callback(self._ended)
+
+    def _quarters(self, loop: SimLoop, control_loop: SimLoop, clock: SimClock) -> SimQuarters:
+        net = SimNet(self.world.network, control_loop, self.host)
+        offload = SimOffload(control_loop, self.disk, Random(self._random.getrandbits(64)))
+        random = Random(self._random.getrandbits(64))
+        return SimQuarters(loop, control_loop, Ports(clock, self.disk, net, offload), random)
+
+    def _doomed(self, loop: SimLoop, why: str) -> None:
+        """A process whose loop is held is cut off by a thread of its own; any other ends by itself."""
+        if loop.held_by:
+            self.world.node_failed(self, why)
 
     def _ended(self, running: asyncio.Task[None]) -> None:
         """A start that came to nothing; a real process would end with the same words."""
@@ -155,12 +221,14 @@ class Machine:
         assert self.loop is not None, f"{self.host} runs"
         self.world.story.tell(self.host, "is paused")
         self.paused = True
-        self.loop.pause()
+        for loop in self.loops:
+            loop.pause()
 
     def resume(self) -> None:
         if self.paused and self.loop is not None:
             self.world.story.tell(self.host, "goes on")
-            self.loop.resume()
+            for loop in self.loops:
+                loop.resume()
         self.paused = False
 
     def step_clock(self, by_ms: int) -> None:
@@ -170,15 +238,18 @@ class Machine:
         self.clock.wall_ahead_ms += by_ms
 
     def _end(self, *, silent: bool) -> None:
-        loop = self.loop
-        assert loop is not None, f"{self.host} runs"
+        loops = self.loops
+        assert loops, f"{self.host} runs"
         self.world.node_ending(self)
         self.disk.lives += 1  # whatever a closed coroutine still tries finds its files dead
-        loop.kill()
-        self.world.network.process_died(loop, self.host, silent=silent)
+        for loop in loops:
+            loop.dead = loop.halted = True  # one that is buried reaches the other no more
+        for loop in loops:
+            loop.kill()
+            self.world.network.process_died(loop, self.host, silent=silent)
         self.world.node_ended(self)
         stopping = self._stopping
-        self.loop = self.node = self.clock = self._running = self._stopping = None
+        self.loop = self.control_loop = self.node = self.clock = self._running = self._stopping = None
         self.paused = False
         if stopping is not None and not stopping.done():
             stopping.set_result(None)

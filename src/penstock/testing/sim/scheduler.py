@@ -59,6 +59,7 @@ class Scheduler:
                 if not self._advance(deadline):
                     return False
                 self._run_ready()
+                self.current = None  # whoever looks around now is nobody's process
                 if self.after_instant is not None and self._touched:
                     touched = list(self._touched)
                     self._touched.clear()

@@ -1,0 +1,127 @@
+"""The control part as the broker sees it: whatever is asked crosses to the other loop, whatever is read is a value.
+
+The broker has its own image, its own settings and its own links to other brokers. What it wants of the quorum, of the
+controller or of its own registration it asks for here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.server.drivers.controller_lifecycle import NO_EPOCH, BrokerLifecycle
+from penstock.server.drivers.metadata_features import Features
+from penstock.server.forwarding import ForwardingDoor
+
+if TYPE_CHECKING:
+    from penstock.model.config import Endpoint
+    from penstock.model.ids import NodeId, Uuid
+    from penstock.server.crossing import Side
+    from penstock.server.drivers.quorum_driver import QuorumDriver
+    from penstock.server.parts.control import ControlPart
+
+
+class ControlDoor:
+    """Made on the broker's loop, when the control part is built."""
+
+    def __init__(self, control: ControlPart, side: Side) -> None:
+        assert control.mirror is not None, "a broker has an image of its own"
+        assert control.lifecycle is not None, "a broker registers"
+        self._control, self._side = control, side
+        self.metadata = control.mirror
+        self.quorum = QuorumFromBroker(control.quorum, side)
+        self.features = Features(self.metadata, lambda: control.quorum.standing.kraft_version)
+        self.forwarding = ForwardingDoor(control.forwarding, side, self.metadata)
+        self.lifecycle = LifecycleFromBroker(control.lifecycle, side)
+
+    async def ask(self, request: Any, version: int) -> Any:
+        """The active controller's reply to a request that this broker makes by itself."""
+        return await self._side.call(self._control.channel.ask, request, version)
+
+    async def unlock(self) -> None:
+        """Lets go of the metadata directory: the broker is about to lock it with its other directories."""
+        await self._side.call(self._control.unlock)
+
+
+class QuorumFromBroker:
+    """The door `Services.quorum` of broker listeners. Who takes part in the quorum comes through another listener."""
+
+    def __init__(self, quorum: QuorumDriver, side: Side) -> None:
+        self._quorum, self._side = quorum, side
+
+    @property
+    def leading(self) -> bool:
+        return self._quorum.standing.leading
+
+    @property
+    def leader(self) -> NodeId:
+        return self._quorum.standing.leader
+
+    def describe(self) -> Awaitable[Any]:
+        return self._side.call(self._quorum.describe)
+
+    def add_voter(self, request: Any) -> Awaitable[Any]:
+        return self._side.call(self._quorum.add_voter, request)
+
+    def remove_voter(self, request: Any) -> Awaitable[Any]:
+        return self._side.call(self._quorum.remove_voter, request)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"brokers' listeners serve no {name} of the quorum")
+
+
+class LifecycleFromBroker:
+    """The registration and the heartbeats, which live beside the quorum: a disk that hangs does not silence them."""
+
+    def __init__(self, lifecycle: BrokerLifecycle, side: Side) -> None:
+        self._lifecycle, self._side = lifecycle, side
+
+    @property
+    def broker_epoch(self) -> int:
+        return self._lifecycle.broker_epoch
+
+    @property
+    def registered(self) -> bool:
+        return self.broker_epoch != NO_EPOCH
+
+    @property
+    def fenced(self) -> bool:
+        return self._lifecycle.fenced
+
+    def has_reported(self, directory_id: Uuid) -> bool:
+        return self._lifecycle.has_reported(directory_id)
+
+    async def register(
+        self,
+        endpoints: Iterable[Endpoint],
+        own_host: str,
+        log_dirs: Sequence[Uuid],
+        *,
+        previous_epoch: int = NO_EPOCH,
+        cordoned: Sequence[Uuid] | None = None,
+    ) -> int:
+        epoch: int = await self._side.call(
+            self._lifecycle.register,
+            tuple(endpoints),
+            own_host,
+            tuple(log_dirs),
+            previous_epoch=previous_epoch,
+            cordoned=None if cordoned is None else tuple(cordoned),
+        )
+        return epoch
+
+    async def serve(self) -> None:
+        await self._side.call(self._lifecycle.serve)
+
+    async def directory_failed(self, directory_id: Uuid) -> None:
+        await self._side.call(self._lifecycle.directory_failed, directory_id)
+
+    async def cordon(self, directories: Iterable[Uuid]) -> None:
+        await self._side.call(self._lifecycle.cordon, tuple(directories))
+
+    async def shut_down(self) -> bool:
+        gone: bool = await self._side.call(self._lifecycle.shut_down)
+        return gone
+
+    async def fall_silent(self) -> None:
+        await self._side.call(self._lifecycle.fall_silent)
