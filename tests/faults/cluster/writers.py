@@ -32,6 +32,8 @@ with warnings.catch_warnings():
 
 UNANSWERED_MAX = 200
 GIVE_UP_MS = within(120_000)
+# A silent broker is noticed after this time; one that has no processor is not silent.
+NOTICE_MS = within(5_000)
 NOT_ENOUGH_REPLICAS = 19
 
 Done = Callable[[Outcome, int], None]
@@ -115,7 +117,8 @@ class Confluent(Writer):
     def work(self) -> None:
         producer = confluent_kafka.Producer({
             "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 5,
-            "message.timeout.ms": GIVE_UP_MS, "socket.timeout.ms": 5_000, "socket.connection.setup.timeout.ms": 2_000,
+            "message.timeout.ms": GIVE_UP_MS, "socket.timeout.ms": NOTICE_MS,
+            "socket.connection.setup.timeout.ms": 2_000,
             "retry.backoff.ms": 50, "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500, "topic.metadata.refresh.fast.interval.ms": 100, "log_level": 0,
         })  # fmt: skip
@@ -141,7 +144,7 @@ class KafkaPython(Writer):
     def work(self) -> None:
         producer = KafkaProducer(
             bootstrap_servers=self.bootstrap.split(","), enable_idempotence=True, acks="all", linger_ms=5,
-            delivery_timeout_ms=GIVE_UP_MS, request_timeout_ms=5_000, retry_backoff_ms=50,
+            delivery_timeout_ms=GIVE_UP_MS, request_timeout_ms=NOTICE_MS, retry_backoff_ms=50,
             reconnect_backoff_ms=50, reconnect_backoff_max_ms=500, max_block_ms=GIVE_UP_MS,
         )  # fmt: skip
         for turn in self.pace():
@@ -198,7 +201,7 @@ class Own(Writer):
     def work(self) -> None:
         with penstock.blocking.Producer(
             bootstrap_servers=self.bootstrap, acks="all", idempotence=True, delivery_timeout_ms=GIVE_UP_MS,
-            request_timeout_ms=5_000, max_block_ms=GIVE_UP_MS,
+            request_timeout_ms=NOTICE_MS, max_block_ms=GIVE_UP_MS,
         ) as producer:  # fmt: skip
             for turn in self.pace():
                 if turn is None:
