@@ -92,7 +92,9 @@ class Topology:
                 continue
             if topic.error_code not in _ABSENT:
                 self.refusals[name] = topic.error_code
-            elif self.drop(name):
+            else:
+                # Also if it was not known: somebody may have followed it after it was gone.
+                self.drop(name)
                 gone.append(name)
         if of_all:
             gone += [name for name in self.topics.keys() - {topic.name for topic in reply.topics} if self.drop(name)]

@@ -95,3 +95,9 @@ def test_a_refusal_is_kept_until_the_topic_is_gone() -> None:
     assert topology.refusals == {"t": TOPIC_AUTHORIZATION_FAILED.code}
     topology.absorb(reply(error=UNKNOWN_TOPIC_OR_PARTITION.code))
     assert topology.refusals == {}
+
+
+def test_a_topic_that_was_gone_before_is_told_too() -> None:
+    """Whoever followed it in the meantime has to let go of it."""
+    topology = Topology()
+    assert topology.absorb(reply(error=UNKNOWN_TOPIC_OR_PARTITION.code)) == ["t"]
