@@ -66,8 +66,8 @@ the medians of neighbouring stretches in between lay apart at most. Of a latency
 rounds of one benchmark lie 10 to 25 % apart: {latency:.0%} is allowed for the medians of p50 and p99.
 
 Nodes 1 and 2 were killed before the life began and not again, so their memory is that of one process; node 3
-was killed all the time, and keeps what it had of topics that were deleted while it was away. *Our clients* is one process with an Admin, a Producer and a
-Consumer that met every topic, and hundreds of others that came for one.
+was killed all the time, and keeps what it had of topics that were deleted while it was away. *Our clients* is
+one process with an Admin, a Producer and a Consumer that met every topic, and hundreds that came for one.
 """
 
 
