@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import click
 from penstock.cli.amounts import Seconds
 from penstock.cli.failures import FAILED, NOT_FOUND, UNHEALTHY
 from penstock.cli.options import connection_options, examples, format_option, yes_option
-from penstock.cli.output import show, table, terminal_columns
+from penstock.cli.output import show, table, terminal_columns, wrapped
 from penstock.cli.progress import ticking
 from penstock.model.units import count
 
@@ -114,9 +113,13 @@ def validate(file: Path, deep: bool | None, style: str, connection: Connection) 
     from penstock.declared.mistakes import text_of
     from penstock.spark.pipeline.reading import examine
     from penstock.spark.pipeline.sql_check import has_sql
+    from penstock.spark.sessions import check_spark
 
     found = examine(text_of(file.read_bytes(), str(file)), file)
     mistakes = list(found.mistakes)
+    if not mistakes:
+        # What is missing for everything else may wait until the file has no mistakes.
+        check_spark()
     if found.flow is not None and (deep or (deep is None and has_sql(found.flow))):
         mistakes = _ask_spark(_over_file(found.flow, connection), whole=bool(deep))
     data = [
@@ -263,8 +266,10 @@ def run(
     from penstock.declared.mistakes import text_of
     from penstock.spark.pipeline.home import Home, Job
     from penstock.spark.pipeline.reading import examine, read_flow
+    from penstock.spark.sessions import check_spark
 
     flow = _over_file(read_flow(file), connection, master)
+    check_spark()
     _warn(examine(text_of(file.read_bytes(), str(file)), file), file)
     _check_sinks(flow, sinks)
     job = Job(
@@ -350,14 +355,8 @@ def _supervise(place: Any, flow: Flow, job: Any, *, quiet: bool, style: str) -> 
 
 def _say(words: str) -> None:
     """On standard error, broken between words where that is a terminal."""
-    click.echo(_filled(words, terminal_columns(sys.stderr)), err=True)
-
-
-def _filled(words: str, columns: int | None) -> str:
-    if columns is None:
-        return words
-    lines = words.splitlines()
-    return "\n".join(textwrap.fill(each, columns, break_long_words=False, break_on_hyphens=False) for each in lines)
+    room = terminal_columns(sys.stderr) or sys.maxsize
+    click.echo("\n".join(wrapped(line, width=room) for line in words.splitlines()), err=True)
 
 
 def _detach(place: Any, flow: Flow, job: Any, style: str) -> None:
@@ -429,11 +428,10 @@ def _description(found: Listed) -> str:
     if found.here:
         lines.append(f"  log        {Home(found.name).log}")
     if found.words:
-        lines.append(_filled(f"  last word  {found.words}", terminal_columns(sys.stdout)))
+        lines.append(wrapped(f"  last word  {found.words}", indent=13))
     if found.sinks:
         lines += ["", table(HEADINGS, rows(found.sinks, _now_ms()))]
-    columns = terminal_columns(sys.stdout)
-    lines += [_filled(f"  {sink.sink}: {sink.error}", columns) for sink in found.sinks if sink.error]
+    lines += [wrapped(f"  {sink.sink}: {sink.error}", indent=4) for sink in found.sinks if sink.error]
     return "\n".join(lines)
 
 
@@ -482,10 +480,12 @@ def reset(
     from penstock.model.errors import PenstockError
     from penstock.spark.pipeline.reading import read_flow
     from penstock.spark.pipeline.resetting import carry_out, plan_reset
+    from penstock.spark.sessions import check_spark
 
     if start is not None and start not in ("earliest", "latest"):
         _check_time(start, "--from")
     flow = _over_file(read_flow(_file_of(pipeline_or_file)), connection)
+    check_spark()
     _check_sinks(flow, sinks)
     for each in _all(connection):
         if each.name == flow.name and each.running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -87,6 +88,12 @@ def settings_for(master: str) -> dict[str, str]:
         found |= LOCAL
         found["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 1)
     return found
+
+
+def check_spark() -> None:
+    """Raises `Missing` with the way to get it when Spark's Python package is not there; loads nothing."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise Missing("pyspark is not installed: pip install 'penstock[spark]'")
 
 
 def check_java() -> str:

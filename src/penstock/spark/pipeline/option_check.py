@@ -53,11 +53,16 @@ def _check_source(flow: Flow, source: Source, notes: Notes) -> list[str]:
 
 
 def _typed_columns(options: dict[str, str]) -> list[str]:
+    from penstock.spark.values.ddl_grammar import names_in
     from penstock.spark.values.options import ValueOptions
-    from penstock.spark.values.schema import columns_of
 
     chosen = ValueOptions.of(options)
     assert chosen is not None, "the source is typed"
+    if importlib.util.find_spec("pyspark") is None:
+        # What can be told without Spark is told; whoever goes on with the file will miss it.
+        return names_in(chosen.schema) if chosen.schema is not None and not chosen.inferred else []
+    from penstock.spark.values.schema import columns_of
+
     return [] if chosen.inferred else list(columns_of(chosen).names)
 
 

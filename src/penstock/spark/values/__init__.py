@@ -7,8 +7,9 @@
 
 Below json.py: json_truth.py reads one document and says what is wrong with it; json_shape.py reads many at once. What
 the second takes the first takes too, with the same meaning; whatever the second refuses is asked of the first. Below
-csv.py and regex.py: text_columns.py, texts as typed columns. Below all: times.py and decimals.py, values as Spark
-spells them. Below dead_letters.py: letters.py, and letter_table.py, which keeps each letter once, whoever writes.
+csv.py and regex.py: text_columns.py, texts as typed columns. Below ddl.py: ddl_grammar.py, which needs no Spark. Below
+all: times.py and decimals.py, values as Spark spells them. Below dead_letters.py: letters.py, and letter_table.py,
+which keeps each letter once, whoever writes.
 
 A decoder takes an Arrow array of binary values and gives columns for the rows that are good and a reason for each that
 is not; good + bad = all, in order. A null value (a tombstone) is a row of nulls. Decoders know Arrow types only, and

@@ -20,6 +20,24 @@ def test_an_extra_that_a_table_needs_is_missed_before_anything_runs(monkeypatch:
     assert complaints(text) == ["31:1: Iceberg tables need pyiceberg: pip install 'penstock[spark,iceberg]'"]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("id BIGINT", "id BIGNT", "has 'BIGNT, country STRIN' at character 4 where a type of Spark such as BIGINT"),
+        ('"raw"', '"raw"\npartition_by = ["contry"]', "orders has no column 'contry'; did you mean 'country'?"),
+    ],
+)
+def test_without_spark_mistakes_that_need_none_are_found(
+    monkeypatch: pytest.MonkeyPatch, before: str, after: str, words: str
+) -> None:
+    with_spark = complaints(changed((before, after)))
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert complaints(WHOLE) == []
+    (told,) = complaints(changed((before, after)))
+    assert words in told
+    assert [told] == with_spark
+
+
 def test_a_circle_is_told_once() -> None:
     text = changed(("FROM orders WHERE amount > 0", "FROM totals"))
     assert complaints(text) == ["15:1: steps go in a circle: totals reads paid reads totals"]
