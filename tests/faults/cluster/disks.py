@@ -1,4 +1,4 @@
-"""A disk of its own for a node: ext4 in a file, behind a loop device. Its power can be cut, and it can be filled.
+"""A disk of its own for a node: ext4 in a file, behind a loop device. Its power can be cut, it can hang and be filled.
 
 A power cut is ext4's shutdown ioctl: from that moment nothing reaches the device any more, the journal's last words
 neither, and whoever asks is told EIO. Mounted again, the file system replays its journal, and what was not synced is
@@ -21,6 +21,7 @@ from tests.patience import within
 DISK_BYTES = 256 << 20
 _EXT4_IOC_SHUTDOWN = 0x8004587D
 _WITHOUT_THE_JOURNAL = 2
+_FREEZE, _THAW = 0xC0045877, 0xC0045878
 FILLER = "filler"
 
 
@@ -70,6 +71,20 @@ class Disk:
         directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.ioctl(directory, _EXT4_IOC_SHUTDOWN, struct.pack("I", _WITHOUT_THE_JOURNAL))
+        finally:
+            os.close(directory)
+
+    def hang(self) -> None:
+        """Whoever writes waits, until it is `thaw`ed. Reads are answered."""
+        self._ioctl(_FREEZE)
+
+    def thaw(self) -> None:
+        self._ioctl(_THAW)
+
+    def _ioctl(self, request: int) -> None:
+        directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.ioctl(directory, request, 0)
         finally:
             os.close(directory)
 
