@@ -111,26 +111,28 @@ class ForGood(Simulation):
         plan = plan_of(world)
         plan.trouble_s = 70.0
         super().__init__(world, plan)
-        self.victim = world.machines[world.seed % len(world.machines)]
+        self.victim: Machine | None = None
         self.ended_s: float | None = None
         self.fenced = self.led_elsewhere = False
         self.trouble.start = self._hang  # type: ignore[method-assign]
 
     def _hang(self) -> None:
         self.began_s = self.world.scheduler.now
+        self.victim = self.world.machines[self.world.seed % len(self.world.machines)]
+        self.victim.troubled = True  # it may say what it thinks of its disk
         self.victim.disk.hang("/", 60.0)
-        self._look()
+        self._look(self.victim)
 
-    def _look(self) -> None:
-        if not self.victim.up and self.ended_s is None:
+    def _look(self, victim: Machine) -> None:
+        if not victim.up and self.ended_s is None:
             self.ended_s = self.world.scheduler.now - self.began_s
         for machine in self.world.machines:
-            metadata = metadata_of(machine.node) if machine is not self.victim and machine.node is not None else None
+            metadata = metadata_of(machine.node) if machine is not victim and machine.node is not None else None
             if metadata is not None and self.ended_s is not None:
                 partitions = [each for topic in metadata.image.topics.values() for each in topic.partitions]
-                self.fenced |= metadata.image.brokers[self.victim.node_id].fenced
-                self.led_elsewhere |= all(each.leader not in (self.victim.node_id, -1) for each in partitions)
-        self.world.loop.call_later(0.1, self._look)
+                self.fenced |= metadata.image.brokers[victim.node_id].fenced
+                self.led_elsewhere |= all(each.leader not in (victim.node_id, -1) for each in partitions)
+        self.world.loop.call_later(0.1, self._look, victim)
 
 
 def test_a_disk_that_hangs_for_good_ends_its_node_and_nobody_elses() -> None:
