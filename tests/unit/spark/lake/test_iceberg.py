@@ -40,6 +40,18 @@ def test_rows_and_offsets_land_together(tmp_path: Path) -> None:
     assert list(fresh.commits(after=1)) == []
 
 
+@pytest.mark.parametrize("partition_by", [(), ("country",)])
+def test_a_time_that_no_calendar_has_does_not_keep_its_batch_out(tmp_path: Path, partition_by: tuple[str, ...]) -> None:
+    """A record may have any 64 bits for its time, and whoever sent one would stop the pipeline for good."""
+    store = made(tmp_path / "clicks", partition_by=partition_by)
+    far = pa.array([0, (1 << 63) - 1, -(1 << 63) + 1], pa.int64()).cast(SCHEMA.field("at").type)
+    table = rows(0, 3).set_column(2, SCHEMA.field("at"), far)
+    partition = {"country": "is"} if partition_by else None
+    append(store, 0, 3, batch=0, files=[written(store, table, partition)])
+    append(store, 3, 6, batch=1, files=[written(store, rows(3, 6), partition)])
+    assert numbers(opened(tmp_path / "clicks")) == list(range(6))
+
+
 def test_a_topic_without_an_id_and_a_second_source_have_their_own_offsets(tmp_path: Path) -> None:
     from penstock.spark.lake.ranges import TableRange
 

@@ -34,7 +34,11 @@ def data_files(io: FileIO, metadata: TableMetadata, paths: Iterable[str]) -> lis
 def _data_file(io: FileIO, metadata: TableMetadata, path: str) -> DataFile:
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
-    found = parquet_file_to_data_file(io, metadata, path)
+    try:
+        found = parquet_file_to_data_file(io, metadata, path)
+    except OverflowError:
+        # A record may have a time of any year: Parquet can tell the bounds of such a column, and Python cannot.
+        found = parquet_file_to_data_file(io, _without_bounds_of_times(metadata), path)
     nulls = found.null_value_counts or {}
     for position, field in enumerate(metadata.spec().fields):
         # A value beyond the bounds that Parquet keeps (4 KB) or a mixed file would land in the wrong partition.
@@ -44,6 +48,21 @@ def _data_file(io: FileIO, metadata: TableMetadata, path: str) -> DataFile:
                 f"{path} cannot enter partition {field.name}: its rows have no single value of at most 4 KB there"
             )
     return found
+
+
+def _without_bounds_of_times(metadata: TableMetadata) -> TableMetadata:
+    """The same table, of whose times no bounds are asked, except where it is split by them."""
+    from pyiceberg.types import DateType, TimestampType, TimestamptzType
+
+    schema = metadata.schema()
+    needed = {field.source_id for field in metadata.spec().fields}
+    fields = [schema.find_field(field_id) for field_id in schema.field_ids if field_id not in needed]
+    counted = {
+        f"write.metadata.metrics.column.{schema.find_column_name(field.field_id)}": "counts"
+        for field in fields
+        if isinstance(field.field_type, DateType | TimestampType | TimestamptzType)
+    }
+    return metadata.model_copy(update={"properties": {**metadata.properties, **counted}})
 
 
 def live_entries(io: FileIO, snapshot: Snapshot | None) -> list[tuple[ManifestFile, list[ManifestEntry]]]:
