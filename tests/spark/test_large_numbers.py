@@ -1,27 +1,37 @@
-"""Topics after years through Spark: offsets beyond 53 bits, times of other centuries."""
+"""Topics after years through Spark into tables: offsets beyond 53 bits, times of other centuries."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Producer
+from penstock.spark.lake.audit import audit
+from penstock.spark.lake.opening import open_store
+from penstock.spark.lake.options import LakeOptions
+from penstock.spark.lake.parquet_rows import rows_of
 from penstock.testing import EmbeddedBroker, broker
 from penstock.testing.ancient import Age, OldTopic, Past
+from tests.patience import within
 
 START = (1 << 53) - 3
 LAST = (1 << 63) - 1
 TIMES_MS = [1, 4_102_444_800_000, 9_223_372_036_855, 253_402_300_799_999, 253_402_300_800_000, (1 << 53) + 1, LAST]
 """1970, 2100, the first that nanoseconds cannot count, the last of 9999, year 10000, and two beyond Spark's years."""
 
+FORMATS = ("delta", "iceberg")
+
 
 @pytest.fixture(scope="module")
 def old() -> Iterator[EmbeddedBroker]:
     configs = {"message.timestamp.after.max.ms": str(LAST), "retention.ms": "-1"}
-    with broker(past=Past(Age(START), [OldTopic("read", [[1]], configs)])) as running:
+    with broker(past=Past(Age(START), [OldTopic(name, [[1]], configs) for name in (*FORMATS, "read")])) as running:
         yield running
 
 
@@ -50,3 +60,32 @@ def test_exact_offsets_are_read_where_a_float_would_round_them(spark: SparkSessi
     assert sorted(tuple(row) for row in found) == [
         (START + at, micros(TIMES_MS[at]), str(TIMES_MS[at])) for at in range(1, 6)
     ]
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_an_old_topic_lands_in_a_table_once_and_its_audit_is_clean(
+    spark: SparkSession, old: EmbeddedBroker, scratch: Path, table_format: str
+) -> None:
+    frame = spark.readStream.format("penstock").options(**options(old, table_format)).load()
+    rows = frame.selectExpr("CAST(CAST(value AS STRING) AS LONG) AS n", "offset", "timestamp AS at")
+    for _ in range(2):
+        fill(old, table_format)
+        writer = rows.writeStream.format("penstock-lake").trigger(availableNow=True)
+        named = {"checkpointLocation": str(scratch / "checkpoint"), "table.format": table_format}
+        query = writer.options(**named).start(str(scratch / "table"))
+        assert query.awaitTermination(within(60)), "the query has not ended within a minute"
+    store = open_store(LakeOptions.of({"path": str(scratch / "table"), "table.format": table_format}))
+    store.refresh()
+    found: list[tuple[Any, ...]] = []
+    for file in store.files():
+        for batch in rows_of(file.path, store.schema(), file.partition):
+            at = batch.column("at").cast(pa.timestamp("us", "UTC")).view(pa.int64())
+            found += zip(batch.column("offset").to_pylist(), batch.column("n").to_pylist(), at.to_pylist(), strict=True)
+    assert sorted(found) == [
+        (offset, time_ms, micros(time_ms)) for offset, time_ms in enumerate(TIMES_MS + TIMES_MS, START)
+    ]
+    assert [(each.start, each.end) for commit in store.commits() for each in commit.ranges] == [
+        (START, START + 7),
+        (START + 7, START + 14),
+    ]
+    assert audit(store).clean
