@@ -121,3 +121,14 @@ def test_a_disk_that_was_replaced_is_empty_and_its_open_files_are_dead() -> None
     assert disk.listdir("/") == []
     with pytest.raises(OSError, match="opened before the crash"):
         file.size()
+
+
+def test_whoever_looks_from_outside_meets_no_failure_and_the_disk_stays_broken() -> None:
+    disk = Disk(Random(1))
+    disk.makedirs("/data")
+    disk.write_atomic("/data/file", b"there")
+    disk.break_down("/data", full=False)
+    with disk.looked_at():
+        assert disk.open("/data/file").pread(5, 0) == b"there"
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.open("/data/file")
