@@ -37,6 +37,7 @@ PATIENCE_MS = 3_600_000
 """Producers never give up: what they took must come to a good end once the cluster is well."""
 
 BRIEF_PATIENCE_MS = 10_000
+FETCH, IDS_SINCE = 1, 13
 BATCH_BYTES = 400
 """Less than the smallest segment."""
 
@@ -57,6 +58,10 @@ class Client:
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         self.task = self.loop.create_task(work, name=self.name)
         self.task.add_done_callback(self._ended)
+
+    @property
+    def fetches_by_id(self) -> bool:
+        return self.loop.caps is None or self.loop.caps[FETCH] >= IDS_SINCE
 
     @property
     def done(self) -> bool:
@@ -202,12 +207,15 @@ class Workload:
             await self._stay(client, consumer, show)
 
     async def _watch(self, client: Client, topic: str) -> None:
-        """Reads all partitions of a topic from their beginning, without a group; now and then it begins anew."""
+        """Reads all partitions of a topic from their beginning, without a group; now and then it begins anew.
+
+        Old clients ask by name, and are given what has it at that moment, whatever they believe to read.
+        """
 
         def show(consumer: Consumer, record: ConsumerRecord) -> None:
             self.history.watched[topic, record.partition] = record.offset
             view = consumer._engine().view.cached(topic)
-            if view is not None and any(view.id):  # old clients know names alone
+            if view is not None and any(view.id) and client.fetches_by_id:
                 place = Place(record.topic, record.partition, record.offset)
                 self.history.show_of(client.name, Uuid(view.id), place, record.value)
             self._world.story.count(f"read of {topic}")
