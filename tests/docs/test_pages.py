@@ -100,7 +100,8 @@ def test_the_list_of_metrics_is_complete() -> None:
         consumer.close()
         with urllib.request.urlopen(f"{running.admin_url}/metrics", timeout=within(10)) as reply:
             served = set(re.findall(r"^# TYPE (\S+)", reply.read().decode(), re.M))
-    assert documented == served
+    # A broker inside a test has one loop; tests/faults/test_hanging_disk.py asks a server for that of its second.
+    assert documented == served | {"penstock_control_loop_lag_ms"}
 
 
 @pytest.mark.parametrize(
