@@ -10,6 +10,7 @@ import logging
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import count
 
 from bench.soak.lines import Errors, Orders, tell
@@ -43,10 +44,10 @@ class Visits:
             admin.delete_topic(name)
         self.acts[f"visits of {kind}"] += 1
 
-    def _again(self, kind: str, do: object) -> None:
+    def _again(self, kind: str, do: Callable[[], None]) -> None:
         for attempt in range(ATTEMPTS):
             try:
-                do()  # type: ignore[operator]
+                do()
                 return
             except Exception as failure:
                 if attempt == ATTEMPTS - 1:

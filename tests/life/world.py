@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -238,7 +239,7 @@ class World:
         for reader in self.load.readers:
             reader.stop()
         for name, party in self.parties.items():
-            wait_for(f"{name} to end", lambda party=party: party.done or party.trouble(), timeout_s=DRAIN_S)  # type: ignore[misc]
+            wait_for(f"{name} to end", partial(_ended, party), timeout_s=DRAIN_S)
         wrong += [words for party in self.parties.values() for words in party.errors]
         wrong += [
             f"{each.name}: {words}" for each in (*self.load.writers, *self.load.readers) for words in each.failures
@@ -275,3 +276,7 @@ class World:
         found["lines in the log"] = self.writer.written
         found["rotations of the log"] = self.writer.log.rotations
         return dict(sorted(found.items()))
+
+
+def _ended(party: Party) -> bool:
+    return party.done or party.trouble() is not None

@@ -29,7 +29,7 @@ class Manner(NamedTuple):
     reorder_ms: float = 0.0
     kilobits_per_s: int = 0
 
-    def __or__(self, other: Manner) -> Manner:  # type: ignore[override]
+    def beside(self, other: Manner) -> Manner:
         """Both at once."""
         pipes = [pipe for pipe in (self.kilobits_per_s, other.kilobits_per_s) if pipe]
         return Manner(
@@ -76,7 +76,7 @@ class Links:
         sums: dict[Pair, Manner] = {}
         for pairs, manner in self._troubles.values():
             for pair in sorted(pairs):
-                sums[pair] = sums.get(pair, WELL) | manner
+                sums[pair] = sums.get(pair, WELL).beside(manner)
         kept = self._links
         self._links = {pair: kept.get(pair) or _Link(manner) for pair, manner in sums.items()}
         for pair, manner in sums.items():

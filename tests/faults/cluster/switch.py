@@ -19,6 +19,7 @@ import select
 import struct
 import sys
 import time
+from typing import Any
 
 from tests.faults.cluster.links import Links, Manner
 
@@ -73,7 +74,7 @@ class Switch:
     def _pause_s(self) -> float:
         return max(0.0, self._waiting[0][0] - time.monotonic()) if self._waiting else 1.0
 
-    def _obey(self, order: dict) -> None:  # type: ignore[type-arg]
+    def _obey(self, order: dict[str, Any]) -> None:
         if "pairs" in order:
             self.links.impose(order["number"], [(a, b) for a, b in order["pairs"]], Manner(*order["manner"]))
         else:

@@ -69,10 +69,9 @@ def test_a_narrow_link_takes_its_time_and_drops_what_does_not_fit_in_its_queue()
 
 
 def test_troubles_add_up() -> None:
-    assert Manner(loss=0.5, delay_ms=10, kilobits_per_s=500) | Manner(loss=0.5, delay_ms=20) == Manner(
-        loss=0.75, delay_ms=30, kilobits_per_s=500
-    )
-    assert WELL | CUT == CUT
+    both = Manner(loss=0.5, delay_ms=10, kilobits_per_s=500).beside(Manner(loss=0.5, delay_ms=20))
+    assert both == Manner(loss=0.75, delay_ms=30, kilobits_per_s=500)
+    assert WELL.beside(CUT) == CUT
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from penstock.replication.following import NO_SYNC, Course, Following, Position,
 from penstock.replication.throttle import lists
 from penstock.server.drivers.follower_intake import FollowerIntake, Piece
 from penstock.server.drivers.follower_questions import Limits, ask_ends, fetch_body, fetch_request, wait_ms_of
+from penstock.server.drivers.slices import Slices
 from penstock.server.duty import duty
 from penstock.server.peers import Peers
 from penstock.transport.dial import LinkError
@@ -43,7 +44,6 @@ log = logging.getLogger("penstock.follower")
 
 PARTITIONS_AT_ONCE: Final = 1_000
 """What one fetch names at most; the rest goes into the next one."""
-SLICE_S: Final = 0.005
 BYTES_IN_A_CALLBACK: Final = 512 << 10
 PARTITIONS_IN_A_CALLBACK: Final = 64
 """An answer with more is taken in by a task, in slices."""
@@ -94,24 +94,6 @@ class _Lane:
 
     def heard(self, answer: FetchAnswer | None, failure: LinkError | None) -> None:
         self.fetcher.heard(self, answer, failure)
-
-
-class _Pace:
-    """Slices of a long piece of work."""
-
-    __slots__ = ("_loop", "_until")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._until = loop, loop.time() + SLICE_S
-
-    @property
-    def over(self) -> bool:
-        return self._loop.time() >= self._until
-
-    async def breathe(self) -> None:
-        """Lets others have the loop."""
-        await asyncio.sleep(0)
-        self._until = self._loop.time() + SLICE_S
 
 
 class FollowerFetcher:
@@ -419,7 +401,7 @@ class FollowerFetcher:
         """Everything of an answer, in slices. Returns the partitions whose end lies outside of the leader's log."""
         lost: list[Following] = []
         useful = False
-        pace = _Pace(self._loop)
+        pace = Slices(self._loop)
         for told in answer.told:
             following = self._answered(question, told)
             if following is None:
