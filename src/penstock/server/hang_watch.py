@@ -3,6 +3,9 @@
 It lives on the loop of the quorum and the heartbeats, which waits for no disk. Once a second it asks the other loop for
 a sign of life and looks at the oldest call of each offload. The plain paths pay nothing for it: where a loop that is
 silent hangs is read from its stack.
+
+Time counts by its own looks. One that comes late adds no more than a look's worth: the whole process stood still then,
+stopped by a signal or with its machine, and the clock says nothing about disks.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from penstock.server.crossing import Sides
 
 LOOK_S: Final = 1.0
+LATE_MS_MAX: Final = 2_000 * LOOK_S
+"""What counts of the time between two looks."""
 _DEPTH: Final = 3
 
 
@@ -55,17 +60,21 @@ class HangWatch:
         self._clock, self._sides, self._timeout_ms, self._held_at = clock, sides, timeout_ms, held_at
         self._offloads = [each for each in offloads if isinstance(each, Answers)]
         self._on_hang, self._on_held = on_hang, on_held
+        self._waited_ms: dict[Unanswered, float] = {}
         self._told: set[Unanswered] = set()
-        self._asked_ms: float | None = None
+        self._looked_ms = clock.monotonic_ms()
+        self._asked = False
+        self._held_ms = 0.0
         self._held_told = 0
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def held_ms(self) -> float:
         """For how long the loop that serves clients has given no sign of life."""
-        return 0.0 if self._asked_ms is None else self._clock.monotonic_ms() - self._asked_ms
+        return self._held_ms
 
     def start(self) -> None:
+        self._looked_ms = self._clock.monotonic_ms()
         self._wind()
 
     def stop(self) -> None:
@@ -77,27 +86,39 @@ class HangWatch:
 
     def _look(self) -> None:
         self._wind()
-        timeout_ms = self._timeout_ms()
-        if self._asked_ms is None:
-            self._asked_ms = self._clock.monotonic_ms()
-            self._sides.data.tell(self._asked)
-        elif self.held_ms >= timeout_ms * (self._held_told + 1):
-            self._held_told += 1
-            self._on_held(self._held_at(), self.held_ms)
         now = self._clock.monotonic_ms()
-        found = {each for offload in self._offloads if (each := offload.unanswered()) is not None}
-        for each in sorted(found - self._told):
-            if now - each.since_ms >= timeout_ms:
-                self._told.add(each)
-                self._on_hang(each.path, now - each.since_ms)
-        self._told &= found
+        passed_ms, self._looked_ms = min(now - self._looked_ms, LATE_MS_MAX), now
+        timeout_ms = self._timeout_ms()
+        self._look_at_the_loop(passed_ms, timeout_ms)
+        self._look_at_threads(now, passed_ms, timeout_ms)
 
-    def _asked(self) -> None:
+    def _look_at_the_loop(self, passed_ms: float, timeout_ms: float) -> None:
+        if not self._asked:
+            self._asked = True
+            self._sides.data.tell(self._give_a_sign)
+            return
+        self._held_ms += passed_ms
+        if self._held_ms >= timeout_ms * (self._held_told + 1):
+            self._held_told += 1
+            self._on_held(self._held_at(), self._held_ms)
+
+    def _look_at_threads(self, now: float, passed_ms: float, timeout_ms: float) -> None:
+        found = {each for offload in self._offloads if (each := offload.unanswered()) is not None}
+        before = self._waited_ms
+        # Of a call that was not seen before all that counts lies since the last look.
+        self._waited_ms = {each: before.get(each, 0.0) + min(passed_ms, now - each.since_ms) for each in found}
+        self._told &= found
+        for each in sorted(found - self._told):
+            if self._waited_ms[each] >= timeout_ms:
+                self._told.add(each)
+                self._on_hang(each.path, self._waited_ms[each])
+
+    def _give_a_sign(self) -> None:
         """On the loop that serves clients."""
         self._sides.control.tell(self._answered)
 
     def _answered(self) -> None:
-        self._asked_ms, self._held_told = None, 0
+        self._asked, self._held_ms, self._held_told = False, 0.0, 0
 
 
 def path_of(work: object, depth: int = _DEPTH) -> str | None:

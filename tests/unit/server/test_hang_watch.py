@@ -78,6 +78,21 @@ def test_a_loop_that_comes_back_in_time_is_not_told_of() -> None:
     assert watched.told == []
 
 
+def test_a_process_that_stood_still_takes_no_disk_for_hanging() -> None:
+    """Stopped by a signal, or with its whole machine: the clock went on, and nobody could have answered."""
+    watched = Watched()
+    watched.world.loop.call_later(9.5, setattr, watched.offload, "call", Unanswered(9_500.0, "/d/f"))
+    for loop in (watched.data, watched.control):
+        watched.world.loop.call_later(10, loop.pause)
+    # The one that watches may be the first to go on.
+    watched.world.loop.call_later(100, watched.control.resume)
+    watched.world.loop.call_later(101, watched.data.resume)
+    watched.run(110)
+    assert watched.told == []
+    watched.run(140)
+    assert [kind for kind, _, _ in watched.told] == ["thread"]
+
+
 def test_a_call_of_a_thread_is_told_of_once() -> None:
     watched = Watched()
     watched.offload.call = Unanswered(2_000.0, "/d/f")
