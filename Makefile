@@ -12,7 +12,7 @@ SUITE ?= headline
 # Hundreds of short processes run in tests and the demo; none of them should have to compile Python first.
 export PYTHONDONTWRITEBYTECODE :=
 # Tests that keep to themselves in one process; the others have nodes, clients, JVMs and ports, and stay together by file.
-TESTS_ASIDE := tests/unit tests/sim tests/walks
+TESTS_ASIDE := tests/sim tests/walks tests/unit
 # What PART=... means; any other part is one file of tests/faults.
 SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
@@ -23,7 +23,7 @@ SOAK_sim := tests/sim/cluster
 SOAK_cluster := -s tests/faults/cluster
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_demo := tests/demo
-SOAK_upgrades := tests/upgrades
+SOAK_upgrades := -s tests/upgrades
 SOAK_life := tests/life
 SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)
 
@@ -77,8 +77,8 @@ compat: $(STAMP)
 	@echo "== Apache Kafka's own tools (fetched by Maven into .cache the first time), and every way to install"
 	@$(BIN)/python -m pytest -q -m compat tests/compat tests/packaging
 
-# Words for a suite: COMPARE=1, KEEP=1 and QUICK=1 are the headline's, MINUTES the soak's; BENCH_ARGS is for any other.
-BENCH_headline := $(if $(COMPARE),--compare) $(if $(KEEP),--keep) $(if $(QUICK),--quick)
+# Words for a suite: COMPARE=1, AGAINST=REVISION, KEEP=1 and QUICK=1 are the headline's, MINUTES the soak's; BENCH_ARGS is for any other.
+BENCH_headline := $(if $(COMPARE),--compare) $(if $(AGAINST),--against $(AGAINST)) $(if $(KEEP),--keep) $(if $(QUICK),--quick)
 BENCH_soak := --minutes $(MINUTES)
 
 bench: $(STAMP)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.earlier import EarlierPenstock
 from tests.compat import wire
 from tests.compat.apache import jars
 from tests.compat.apache.node import SHIPPED_JVM, ApacheKafka
@@ -21,8 +22,13 @@ from tests.compat.judged import PENSTOCK, Penstock
 from tests.compat.node import Node
 from tests.compat.processes import wait_for
 
-APACHE, PENSTOCK_NODE, NULL = "apache", "penstock", "null"
-TITLES = {APACHE: f"Apache Kafka {jars.VERSION}", PENSTOCK_NODE: "Penstock", NULL: "null broker"}
+APACHE, EARLIER, PENSTOCK_NODE, NULL = "apache", "earlier", "penstock", "null"
+TITLES = {
+    APACHE: f"Apache Kafka {jars.VERSION}",
+    EARLIER: "Penstock before",
+    PENSTOCK_NODE: "Penstock",
+    NULL: "null broker",
+}
 
 
 class NullBroker(Node):
@@ -42,6 +48,8 @@ def make_node(name: str, home: Path, properties: Mapping[str, str] | None = None
     """A broker as its makers ship it: the server.properties for a single node, the JVM options of the start script."""
     if name == APACHE:
         return ApacheKafka(home, jvm=SHIPPED_JVM, properties=properties)
+    if name == EARLIER:
+        return EarlierPenstock(home, properties=properties)
     return Penstock(home, properties=properties) if name == PENSTOCK_NODE else NullBroker(home)
 
 

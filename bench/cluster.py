@@ -16,9 +16,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench import brokers, cluster_runs, machine, perf_tool, places
-from bench.brokers import APACHE, NULL, PENSTOCK_NODE
+from bench.brokers import APACHE, EARLIER, NULL, PENSTOCK_NODE
 from bench.cluster_profile import profile_lines
 from bench.cluster_runs import Contender
+from bench.earlier import EarlierCluster
 from penstock.bench import raw, report
 from penstock.bench.series import Results
 from tests.compat.apache import jars
@@ -86,7 +87,7 @@ def make_cluster(name: str, home: Path) -> Cluster:
         cluster = ApacheCluster(home, 3)
         cluster.jvm = JVM
         return cluster
-    return PenstockCluster(home, 3)
+    return EarlierCluster(home, 3) if name == EARLIER else PenstockCluster(home, 3)
 
 
 class Suite:

@@ -7,9 +7,9 @@ import inspect
 
 import pytest
 
-from tests.patience import within
+from tests.patience import at_most
 
-TEST_TIMEOUT_S = within(90)
+TEST_TIMEOUT_S = 90
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -19,7 +19,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
 
     async def main() -> None:
-        async with asyncio.timeout(TEST_TIMEOUT_S):
+        async with at_most(TEST_TIMEOUT_S):
             await pyfuncitem.obj(**given)
 
     asyncio.run(main())

@@ -11,7 +11,8 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -42,6 +43,12 @@ def within(seconds: Seconds) -> Seconds:
     return math.ceil(stretched) if isinstance(seconds, int) else stretched
 
 
+def stretched(properties: Mapping[str, str], most: float) -> dict[str, str]:
+    """Sessions and elections that a machine as busy as this one lets nodes keep, when nothing is done to them."""
+    by = min(factor(), most)
+    return {name: str(round(int(value) * by)) if name.endswith(".ms") else value for name, value in properties.items()}
+
+
 class Patience:
     """A deadline that is looked at again and again, and moves away while the machine is busy."""
 
@@ -59,6 +66,11 @@ class Patience:
             self._left_s -= passed / factor()
         return self._left_s <= 0
 
+    @property
+    def left_s(self) -> float:
+        """As of the last look, in seconds of an idle machine: before these have passed it cannot be over."""
+        return max(self._left_s, self.LOOK_S)
+
 
 def wait_for(what: str, probe: Callable[[], T | None], *, timeout_s: float, pause_s: float = 0.02) -> T:
     """Calls `probe` until it returns something true, and returns that."""
@@ -70,6 +82,26 @@ def wait_for(what: str, probe: Callable[[], T | None], *, timeout_s: float, paus
         if patience.over():
             raise TimedOut(f"{what}: not within {timeout_s} s of an idle machine")
         time.sleep(pause_s)
+
+
+@asynccontextmanager
+async def at_most(seconds: float) -> AsyncIterator[None]:
+    """As `asyncio.timeout`, with a deadline that moves away while the machine is busy."""
+    loop, patience = asyncio.get_running_loop(), Patience(seconds)
+
+    def look() -> None:
+        nonlocal next_look
+        if patience.over():
+            bound.reschedule(loop.time())
+        else:
+            next_look = loop.call_later(patience.left_s, look)
+
+    async with asyncio.timeout(None) as bound:
+        next_look = loop.call_later(patience.left_s, look)
+        try:
+            yield
+        finally:
+            next_look.cancel()
 
 
 async def until(

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bench import brokers, machine
-from bench.brokers import APACHE, PENSTOCK_NODE, TITLES, Running
+from bench import brokers, earlier, machine
+from bench.brokers import APACHE, EARLIER, PENSTOCK_NODE, TITLES, Running
 from bench.headline import cluster, compare, curves, disk, latency, page, record, start, tools
 from bench.headline.produce import Production
 from bench.headline.progress import Progress
@@ -23,6 +23,8 @@ from penstock.bench import report
 from penstock.bench.series import Results
 from tests.compat.apache import jars
 
+LOOKS_MAX = 4
+"""How often a figure is measured that seems to be slower."""
 TOGETHER = ("produce", "tools", "latency", "curves", "disk")
 
 
@@ -77,6 +79,7 @@ def _survived(stage: Stage, part: str, failed: list[str]) -> Iterator[None]:
         traceback.print_exc()
         failed.append(part)
         stage.remarks.append(f"The part “{part}” failed: {broken}")
+    stage.measured(part)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -91,7 +94,11 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="set for both brokers (parts produce to disk); not published",
     )  # fmt: skip
     parser.add_argument("--kafka-partitions", action="store_true", help="10,000 partitions on Kafka too (90 s more)")
-    parser.add_argument("--compare", action="store_true", help="exit 1 if a ratio to Kafka fell by more than 15 %%")
+    parser.add_argument("--compare", action="store_true", help="exit 1 if a ratio to Kafka fell by 15 %%, beyond doubt")
+    parser.add_argument(
+        "--against", metavar="REVISION",
+        help="measure that revision of this repository beside today's code, and no Kafka; not published",
+    )  # fmt: skip
     parser.add_argument("--keep", action="store_true", help="with --compare: this run replaces the last one")
     parser.add_argument("--render", action="store_true", help="write the page anew from the last JSON; measure nothing")
     return parser.parse_args(argv)
@@ -147,9 +154,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.render:
             publish(before)
             return 0
+        if given.against is None and not compare.same_processor(before, machine.describe([])):
+            given.against = before.get("revision") or earlier.revision_of(record.PUBLISHED)
+            print(
+                f"The last run was made on another kind of processor: its code ({given.against[:7]}) is measured anew."
+            )
+    if given.against is not None:
+        given.against = earlier.resolved(given.against)
+        earlier.prepare(given.against)
     data, failed = run(given)
     recorded = record.from_json(data)
-    shortened = given.quick or given.brokers or given.property or given.rounds is not None or given.warmup_s is not None
+    shortened = (
+        given.quick
+        or given.against
+        or given.brokers
+        or given.property
+        or given.rounds is not None
+        or given.warmup_s is not None
+    )
     whole = given.only == ",".join(PARTS) and not shortened
     kept = whole and not failed and (given.keep or not given.compare)
     path = record.LAST if kept else record.ASIDE
@@ -163,8 +185,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         publish(data)
     if failed:
         print(f"failed: {', '.join(failed)}; nothing is published", file=sys.stderr)
-    slower = compared(before, data) if given.compare else 0
+    if given.against is not None:
+        title = f"revision {given.against[:7]} in the same run, as ratios above 1 where today's code is ahead"
+        slower = told(title, looked_at_again(given, data, compare.beside))
+    elif given.compare:
+        slower = compared(given, before, data)
+    else:
+        slower = 0
     return 1 if failed else slower
+
+
+def looked_at_again(
+    given: argparse.Namespace, data: dict[str, Any], changes: Callable[[dict[str, Any]], list[compare.Change]]
+) -> list[compare.Change]:
+    """What changed, when every figure that seemed slower was measured until it is cleared or chance is ruled out."""
+    found = changes(data)
+    for look in range(2, LOOKS_MAX + 1):
+        doubtful = [change for change in compare.suspected(found) if not (change.proven and change.enough)]
+        parts = [part for part in PARTS if any(change.part == part for change in doubtful)]
+        if not parts:
+            break
+        print(f"\nlook {look} of at most {LOOKS_MAX} at {', '.join(parts)}: {len(doubtful)} figures may be slower")
+        again, _failed = run(argparse.Namespace(**{**vars(given), "only": ",".join(parts)}))
+        data = compare.pooled(data, again)
+        found = changes(data)
+    return found
 
 
 def run(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -174,13 +219,16 @@ def run(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         names = [name for name in names if name in given.brokers.split(",")]
     if APACHE not in names:
         remarks = remarks or ["Apache Kafka was not measured in this run, so there are no ratios to it."]
+    if given.against is not None:
+        names, remarks = [EARLIER, PENSTOCK_NODE], [f"Penstock before is revision {given.against[:7]}."]
     parts = parts_of(given)
     paid = [*(["warm-up"] if any(part in TOGETHER for part in parts) else []), *parts]
     progress = Progress(paid, QUICK_SECONDS if given.quick else SECONDS)
     for remark in remarks:
         progress.say(remark)
     brokers.allow_many_files()
-    stage = Stage(names, settings_of(given), Results(ours=PENSTOCK_NODE, rival=APACHE), progress, remarks=remarks)
+    rival = APACHE if given.against is None else EARLIER
+    stage = Stage(names, settings_of(given), Results(ours=PENSTOCK_NODE, rival=rival), progress, remarks=remarks)
     try:
         failed = measure(stage, parts)
     finally:
@@ -191,23 +239,31 @@ def run(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         stage,
         machine=machine.describe(names),
         command="make bench",
+        revision=earlier.current(),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         took_s=progress.elapsed_s(),
     )
     return data, failed
 
 
-def compared(before: dict[str, Any], now: dict[str, Any]) -> int:
-    """Prints what changed since the run before and returns the exit code."""
-    found = compare.changes(before, now)
-    print(f"\nCOMPARED with the run of {before['date']}, as ratios above 1 where Penstock is ahead\n")
+def compared(given: argparse.Namespace, before: dict[str, Any], now: dict[str, Any]) -> int:
+    """Prints what is not the same as in the run before, and returns the exit code."""
     for difference in compare.differences(before, now):
         print(f"not the same: {difference}")
+    title = f"the run of {before['date']}, as ratios above 1 where Penstock is ahead"
+    return told(title, looked_at_again(given, now, lambda data: compare.changes(before, data)))
+
+
+def told(title: str, found: Sequence[compare.Change]) -> int:
+    """Prints what changed and returns the exit code."""
+    print(f"\nCOMPARED with {title}\n")
     print(compare.table(found))
-    worse = compare.slower(found)
-    print(f"\n{len(worse)} of {len(found)} figures slower by more than {compare.TOLERANCE:.0%}")
+    worse, doubtful = compare.slower(found), [change for change in compare.suspected(found) if not change.proven]
+    print(f"\n{len(worse)} of {len(found)} figures slower by more than {compare.TOLERANCE:.0%}, chance ruled out")
     for change in worse:
         print(f"  {change.figure}: {change.before:.2f}× before, {change.now:.2f}× now")
+    if doubtful:
+        print(f"{len(doubtful)} more (?) look slower, no more often than chance makes them")
     return 1 if worse else 0
 
 

@@ -34,11 +34,14 @@ class Recorded:
         return targets.judge(targets.all_targets(), self.results.series)
 
 
-def as_json(stage: Stage, *, machine: Mapping[str, str], command: str, date: str, took_s: float) -> dict[str, Any]:
+def as_json(
+    stage: Stage, *, machine: Mapping[str, str], command: str, date: str, revision: str, took_s: float
+) -> dict[str, Any]:
     verdicts = targets.judge(targets.all_targets(), stage.results.series)
     return {
         "suite": SUITE,
         "date": date,
+        "revision": revision,
         "command": command,
         "took_s": round(took_s),
         "machine": dict(machine),
@@ -48,7 +51,9 @@ def as_json(stage: Stage, *, machine: Mapping[str, str], command: str, date: str
             {**asdict(each.target), "figure": each.target.figure, "value": each.value, "met": each.met}
             for each in verdicts
         ],
-        "series": [series.to_json() for series in stage.results.series.values()],
+        "series": [
+            {**series.to_json(), "part": stage.part_of.get(key, "")} for key, series in stage.results.series.items()
+        ],
         "curves": stage.curves,
     }
 

@@ -32,6 +32,8 @@ class Stage:
     curves: dict[str, Curve] = field(default_factory=dict)
     """Points of each plot, by line."""
     remarks: list[str] = field(default_factory=list)
+    part_of: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Which part measured a figure, by its group and name."""
     started: Sequence[Running] = ()
     """The brokers side by side, of which one is measured while the others are idle."""
     calm: Calm = field(init=False)
@@ -49,6 +51,11 @@ class Stage:
 
     def title(self, name: str) -> str:
         return TITLES[name]
+
+    def measured(self, part: str) -> None:
+        """Whatever is new among the results is that part's."""
+        for key in self.results.series:
+            self.part_of.setdefault(key, part)
 
     @contextmanager
     def topic(self, broker: Running, partitions: int = LANES) -> Iterator[str]:

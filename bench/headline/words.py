@@ -80,6 +80,7 @@ _PAGES = {
     "agent": "what agents carry",
     "scale": "partitions, connections, groups, log size: what one more costs",
     "durability": "fsync before acknowledging, with group commit",
+    "durability-hanging": "one disk of three that hangs for seconds",
     "soak": "half an hour at 70 % of the maximum",
 }
 OTHER_PAGES = tuple(f"- [{name}]({name}.md): {words}" for name, words in _PAGES.items())

@@ -23,7 +23,7 @@ DRAIN_S = 180.0
 LEAVE_S = 60.0
 
 _TROUBLE = re.compile(r"\b(WARNING|ERROR|CRITICAL)\b|Traceback")
-_STALL = "the loop was held for"
+_STALL = "loop was held for"
 
 
 class Stage:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.version import VERSION
+
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
     from penstock.client.consumer import Consumer
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.kernels import ConsumerRecord
     from penstock.model.ids import TopicPartition
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Admin",

@@ -1,12 +1,13 @@
 """Which process a number means. Numbers are used again; a process and its birth are never the same twice.
 
 Whoever leaves a process's number in a file for others leaves its birth beside it, and whoever reads both asks
-`is_running`.
+`is_running`. A pid file of the usual kind has no place for a birth; whoever finds one asks what `command_line` runs.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 
@@ -35,3 +36,15 @@ def is_running(pid: int, born: str) -> bool:
         # It is somebody else's, but it is there.
         return True
     return True
+
+
+def command_line(pid: int) -> str:
+    """The command that a process runs, or nothing when there is no such process (any more)."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        if Path("/proc/self").exists():
+            return ""
+    # Systems without /proc.
+    asked = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return asked.stdout

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from tests.cli import warm
 from tests.compat.processes import Child, wait_for
-from tests.patience import within
+from tests.patience import Patience
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
-DEADLINE_S = within(60.0)
+DEADLINE_S = 60.0
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """For JDK_JAVA_OPTIONS: a smaller JVM that compiles less and trusts its jars, for one that lives for seconds."""
 
@@ -42,7 +42,7 @@ def penstock(
         stdin=stdin,
         cwd=cwd,
         environment={**os.environ, **(environment or {})},
-        timeout_s=DEADLINE_S,
+        over=Patience(DEADLINE_S).over,
     )
     assert "Traceback" not in err, err
     return Said(code, out, err)
@@ -59,6 +59,10 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self._child.kill()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
 
     @property
     def words(self) -> str:

@@ -148,7 +148,7 @@ def test_a_service_is_ready_reloads_refuses_a_second_one_and_stops_in_order(
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
-        systemd.settimeout(DEADLINE_S)
+        systemd.settimeout(within(DEADLINE_S))
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         penstock("topic", "create", "agent-service", "-b", bootstrap)
         file = lines_agent(tmp_path, bootstrap, "agent-service")
@@ -264,7 +264,7 @@ def test_on_a_terminal_there_is_a_live_table(bootstrap: str, tmp_path: Path) -> 
                 process.send_signal(signal.SIGINT)
                 while b"web-1 ran" not in seen:
                     seen += os.read(screen, 1 << 16)
-                assert process.wait(DEADLINE_S) == 0
+                assert process.wait(within(DEADLINE_S)) == 0
             finally:
                 process.kill()
 
@@ -281,7 +281,7 @@ def test_an_agent_whose_terminal_is_closed_stops_and_does_not_reload(bootstrap: 
                 seen += os.read(screen, 1 << 16)
             os.close(screen)
             process.send_signal(signal.SIGHUP)
-            process.wait(DEADLINE_S)
+            process.wait(within(DEADLINE_S))
         finally:
             process.kill()
     assert not (tmp_path / ".penstock-agent/web-1/agent.json").exists()

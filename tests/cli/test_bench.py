@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from confluent_kafka.admin import AdminClient
 from penstock.testing import broker, cluster
 from tests.cli.command import Running, Said, penstock
 from tests.compat.processes import wait_for
+from tests.faults.counts import SOAKING, rounds
+from tests.faults.node import let_pass
 from tests.patience import within
 
 QUICK = ("--quick", "--seconds", "0.1", "--format", "json")
@@ -144,6 +148,28 @@ def test_whoever_stops_it_finds_no_topic_of_its(node: str, tmp_path: Path) -> No
         wait_for("the topic of the run", lambda: topics(node), timeout_s=60)
         assert running.stop(signal.SIGINT) == 130
         assert running.words.strip() == "penstock: stopped"
+    assert topics(node) == set()
+
+
+STOPPED = (130, -signal.SIGINT)
+"""The same to a shell: `python -m` ends by the signal itself if that came while it ran code out of a string."""
+
+
+def test_it_can_be_stopped_at_any_moment_of_its_start(node: str) -> None:
+    command = ("bench", "produce", "-b", node, "--seconds", "100", "--warm-up", "0s", "--rate", "10")
+    pipe, told = subprocess.PIPE, []
+    for number in rounds(fast=6, full=30):
+        after_s = number * (0.05 if SOAKING else 0.25)
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.cli.stoppable", *command], stdout=pipe, stderr=pipe, text=True
+        ) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "loaded\n"
+            let_pass(after_s)
+            child.send_signal(signal.SIGINT)
+            out, words = child.communicate(timeout=within(60))
+        told.append((after_s, child.returncode in STOPPED, out, words.strip()))
+    assert [each for each in told if each[1:] != (True, "", "penstock: stopped")] == []
     assert topics(node) == set()
 
 

@@ -131,7 +131,9 @@ def test_the_doctor_finds_nothing_wrong_with_a_node_that_is_well(bootstrap: str)
     assert said.code == 0
     assert (said.data["reachable"], said.data["healthy"]) == (True, True)
     checks = [each["check"] for each in said.data["checks"]]
-    assert checks == ["bootstrap", "cluster", "advertised", "versions", "health", "clock", "disks", "groups"]
+    assert checks == [
+        "bootstrap", "cluster", "advertised", "security", "versions", "health", "clock", "disks", "groups",
+    ]  # fmt: skip
     assert penstock("doctor", "-b", bootstrap).out.endswith("all is well\n")
 
 
@@ -231,21 +233,31 @@ def test_the_doctor_knows_tls_when_it_meets_it(tls: str) -> None:
 @pytest.mark.parametrize(
     "command", [("topic", "list"), ("topic", "describe", "t"), ("group", "list"), ("consume", "t"), ("produce", "t")]
 )
-@pytest.mark.parametrize(("answer", "language"), [(TLS_ALERT, "TLS"), (BAD_REQUEST, "HTTP")])
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            TLS_ALERT,
+            "TLS, and was dialled without: set security.protocol to SSL or SASL_SSL, or dial a plaintext listener",
+        ),
+        (BAD_REQUEST, "HTTP, not Kafka"),
+    ],
+    ids=["TLS", "HTTP"],
+)
 def test_a_port_of_another_kind_is_named_with_a_way_to_find_out(
-    answer: bytes, language: str, command: tuple[str, ...]
+    answer: bytes, words: str, command: tuple[str, ...]
 ) -> None:
     with answering(answer) as address:
         said = penstock(*command, "-b", address)
     asks = f"is this a Kafka port? `penstock doctor -b {address}` finds out"
-    assert (said.code, said.err) == (5, f"penstock: {address}: it answers in {language}, not Kafka; {asks}\n")
+    assert (said.code, said.err) == (5, f"penstock: {address}: it answers in {words}; {asks}\n")
 
 
 def test_a_port_that_hangs_up_is_asked_about_too(tls: str) -> None:
-    """OpenSSL does so when it is spoken to in another language; what it is only the doctor finds out."""
+    """OpenSSL does so when it is spoken to in another language."""
     said = penstock("topic", "list", "-b", tls)
     assert said.code == 5
-    assert f"is this a Kafka port? `penstock doctor -b {tls}` finds out" in said.err
+    assert "is this a listener with TLS? Then set security.protocol to SSL or SASL_SSL" in said.err
 
 
 @pytest.mark.parametrize(("answer", "kind"), [(TLS_ALERT, "bootstrap_tls"), (BAD_REQUEST, "bootstrap_http")])

@@ -15,22 +15,27 @@ import pytest
 
 from penstock.cli.dev_cluster import find
 from penstock.cli.dev_ports import ephemeral_ports
-from penstock.cli.dev_processes import NodeProcess, command_line, kill
+from penstock.cli.dev_processes import NodeProcess, kill
+from penstock.processes import command_line
 from tests.cli.command import Running, penstock
 from tests.compat.processes import wait_for
-from tests.patience import within
+from tests.patience import stretched
 
 BOOTSTRAP = r"bootstrap\s+(\S+)"
-DEADLINE_S = within(60.0)
-QUICK = (
-    "-c", "broker.heartbeat.interval.ms=250", "-c", "broker.session.timeout.ms=2000",
-    "-c", "controller.quorum.election.timeout.ms=500", "-c", "controller.quorum.fetch.timeout.ms=1000",
-)  # fmt: skip
+DEADLINE_S = 60.0
+QUICK = {
+    "broker.heartbeat.interval.ms": "250",
+    "broker.session.timeout.ms": "2000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+}
+STRETCH_MAX = 5.0
 
 
 def dev(folder: Path, *more: str) -> Running:
+    quick = [word for each in stretched(QUICK, STRETCH_MAX).items() for word in ("-c", "=".join(each))]
     return Running(
-        "dev", "--nodes", "3", "--port", "0", "--data-dir", folder, *QUICK, *more, log=folder.parent / "dev.log"
+        "dev", "--nodes", "3", "--port", "0", "--data-dir", folder, *quick, *more, log=folder.parent / "dev.log"
     )
 
 
@@ -136,6 +141,16 @@ def test_data_outlives_the_cluster_and_stop_reaches_it_from_elsewhere(folder: Pa
         running._child.log.unlink()
     assert ports[0] == ports[1]
     assert penstock("dev", "stop", "--data-dir", folder).err == "no node was running\n"
+
+
+def test_a_signal_that_comes_while_everything_has_stopped_changes_nothing(folder: Path) -> None:
+    with dev(folder) as running:
+        running.wait_to_say("try")
+        running.send(signal.SIGTERM)
+        wait_for("all to stop", lambda: not (folder / "dev.pid").exists(), timeout_s=DEADLINE_S, pause_s=0.001)
+        while running._child.running():
+            running.send(signal.SIGTERM)  # Python has still to end, without the handlers that it had
+        assert running._child.wait(DEADLINE_S) == 0
 
 
 def test_what_speaks_against_the_folder_is_told(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests.cli import warm
 from tests.cli.command import DEADLINE_S, QUICK_JAVA, penstock
 from tests.cli.lakes import make_lake
 from tests.compat.processes import Child, free_ports, wait_for
+from tests.patience import within
 
 GO_ON = (
     "penstock dev",
@@ -39,9 +40,12 @@ ELSEWHERE = (
     "penstock bench cluster",
     "penstock bench spark",
     "penstock agent status",
+    "penstock acl",
+    "penstock token",
 )
-"""These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them; or an agent: `test_agent` does;
-or time: `tests/demo` runs the demo; `test_bench` and `tests/spark/test_bench` have what is left of `bench`."""
+"""These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them; or an agent: `test_agent` does; or
+an authorizer: `test_security` does; or logins: `test_token` does; or time: `tests/demo` runs the demo; `test_bench` and
+`tests/spark/test_bench` have what is left of `bench`."""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
@@ -102,7 +106,11 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
 def in_order() -> list[str]:
     """Those that make what others need go first, those that take it away go last."""
     every = [example for _, command in EVERY for example in examples_of(command)]
-    rank = {"create": -1, "server format": -1, "delete": 1, "pipeline stop": 1, "pipeline reset": 2}
+    rank = {
+        "create": -2, "server format": -2, "user add": -2, "quota set": -2,
+        "quota remove": -1,  # a limit for everybody would slow down what comes after it
+        "delete": 1, "pipeline stop": 1, "pipeline reset": 2,
+    }  # fmt: skip
     return sorted(every, key=lambda example: next((r for word, r in rank.items() if word in example), 0))
 
 
@@ -123,7 +131,7 @@ def test_every_example_works(reader: tuple[Path, dict[str, str]]) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_S,
+            timeout=within(DEADLINE_S),
         )
         assert done.returncode == 0, f"$ {example}\n{done.stdout}{done.stderr}"
 

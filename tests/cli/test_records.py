@@ -12,6 +12,7 @@ import pytest
 from penstock.model.units import count
 from tests.cli.command import DEADLINE_S, PENSTOCK, Running, penstock
 from tests.compat.processes import wait_for
+from tests.patience import within
 
 
 def lines(text: str) -> list[dict[str, object]]:
@@ -190,7 +191,7 @@ def test_ctrl_c_ends_consume_and_produce_with_130(bootstrap: str, tmp_path: Path
         producer.stdin.flush()
         assert producer.stdout.readline() == b"typed\n"  # sent although the input goes on
         producer.send_signal(signal.SIGINT)
-        _, words = producer.communicate(timeout=DEADLINE_S)
+        _, words = producer.communicate(timeout=within(DEADLINE_S))
         assert producer.returncode == 130
         assert b"Traceback" not in words
 
@@ -198,7 +199,7 @@ def test_ctrl_c_ends_consume_and_produce_with_130(bootstrap: str, tmp_path: Path
 def test_a_reader_that_has_enough_ends_it_quietly(bootstrap: str) -> None:
     filled(bootstrap, "plenty", *["some longer value than one letter"] * 5000)
     script = f"set -o pipefail; {' '.join(PENSTOCK)} consume plenty -e -f text -b {bootstrap} | head -n 1"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=DEADLINE_S)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=within(DEADLINE_S))
     assert (done.returncode, done.stdout, done.stderr) == (0, "some longer value than one letter\n", "")
 
 

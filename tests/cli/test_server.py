@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock import blocking
+from penstock.client.admin import ScramCredential
 from tests.cli.command import Running, penstock
 from tests.compat.processes import free_ports
 
@@ -115,17 +117,13 @@ def test_a_broker_and_a_controller_may_be_two_processes(config: ConfigFile, tmp_
         assert "Traceback" not in serving.words + deciding.words
 
 
-def test_a_file_that_asks_for_an_authorizer_does_not_start_an_open_node(config: ConfigFile) -> None:
+def test_an_authorizer_that_anybody_could_walk_around_does_not_start(config: ConfigFile) -> None:
     path = config(**{"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"})
     assert penstock("server", "format", "--config", path).code == 0
     said = penstock("server", "start", "--config", path)
     assert said.code == 1
-    assert "ACLs are not enforced yet" in said.err
-    assert "Remove the property to start it without" in said.err
-    assert (
-        "authorizer.class.name: keeps the node from starting"
-        in penstock("server", "config", "lint", "--config", path).out
-    )
+    assert "authorizer.class.name protects nothing while nodes talk to each other over the listener" in said.err
+    assert "it is PLAINTEXT, so nobody proves who they are" in said.err
 
 
 def test_tls_and_logins_beside_plain_listeners_are_named_at_the_start(config: ConfigFile, tmp_path: Path) -> None:
@@ -139,7 +137,7 @@ def test_tls_and_logins_beside_plain_listeners_are_named_at_the_start(config: Co
     with Running("server", "start", "--config", path, log=tmp_path / "log") as node:
         node.wait_to_say("is ready on")
         for name in given:
-            assert f"{name} has no effect: all listeners of this node are PLAINTEXT" in node.words
+            assert f"{name} has no effect: no listener of this node that it holds for has TLS or logins" in node.words
         assert "secret" not in node.words
         assert node.words.count("has no effect") == 3
         assert node.stop() == 0
@@ -243,6 +241,18 @@ def test_lint_names_what_has_no_effect(config: ConfigFile) -> None:
     assert "num.io.threads: has no meaning here" in penstock("server", "config", "lint", "--config", path).out
 
 
+def test_lint_names_what_is_weak(tmp_path: Path) -> None:
+    penstock("server", "init", "--secure", "--dir", tmp_path, "--node", "1=127.0.0.1")
+    path = tmp_path / "node-1" / "server.properties"
+    path.write_text(path.read_text() + "listener.name.controller.ssl.client.auth=none\n")
+    weak = [
+        each["name"]
+        for each in penstock("server", "config", "lint", "--config", path, "--format", "json").data
+        if each["why"].startswith("weak: ")
+    ]
+    assert weak == ["listener.name.controller.ssl.client.auth"]
+
+
 def test_lint_of_a_file_where_everything_counts_has_no_data(config: ConfigFile) -> None:
     said = penstock("server", "config", "lint", "--config", config())
     assert said == (0, "", "every property in the file has an effect\n")
@@ -254,4 +264,23 @@ def test_log_lines_may_be_json(config: ConfigFile, tmp_path: Path) -> None:
     with Running("server", "start", "--config", path, "--log-format", "json", log=tmp_path / "log") as node:
         node.wait_to_say(r'\{"time": "[^"]+Z", "level": "INFO", "logger": "penstock\.[^"]+", "message": "listening on')
         node.wait_to_say("is ready on")
+        assert node.stop() == 0
+
+
+def test_the_first_users_of_a_cluster_are_there_from_the_start(config: ConfigFile, tmp_path: Path) -> None:
+    path = config()
+    (tmp_path / "password").write_text("s3cret\n")
+    users = (
+        f"SCRAM-SHA-512=[name=admin,password-file={tmp_path / 'password'}]",
+        "SCRAM-SHA-256=[name=admin,password=x,iterations=8192]",
+    )
+    twice = penstock("server", "format", "--config", path, "--add-scram", users[1], "--add-scram", users[1])
+    assert (twice.code, "stands twice" in twice.err) == (2, True)
+    given = [word for user in users for word in ("--add-scram", user)]
+    assert penstock("server", "format", "--config", path, *given).code == 0
+    with Running("server", "start", "--config", path, log=tmp_path / "log") as node:
+        address = node.wait_to_say(r"is ready on (127\.0\.0\.1:\d+)")[1]
+        with blocking.Admin(bootstrap_servers=address) as admin:
+            told = admin.describe_scram_users().checked()
+        assert told == {"admin": [ScramCredential("SCRAM-SHA-256", 8_192), ScramCredential("SCRAM-SHA-512", 4_096)]}
         assert node.stop() == 0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.patience import within
 
-HEAVY = ("uvloop", "rich", "msgspec", "confluent_kafka", "lz4", "zstandard", "cramjam", "tomllib")
+HEAVY = ("cryptography", "uvloop", "rich", "msgspec", "confluent_kafka", "lz4", "zstandard", "cramjam", "tomllib")
 
 
 def imported_by(*arguments: str) -> set[str]:

@@ -288,6 +288,6 @@ def on_terminal(columns: int, *arguments: str) -> list[str]:
         with contextlib.suppress(OSError):  # the end of a terminal
             while chunk := os.read(ours, 4_096):
                 said += chunk
-        assert command.wait(DEADLINE_S) == 0, said
+        assert command.wait(within(DEADLINE_S)) == 0, said
     os.close(ours)
     return said.decode().replace("\r\n", "\n").splitlines()

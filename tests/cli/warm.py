@@ -22,7 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 LOADED = ("penstock.cli", "penstock.client", "penstock.spark.pipeline")
@@ -32,6 +32,9 @@ LIBRARIES = ("pyarrow.dataset", "deltalake", "pyiceberg.catalog.sql")
 """Those of the lakes take longer to load than any command of theirs takes to run, and have a template of their own:
 other commands would only have to take them down again. They start no thread that does not survive a fork, if the linear
 algebra beneath them is told to start none."""
+
+LOOK_S = 0.25
+"""How often it is asked whether time is over."""
 
 _LENGTH, _CODE = struct.Struct("!I"), struct.Struct("!i")
 
@@ -50,9 +53,9 @@ def run(
     stdin: str = "",
     cwd: Path | None = None,
     environment: Mapping[str, str],
-    timeout_s: float,
+    over: Callable[[], bool],
 ) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a command that ends by itself."""
+    """Exit code, standard output and standard error of a command that ends by itself before its time is `over`."""
     with (
         tempfile.TemporaryFile("w+") as given,
         tempfile.TemporaryFile("w+") as out,
@@ -62,7 +65,7 @@ def run(
         given.seek(0)
         streams = (given.fileno(), out.fileno(), err.fileno())
         address = _template(lakes=list(arguments[:1]) == ["lake"])
-        code = ask(address, list(arguments), streams, cwd=cwd, environment=environment, timeout_s=timeout_s)
+        code = ask(address, list(arguments), streams, cwd=cwd, environment=environment, over=over)
         out.seek(0)
         err.seek(0)
         return code, out.read(), err.read()
@@ -85,9 +88,9 @@ def ask(
     *,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    timeout_s: float | None = None,
+    over: Callable[[], bool] | None = None,
 ) -> int:
-    """The exit code of a command, or 128 and the signal that ended it. Who stops waiting ends the command."""
+    """The exit code of a command, or 128 and the signal that ended it; it is ended when its time is `over`."""
     order = {
         "arguments": arguments,
         "cwd": str(cwd) if cwd else os.getcwd(),
@@ -95,14 +98,13 @@ def ask(
     }
     text = json.dumps(order).encode()
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(timeout_s)
         link.connect(address)
         socket.send_fds(link, [_LENGTH.pack(len(text))], list(streams))
         link.sendall(text)
-        try:
-            answer = link.recv(_CODE.size)
-        except TimeoutError:
-            raise subprocess.TimeoutExpired(["penstock", *arguments], timeout_s or 0.0) from None
+        while not select.select([link], [], [], None if over is None else LOOK_S)[0]:
+            if over is not None and over():
+                raise TimeoutError(f"`penstock {' '.join(arguments)}` did not end in its time")
+        answer = link.recv(_CODE.size)
     code: int = _CODE.unpack(answer)[0]
     return code if code >= 0 else 128 - code
 

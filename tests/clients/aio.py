@@ -13,6 +13,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, for_code
 
 from tests.clients.interface import TIMEOUT_S, UNKNOWN, Client, OpenProducer, ProducerSettings, Refused, Seen, Sent
+from tests.patience import at_most, within
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ class _Producer(OpenProducer):
                 )
                 for record in records
             ]
-            return [(await asyncio.wait_for(future, TIMEOUT_S)).offset for future in futures]
+            return [(await asyncio.wait_for(future, within(TIMEOUT_S))).offset for future in futures]
         except KafkaError as error:
             raise _refusal(error) from error
 
@@ -103,7 +104,7 @@ class AioKafka(Client):
         place = TopicPartition(topic, partition)
 
         async def fetch() -> list[Seen]:
-            async with self._consumer(place, **extra) as consumer, asyncio.timeout(TIMEOUT_S):
+            async with self._consumer(place, **extra) as consumer, at_most(TIMEOUT_S):
                 consumer.seek(place, offset)
                 return [_seen(await consumer.getone(place)) for _ in range(count)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from tests.clients.interface import (
     Seen,
     Sent,
 )
+from tests.patience import Patience, within
 
 # librdkafka counts its timestamp types from 1: 0 is "not available".
 _TIMESTAMP_TYPES = {1: CREATE_TIME, 2: LOG_APPEND_TIME}
@@ -36,7 +36,7 @@ def _refused(error: Any) -> Refused:
 
 def _result(futures: Mapping[Any, Any]) -> list[Any]:
     try:
-        return [future.result(TIMEOUT_S) for future in futures.values()]
+        return [future.result(within(TIMEOUT_S)) for future in futures.values()]
     except KafkaException as error:
         raise _refused(error.args[0]) from error
 
@@ -62,7 +62,7 @@ class _Producer(OpenProducer):
                 on_delivery=delivered,
                 **extra,
             )
-        assert self.producer.flush(TIMEOUT_S) == 0, "records were not acknowledged in time"
+        assert self.producer.flush(within(TIMEOUT_S)) == 0, "records were not acknowledged in time"
         for outcome in outcomes:
             if isinstance(outcome, Refused):
                 raise outcome
@@ -85,7 +85,7 @@ class ConfluentKafka(Client):
             config["message.max.bytes"] = settings.request_bytes_max
         producer = Producer(config)
         yield _Producer(producer)
-        producer.flush(TIMEOUT_S)
+        producer.flush(within(TIMEOUT_S))
 
     @contextmanager
     def _consumer(self, **extra: Any) -> Iterator[Consumer]:
@@ -104,8 +104,8 @@ class ConfluentKafka(Client):
         with self._consumer(**extra) as consumer:
             consumer.assign([TopicPartition(topic, partition, offset)])
             seen: list[Seen] = []
-            deadline = time.monotonic() + TIMEOUT_S
-            while len(seen) < count and time.monotonic() < deadline:
+            patience = Patience(TIMEOUT_S)
+            while len(seen) < count and not patience.over():
                 message = consumer.poll(1)
                 if message is not None:
                     assert message.error() is None, message.error()
@@ -115,13 +115,15 @@ class ConfluentKafka(Client):
 
     def offset_for_time(self, topic: str, timestamp_ms: int, partition: int = 0) -> int | None:
         with self._consumer() as consumer:
-            (found,) = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=TIMEOUT_S)
+            (found,) = consumer.offsets_for_times(
+                [TopicPartition(topic, partition, timestamp_ms)], timeout=within(TIMEOUT_S)
+            )
         assert found.error is None, found.error
         return None if found.offset < 0 else found.offset
 
     def watermarks(self, topic: str, partition: int = 0) -> tuple[int, int]:
         with self._consumer() as consumer:
-            start, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+            start, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=within(TIMEOUT_S))
         return start, end
 
     def create_topics(
@@ -134,10 +136,10 @@ class ConfluentKafka(Client):
         _result(self._admin.delete_topics([name]))
 
     def list_topics(self) -> set[str]:
-        return set(self._admin.list_topics(timeout=TIMEOUT_S).topics)
+        return set(self._admin.list_topics(timeout=within(TIMEOUT_S)).topics)
 
     def partition_count(self, topic: str) -> int:
-        return len(self._admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions)
+        return len(self._admin.list_topics(topic, timeout=within(TIMEOUT_S)).topics[topic].partitions)
 
     def grow(self, topic: str, partitions: int) -> None:
         _result(self._admin.create_partitions([NewPartitions(topic, partitions)]))

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.patience import within
-
-TIMEOUT_S = within(30)
+TIMEOUT_S = 30
 
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
 from tests.clients.interface import TIMEOUT_S, Client, OpenProducer, ProducerSettings, Refused, Seen, Sent
+from tests.patience import Patience, within
 
 # The library reads its schemas through a call that Python 3.11 deprecates; warnings are errors here.
 with warnings.catch_warnings():
@@ -44,8 +44,8 @@ class _Producer(OpenProducer):
                 )
                 for record in records
             ]
-            self.producer.flush(TIMEOUT_S)
-            return [future.get(TIMEOUT_S).offset for future in futures]
+            self.producer.flush(within(TIMEOUT_S))
+            return [future.get(within(TIMEOUT_S)).offset for future in futures]
 
 
 class KafkaPython(Client):
@@ -79,8 +79,8 @@ class KafkaPython(Client):
         with self._consumer(**extra) as consumer:
             consumer.assign([place])
             consumer.seek(place, offset)
-            deadline = time.monotonic() + TIMEOUT_S
-            while len(seen) < count and time.monotonic() < deadline:
+            patience = Patience(TIMEOUT_S)
+            while len(seen) < count and not patience.over():
                 seen += [_seen(record) for record in consumer.poll(1_000).get(place, [])]
         assert len(seen) >= count, f"{len(seen)} of {count} records of {topic} came"
         return seen[:count]

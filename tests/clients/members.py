@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,11 +19,13 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRa
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from tests.clients.interface import TIMEOUT_S
+from tests.patience import Patience, within
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # see kafka_python.py
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.errors import RebalanceInProgressError
 
 SESSION_MS = 6_000
 HEARTBEAT_MS = 100
@@ -54,7 +55,7 @@ class Member(ABC):
     def leave(self) -> None:
         """Commits and leaves the group; what went wrong meanwhile is raised here."""
         self.stop()
-        self._thread.join(TIMEOUT_S)
+        self._thread.join(within(TIMEOUT_S))
         assert not self._thread.is_alive(), f"{self.name} does not leave"
         if self._failure is not None:
             raise self._failure
@@ -87,7 +88,7 @@ class ConfluentMember(Member):
 
     def settings(self) -> dict[str, Any]:
         return {
-            "session.timeout.ms": SESSION_MS,
+            "session.timeout.ms": within(SESSION_MS),
             "heartbeat.interval.ms": HEARTBEAT_MS,
             "partition.assignment.strategy": "range",
         }
@@ -115,13 +116,22 @@ class ConfluentMember(Member):
                     self._uncommitted += 1
                 if self._uncommitted >= COMMIT_EVERY or not self.staying:
                     self._commit(consumer)
+            self._give_everything_up(consumer)
         finally:
             consumer.close()
 
+    @staticmethod
+    def _give_everything_up(consumer: Consumer) -> None:
+        """Before it closes: a revocation while librdkafka closes now and then leaves it waiting for itself for ever."""
+        consumer.unsubscribe()
+        patience = Patience(TIMEOUT_S)
+        while consumer.assignment() and not patience.over():
+            consumer.poll(POLL_MS / 1_000)
+
     def _commit_all(self, consumer: Consumer) -> None:
         """Before partitions go: once they are gone, what was read of them can be committed no more (_NO_OFFSET)."""
-        deadline_s = time.monotonic() + TIMEOUT_S
-        while self._uncommitted and time.monotonic() < deadline_s:
+        patience = Patience(TIMEOUT_S)
+        while self._uncommitted and not patience.over():
             self._commit(consumer)
 
     def _commit(self, consumer: Consumer) -> None:
@@ -162,7 +172,7 @@ class KafkaPythonMember(Member):
             client_id=self.name,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=within(SESSION_MS),
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=[RangePartitionAssignor],
         )
@@ -175,11 +185,17 @@ class KafkaPythonMember(Member):
             while self.staying:
                 found = consumer.poll(POLL_MS, max_records=COMMIT_EVERY)
                 self.owned = frozenset((each.topic, each.partition) for each in consumer.assignment())
+                if not found:
+                    continue
+                try:
+                    # Before they are taken: a poll may return records in the midst of a rebalance, when the client
+                    # commits nothing, and whoever has the partition next begins at what is committed.
+                    consumer.commit()
+                except RebalanceInProgressError:
+                    continue
                 for records in found.values():
                     for record in records:
                         self.took(record.value)
-                if found:
-                    consumer.commit()
         finally:
             consumer.close(autocommit=False)
 
@@ -195,7 +211,7 @@ class AioKafkaMember(Member):
             client_id=self.name,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=within(SESSION_MS),
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=(AioRange,),
         )

@@ -11,6 +11,7 @@ from penstock.blocking import Admin, Consumer, Producer
 from penstock.client.admin.configs import ConfigResource
 from penstock.client.errors import ClientError
 from tests.clients.interface import TIMEOUT_S, UNKNOWN, Client, OpenProducer, ProducerSettings, Refused, Seen, Sent
+from tests.patience import within
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ class _Producer(OpenProducer):
             )
             for each in records
         ]
-        return [_told(lambda each=each: each.result(TIMEOUT_S).offset) for each in sent]  # type: ignore[misc]
+        return [_told(lambda each=each: each.result(within(TIMEOUT_S)).offset) for each in sent]  # type: ignore[misc]
 
 
 class OwnClient(Client):
@@ -73,7 +74,7 @@ class OwnClient(Client):
             consumer.seek(place, offset)
             while len(seen) < count:
                 left = count - len(seen)
-                records = _told(lambda left=left: consumer.poll(max_records=left, timeout_ms=TIMEOUT_S * 1_000))  # type: ignore[misc]
+                records = _told(lambda left=left: consumer.poll(max_records=left, timeout_ms=within(TIMEOUT_S) * 1_000))  # type: ignore[misc]
                 assert records, f"{len(seen)} of {count} records came"
                 seen += map(_seen, records)
         return seen

@@ -9,6 +9,7 @@ from penstock import Consumer
 from penstock.client.errors import CommitFailed
 from penstock.model.errors import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS
 from tests.clients.members import COMMIT_EVERY, HEARTBEAT_MS, POLL_MS, SESSION_MS, Member
+from tests.patience import within
 
 
 class OwnMember(Member):
@@ -16,7 +17,7 @@ class OwnMember(Member):
 
     def settings(self) -> dict[str, Any]:
         return {
-            "session_timeout_ms": SESSION_MS,
+            "session_timeout_ms": within(SESSION_MS),
             "heartbeat_interval_ms": HEARTBEAT_MS,
             "partition_assignment_strategy": ("range",),
         }

@@ -13,28 +13,29 @@ from kafka import KafkaProducer
 from kafka.errors import TransactionalIdAuthorizationFailedError
 
 from penstock.model.errors import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+from tests.patience import within
 
 PATIENCE_S = 60
 """Each of them would ask again for at least this long."""
 
 
 def confluent(bootstrap: str) -> None:
-    Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"}).init_transactions(PATIENCE_S)
+    Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"}).init_transactions(within(PATIENCE_S))
 
 
 def kafka_python(bootstrap: str) -> None:
-    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id="t", max_block_ms=PATIENCE_S * 1_000)
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id="t", max_block_ms=within(PATIENCE_S) * 1_000)
     try:
         producer.init_transactions()
     finally:
-        producer.close(timeout=1)
+        producer.close(timeout=within(1))
 
 
 def aio(bootstrap: str) -> None:
     async def begin() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="t")
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(within(PATIENCE_S)):
                 await producer.start()
         finally:
             await producer.stop()

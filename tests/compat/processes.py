@@ -9,7 +9,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.patience import TimedOut, wait_for, within
+from tests.leftovers import note_process
+from tests.patience import TimedOut, wait_for
 
 __all__ = ["Child", "TimedOut", "free_ports", "wait_for"]
 
@@ -42,6 +43,7 @@ class Child:
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
             )
+        note_process(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -53,10 +55,11 @@ class Child:
     def wait(self, timeout_s: float) -> int:
         """Waits until the process ends by itself and returns its exit code; one that does not end is killed."""
         try:
-            return self._process.wait(within(timeout_s))
-        except subprocess.TimeoutExpired:
+            wait_for("an end", lambda: not self.running(), timeout_s=timeout_s, pause_s=0.005)
+        except TimedOut:
             self.kill()
             raise TimedOut(f"{self.command[0]} did not end within {timeout_s} s\n{self.tail()}") from None
+        return self._process.wait()
 
     def stop(self, timeout_s: float = 60) -> int:
         """Asks the process to end and returns its exit code."""

@@ -12,6 +12,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tests.patience import within
+
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
 CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID = 19, 20, 22
 EARLIEST, LATEST = -2, -1
@@ -111,7 +113,7 @@ class Connection:
     """A blocking connection that keeps requests and replies in step."""
 
     def __init__(self, host: str, port: int, timeout_s: float = 30) -> None:
-        self.socket = socket.create_connection((host, port), timeout=timeout_s)
+        self.socket = socket.create_connection((host, port), timeout=within(timeout_s))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reader = self.socket.makefile("rb", buffering=1 << 18)
 

@@ -13,6 +13,7 @@ from penstock.cli import dev_demo
 from penstock.cli.dev import dev
 from penstock.demo.processes import KEPT_FILE, Actor, DemoFailed, end_remembered, remember
 from penstock.model.errors import PenstockError
+from tests.patience import within
 
 SLEEPER = [sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(600)"]
 
@@ -68,7 +69,7 @@ def test_an_actor_ends_with_everything_that_it_started(tmp_path: Path) -> None:
 def test_an_actor_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Path) -> None:
     actor = Actor("agent", [sys.executable, "-c", "print('no such topic'); raise SystemExit(3)"], tmp_path)
     actor.start()
-    actor.wait(30)
+    actor.wait(within(30))
     with pytest.raises(DemoFailed, match=r"the agent ended with code 3; its log ends with:\n  no such topic"):
         actor.check()
 
@@ -83,9 +84,9 @@ def test_what_was_left_is_found_again_and_ended_and_nothing_else_is(tmp_path: Pa
         path = tmp_path / KEPT_FILE
         stale = f'{{"name": "old", "pid": {foreign.pid}, "born": "elsewhere/1"}}'
         path.write_text(path.read_text().replace("]", f", {stale}]"))
-        assert end_remembered(tmp_path, 10) == ["agent"]
-        assert (kept.wait(10), foreign.alive, path.exists()) == (True, True, False)
-        assert end_remembered(tmp_path, 10) == []
+        assert end_remembered(tmp_path, within(10)) == ["agent"]
+        assert (kept.wait(within(10)), foreign.alive, path.exists()) == (True, True, False)
+        assert end_remembered(tmp_path, within(10)) == []
     finally:
         kept.end(0)
         foreign.end(0)

@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.patience import within
+from tests.patience import wait_for, within
 
-PATIENCE_S = within(280.0)
+PATIENCE_S = 280.0
 DEMO = """
 import sys
 from penstock.cli.dev_demo import run
@@ -36,7 +35,7 @@ def begun(scratch: Path, plant: str | None = None) -> subprocess.Popen[str]:
 
 def finished(demo: subprocess.Popen[str]) -> tuple[int, str]:
     try:
-        said, _ = demo.communicate(timeout=PATIENCE_S)
+        said, _ = demo.communicate(timeout=within(PATIENCE_S))
     finally:
         demo.kill()
     return demo.returncode, said
@@ -77,10 +76,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     os.kill(demo.pid, signal.SIGINT)
     code, said = finished(demo)
     assert (code, "interrupted" in said) == (130, True), said
-    deadline = time.monotonic() + within(10)
-    while left := left_of(tmp_path):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    wait_for("nothing to be left", lambda: not left_of(tmp_path), timeout_s=10, pause_s=0.1)
 
 
 @pytest.mark.soak

@@ -13,9 +13,9 @@ import pytest
 from penstock.demo.rotating import KEPT, RotatingLog
 from penstock.demo.traffic import number_of
 from penstock.demo.writing import Count
-from tests.patience import within
+from tests.patience import Patience, within
 
-PATIENCE_S = within(30.0)
+PATIENCE_S = 30.0
 
 
 def read(folder: Path) -> list[bytes]:
@@ -37,15 +37,15 @@ def written(folder: Path, *arguments: str, until_rotations: int = 3) -> Count:
             "--lines-per-s", "2000", "--rotate-every-s", "0.3", "--broken-share", "0.01", *arguments,
         ]
     )  # fmt: skip
-    deadline = time.monotonic() + PATIENCE_S
+    patience = Patience(PATIENCE_S)
     try:
         while (count := Count.load(folder / "count.json")) is None or count.rotations < until_rotations:
             assert writer.poll() is None
-            assert time.monotonic() < deadline
+            assert not patience.over()
             time.sleep(0.02)
     finally:
         writer.terminate()
-    assert writer.wait(PATIENCE_S) == 0
+    assert writer.wait(within(PATIENCE_S)) == 0
     found = Count.load(folder / "count.json")
     assert found is not None
     return found

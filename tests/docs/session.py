@@ -21,6 +21,7 @@ from tests.cli import warm
 from tests.cli.command import DEADLINE_S, QUICK_JAVA
 from tests.compat.processes import Child, free_ports, wait_for
 from tests.docs.pages import Step, matches
+from tests.patience import within
 
 SERVERS = ("penstock dev", "penstock server start")
 AGENTS = ("penstock agent run",)
@@ -156,7 +157,7 @@ class Reader:
             stderr=subprocess.STDOUT,
             text=True,
             # A command may start Spark first.
-            timeout=3 * DEADLINE_S,
+            timeout=within(3 * DEADLINE_S),
         )
         self._last_code = done.returncode
         return done.stdout

@@ -9,7 +9,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from penstock.cli.reference import reference_page
 from penstock.testing import broker
@@ -87,17 +88,22 @@ def test_the_command_reference_is_what_the_commands_print() -> None:
     assert page.read_text() == reference_page(), "run: make docs"
 
 
-def test_the_list_of_metrics_is_complete() -> None:
+def test_the_list_of_metrics_is_complete(tmp_path: Path) -> None:
     documented = set(
         re.findall(r"^\| `((?:kafka|penstock|process|jvm)_\w+)`", (ROOT / "docs/guides/metrics.md").read_text(), re.M)
     )
-    with broker({"queued.max.request.bytes": 1 << 30}) as running:
-        producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})
+    settings = {"queued.max.request.bytes": 1 << 30, "penstock.audit.log.file": tmp_path / "audit.log"}
+    with broker(settings, secure=True) as running:
+        login = {**running.librdkafka_settings, "log_level": 0}
+        producer = Producer(login)
         producer.produce("t", b"x")
         assert producer.flush(within(30)) == 0
-        consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "g", "log_level": 0})
+        consumer = Consumer({**login, "group.id": "g"})
         consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
         consumer.close()
+        for wrong in ({"sasl.password": "wrong"}, {"security.protocol": "sasl_plaintext"}):
+            with pytest.raises(KafkaException):
+                AdminClient({**login, **wrong}).list_topics(timeout=2)
         with urllib.request.urlopen(f"{running.admin_url}/metrics", timeout=within(10)) as reply:
             served = set(re.findall(r"^# TYPE (\S+)", reply.read().decode(), re.M))
     # A broker inside a test has one loop; tests/faults/test_hanging_disk.py asks a server for that of its second.

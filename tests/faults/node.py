@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.compat.processes import free_ports, wait_for
-from tests.patience import within
+from tests.patience import Patience, within
 
-START_TIMEOUT_S = within(30.0)
-READ_TIMEOUT_S = within(20.0)
+START_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 20.0
 
 
 def let_pass(seconds: float) -> None:
@@ -74,7 +74,7 @@ class NodeProcess:
     def ended(self) -> int:
         """The exit code of a node that ends by itself; below 0 it is the signal that killed it."""
         assert self._process is not None, "the node was started"
-        return self._process.wait(timeout=START_TIMEOUT_S)
+        return self._process.wait(timeout=within(START_TIMEOUT_S))
 
     def _end(self, number: int) -> int:
         process, self._process = self._process, None
@@ -107,7 +107,7 @@ class Ledger:
                 "bootstrap.servers": address,
                 "enable.idempotence": True,
                 "linger.ms": 1,
-                "message.timeout.ms": 120_000,
+                "message.timeout.ms": within(120_000),
                 "retry.backoff.ms": 20,
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 200,
@@ -174,13 +174,13 @@ def read_all(address: str, topic: str, partitions: Sequence[int]) -> dict[tuple[
         for partition in partitions:
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=within(20))
             consumer.assign([TopicPartition(topic, partition, low)])
-            position, deadline = low, time.monotonic() + READ_TIMEOUT_S
+            position, patience = low, Patience(READ_TIMEOUT_S)
             while position < high:
                 # Waits for as many as it is asked for, also behind an error; so it is asked for little time.
                 records = consumer.consume(min(5_000, high - position), timeout=0.5)
                 if records:
-                    deadline = time.monotonic() + READ_TIMEOUT_S
-                assert time.monotonic() < deadline, f"{topic}-{partition} gave nothing at {position}, it ends at {high}"
+                    patience = Patience(READ_TIMEOUT_S)
+                assert not patience.over(), f"{topic}-{partition} gave nothing at {position}, it ends at {high}"
                 for record in records:
                     if record.error():
                         raise KafkaException(record.error())

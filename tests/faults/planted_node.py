@@ -18,10 +18,12 @@ from typing import Any, get_args
 from penstock.cli.main import main
 from penstock.quorum import events
 from penstock.server import running
-from penstock.server.duty import duty
+from penstock.server.loops.duty import duty
 from penstock.server.node import Node
 
 HANG_S = 3_600
+SLOW_S = 5
+"""Longer than a disk may hang and a doomed node live on, where both are a second."""
 
 
 class Planted(Exception):
@@ -88,6 +90,19 @@ def hang_before_the_signal(_node: Node) -> None:
     time.sleep(HANG_S)
 
 
+def close_slowly(node: Node) -> None:
+    watch: Any = node._hangs
+    watch._timeout_ms = lambda: 1_000
+    running.END_WITHIN_S = 1.0  # type: ignore[misc]
+    close = node.broker.store.close
+
+    def slowly(broker_epoch: int) -> None:
+        time.sleep(SLOW_S)
+        close(broker_epoch)
+
+    node.broker.store.close = slowly  # type: ignore[method-assign]
+
+
 PLANTS: dict[str, Callable[[Node], None]] = {
     **{effect.__name__: partial(fail_at, effect) for effect in get_args(events.Effect)},
     "task": fail_in_a_task,
@@ -97,6 +112,7 @@ PLANTS: dict[str, Callable[[Node], None]] = {
     "loop": hang_in_the_loop,
     "thread": hang_in_a_thread,
     "held": hang_before_the_signal,
+    "slow": close_slowly,
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from penstock.model.errors import PenstockError
 from penstock.testing.memory_files import MemoryFiles
 from tests.faults.counts import SOAKING, rounds
-from tests.patience import within
+from tests.patience import at_most
 from tests.walks.data_plane import Client, Idempotent, Machine, at, data_of, records_in
 
 SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "2000", "log.dirs": "/data/node-1,/more/node-1"}
@@ -99,7 +99,7 @@ async def next_life(files: MemoryFiles, values: dict[str, list[bytes | None]]) -
         produced = await client.produce("extra-0", b"x")
         return "served" if produced.error_code == 0 else "partly served"
     finally:
-        async with asyncio.timeout(within(15)):
+        async with at_most(15):
             await machine.stop()
 
 

@@ -94,7 +94,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def produce_until_refused(address: str, topic: str) -> tuple[int, int]:
     """(records acknowledged, error code that stopped it)."""
     producer = Producer(
-        {"bootstrap.servers": address, "message.timeout.ms": 1_500, "retries": 0, "enable.idempotence": False,
+        {"bootstrap.servers": address, "message.timeout.ms": within(1_500), "retries": 0, "enable.idempotence": False,
          "logger": None, "log_level": 0}
     )  # fmt: skip
     acknowledged, codes = 0, []

@@ -124,3 +124,10 @@ def test_a_node_whose_bootstrap_file_is_broken_starts_if_it_has_a_log_and_says_s
     said = penstock("dev", "--port", "0", "--data-dir", data)
     assert said.code == 1
     assert f"a new cluster starts from {bootstrap}, and it cannot be read" in said.err
+
+
+def test_a_stop_has_a_time_of_its_own_for_a_slow_disk(tmp_path: Path) -> None:
+    """The last syncs may take longer than a disk of a node that serves may hang."""
+    with planted(tmp_path, "slow", 60) as node:
+        os.kill(node.pid, signal.SIGTERM)
+        assert node.wait(PATIENCE_S) == 0, node.tail()

@@ -19,6 +19,7 @@ from penstock.transport.net import AsyncioNet
 from tests.faults.counts import SOAKING, rounds
 from tests.faults.mutations import TOPIC, mutate, seeds
 from tests.faults.node import NodeProcess
+from tests.patience import within
 
 CONNECTIONS = 100
 ANSWER_TIMEOUT_S = 0.25
@@ -59,16 +60,18 @@ class Bystander:
         batch = build_batch([Record(0, 1_700_000_000_000, None, value, ())])
         data = ProduceRequest.PartitionProduceData(index=0, records=batch)
         asked = ProduceRequest(
-            acks=-1, timeout_ms=5_000, topic_data=[ProduceRequest.TopicProduceData(name="calm", partition_data=[data])]
+            acks=-1,
+            timeout_ms=within(5_000),
+            topic_data=[ProduceRequest.TopicProduceData(name="calm", partition_data=[data])],
         )
-        reply = await self._link.request(asked, 9, 5_000)
+        reply = await self._link.request(asked, 9, within(5_000))
         (answer,) = reply.responses[0].partition_responses
         assert (answer.error_code, answer.base_offset) == (0, self._end)
         wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=self._end, partition_max_bytes=1 << 20)
         asked_back = FetchRequest(
-            max_wait_ms=5_000, min_bytes=1, topics=[FetchRequest.FetchTopic(topic="calm", partitions=[wanted])]
+            max_wait_ms=within(5_000), min_bytes=1, topics=[FetchRequest.FetchTopic(topic="calm", partitions=[wanted])]
         )
-        fetched = await self._link.request(asked_back, 12, 6_000)
+        fetched = await self._link.request(asked_back, 12, within(6_000))
         assert value in bytes(fetched.responses[0].partitions[0].records)
         self._end += 1
 
@@ -76,7 +79,7 @@ class Bystander:
 async def storm(node: NodeProcess, chance: random.Random) -> dict[str, int]:
     frames = seeds(chance)
     outcomes: dict[str, int] = {}
-    link = await AsyncioNet(asyncio.get_running_loop()).dial("127.0.0.1", node.port, 5_000)
+    link = await AsyncioNet(asyncio.get_running_loop()).dial("127.0.0.1", node.port, within(5_000))
     bystander = Bystander(link)
     process = psutil.Process(node.pid)
     await bystander.check()
@@ -139,7 +142,7 @@ def test_a_slow_sender_of_a_huge_frame_costs_little(tmp_path: Path) -> None:
             for _, writer in streams:
                 writer.write(struct.pack(">i", 100 << 20) + bytes(1_000))
                 await writer.drain()
-            link = await AsyncioNet(asyncio.get_running_loop()).dial("127.0.0.1", node.port, 5_000)
+            link = await AsyncioNet(asyncio.get_running_loop()).dial("127.0.0.1", node.port, within(5_000))
             await link.negotiate()
             grown = process.memory_info().rss - before
             link.close()

@@ -17,26 +17,33 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.compat.processes import wait_for
 from tests.faults.counts import SOAKING, rounds
 from tests.faults.node import NodeProcess, let_pass
-from tests.patience import within
+from tests.patience import stretched, within
 
 PARTITIONS = 4
 SESSION_MS = 3_000
 ROOT = Path(__file__).resolve().parents[2]
 
 # The shortest sessions and heartbeats that a test can wait for.
-QUICK_GROUPS = (
-    "group.consumer.session.timeout.ms=3000", "group.consumer.min.session.timeout.ms=1000",
-    "group.consumer.heartbeat.interval.ms=300", "group.consumer.min.heartbeat.interval.ms=100",
-    "group.consumer.assignment.interval.ms=0", "group.min.session.timeout.ms=1000",
-)  # fmt: skip
+QUICK_GROUPS = {
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+}
+STRETCH_MAX = 4.0
+"""What a session may last on a busy machine, as a multiple of an idle one's: tests wait for its end."""
 
 
 class Member:
     """A consumer process and what it has said so far."""
 
-    def __init__(self, home: Path, name: str, library: str, node: NodeProcess, group: str, protocol: str) -> None:
+    def __init__(
+        self, home: Path, name: str, library: str, node: NodeProcess, group: str, protocol: str, session_ms: int
+    ) -> None:
         self.out = home / f"{name}.out"
-        words = (library, node.address, "work", group, protocol, str(SESSION_MS))
+        words = (library, node.address, "work", group, protocol, str(session_ms))
         with self.out.open("wb") as out, (home / f"{name}.err").open("wb") as err:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.group_member", *words], stdout=out, stderr=err, cwd=ROOT
@@ -65,13 +72,15 @@ class World:
 
     def __init__(self, home: Path, library: str, protocol: str) -> None:
         self.home, self.library, self.protocol = home, library, protocol
-        self.node = NodeProcess(home / "data", *QUICK_GROUPS)
+        settings = stretched(QUICK_GROUPS, STRETCH_MAX)
+        self.node = NodeProcess(home / "data", *(f"{name}={value}" for name, value in settings.items()))
+        self.session_ms = int(settings["group.consumer.session.timeout.ms"])
         self.members: list[Member] = []
         self.produced = 0
 
     def join(self) -> Member:
         name = f"member-{len(self.members)}"
-        self.members.append(Member(self.home, name, self.library, self.node, "g", self.protocol))
+        self.members.append(Member(self.home, name, self.library, self.node, "g", self.protocol, self.session_ms))
         return self.members[-1]
 
     def produce(self, count: int) -> None:

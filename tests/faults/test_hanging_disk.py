@@ -18,6 +18,9 @@ from tests.patience import within
 
 HANG_S = 5.0
 GIVEN_UP_AFTER_S = 3
+# Of the loop that votes and heartbeats, on an idle machine. On a busy one its thread also waits for the interpreter's
+# lock while whoever has that gets no processor; never for as long as a disk that hangs would hold it.
+HELD_MS_MAX = 250
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ class Admin:
         return float(found[1])
 
 
-@pytest.mark.timeout(within(180))
+@pytest.mark.timeout(180)
 def test_a_disk_that_hangs_deposes_nobody_and_costs_nothing_acknowledged(disk: Disk) -> None:
     admin = Admin()
     node = NodeProcess(disk.path, f"penstock.admin.listener=127.0.0.1:{admin.port}")
@@ -69,7 +72,7 @@ def test_a_disk_that_hangs_deposes_nobody_and_costs_nothing_acknowledged(disk: D
             assert not ledger.failed
         assert admin.number("kafka_server_raftmetrics_current_epoch") == epoch
         assert admin.number("penstock_loop_lag_max_ms") > HANG_S * 500, "the disk did hang"
-        assert admin.number("penstock_control_loop_lag_max_ms") < HANG_S * 500
+        assert admin.number("penstock_control_loop_held_max_ms") <= min(within(HELD_MS_MAX), HANG_S * 500)
         assert "fenced" not in node.words()
     finally:
         with suppress(OSError):
@@ -77,7 +80,7 @@ def test_a_disk_that_hangs_deposes_nobody_and_costs_nothing_acknowledged(disk: D
         assert node.stop() == 0
 
 
-@pytest.mark.timeout(within(180))
+@pytest.mark.timeout(180)
 def test_a_node_whose_only_disk_hangs_for_too_long_ends_with_a_sentence(disk: Disk) -> None:
     node = NodeProcess(disk.path, f"penstock.log.dir.hang.timeout.ms={GIVEN_UP_AFTER_S * 1_000}")
     node.start()
@@ -92,6 +95,6 @@ def test_a_node_whose_only_disk_hangs_for_too_long_ends_with_a_sentence(disk: Di
         )
         # The process cannot die before the disk lets go of its calls.
         let_pass(1)
-        wait_for("the end of all patience", lambda: "is cut off" in node.words(), timeout_s=within(60))
+        wait_for("the end of all patience", lambda: "is cut off" in node.words(), timeout_s=60)
         disk.thaw()
         assert node.ended() == 1

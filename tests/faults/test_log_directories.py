@@ -55,7 +55,8 @@ def node(tmp_path: Path, disks: list[Path]) -> Iterator[NodeProcess]:
 def fill(node: NodeProcess, partition: int) -> int:
     """Produces until the disk is full; how many records were acknowledged."""
     producer = Producer(
-        {"bootstrap.servers": node.address, "message.timeout.ms": 5_000, "retries": 0, "enable.idempotence": False,
+        {"bootstrap.servers": node.address, "message.timeout.ms": within(5_000), "retries": 0,
+         "enable.idempotence": False,
          "logger": None, "log_level": 0}
     )  # fmt: skip
     answers: list[int] = []
@@ -113,8 +114,14 @@ def test_a_full_disk_is_told_everywhere_and_the_other_goes_on(node: NodeProcess,
     assert [reason for reason in reasons if f"{disks[1]}/logs is offline: " in reason]
     assert told(node, "/readyz") == (200, []), "it still serves what is on the other disk"
     assert directory_errors(node) == {f"{disks[0]}/logs": 0, f"{disks[1]}/logs": KAFKA_STORAGE_ERROR}
-    leaders = AdminClient({"bootstrap.servers": node.address}).list_topics("orders").topics["orders"].partitions
-    assert {index: leaders[index].leader for index in (0, 1)} == {full: -1, 1 - full: 1}
+    admin = AdminClient({"bootstrap.servers": node.address})
+
+    def leaders() -> dict[int, int]:
+        partitions = admin.list_topics("orders", timeout=within(20)).topics["orders"].partitions
+        return {index: partitions[index].leader for index in (0, 1)}
+
+    # The controller hears of it with a heartbeat, and everybody else from the controller.
+    wait_for("nobody to lead what was on it", lambda: leaders() == {full: -1, 1 - full: 1}, timeout_s=20)
     producer = Producer({"bootstrap.servers": node.address})
     producer.produce("orders", b"goes on", partition=1 - full)
     assert producer.flush(within(20)) == 0

@@ -24,7 +24,7 @@ from penstock.model.errors import (
 )
 from penstock.transport.dial import LinkError
 from tests.faults.counts import SOAKING, rounds
-from tests.patience import within
+from tests.patience import at_most
 from tests.walks.data_plane import Client, Idempotent, Machine
 
 PARTITIONS = 3
@@ -102,7 +102,7 @@ class Life:
     async def go_on(self, answers: int) -> None:
         """Returns when so many more requests were answered, or nobody is left to ask."""
         until = self.acknowledged + self.refused + answers
-        async with asyncio.timeout(within(20)):
+        async with at_most(20):
             while self.acknowledged + self.refused < until and not all(task.done() for task in self._tasks):
                 await asyncio.sleep(0)
                 for task in self._tasks:
@@ -229,7 +229,7 @@ def one_machine(seed: int, lives: int, trouble: Callable[[Machine, Random], None
         trouble(machine, chance)
         await life.go_on(chance.randrange(40))
         if stops:
-            async with asyncio.timeout(within(15)):
+            async with at_most(15):
                 await machine.stop()
             await life.end()
             machine.files.crash(survivors(chance), keep_names=chance.random() < 0.5)

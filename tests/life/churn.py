@@ -1,8 +1,8 @@
-"""Topics and groups that come and go, by our own client: `python -m tests.life.churn BOOTSTRAP SEED COUNT`.
+"""Topics and groups that come and go, by our own client: `python -m tests.life.churn BOOTSTRAP SEED COUNT SECONDS`.
 
-COUNT topics live at any time, each for some seconds; how many partitions they have and what is done to them goes round,
-so that what there is at one time is as much as at any other. One Admin, one Producer and one Consumer stay all the time
-and meet every topic; others come for one topic. What a topic was sent is read by a group, and compared.
+COUNT topics live at any time, each for so many SECONDS at least; how many partitions they have and what is done to them
+goes round, so that what there is at one time is as much as at any other. One Admin, one Producer and one Consumer stay
+all the time and meet every topic; others come for one topic. What a topic was sent is read by a group, and compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from typing import TypeVar
 from bench.soak.lines import Errors, Orders, tell
 from penstock import Admin, Consumer, Producer
 from penstock.client.errors import ClientError
-from penstock.model.errors import GROUP_ID_NOT_FOUND, TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION
+from penstock.model.errors import (
+    GROUP_ID_NOT_FOUND,
+    NON_EMPTY_GROUP,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from penstock.model.ids import TopicPartition
 from tests.life.settings import DAY_MS, WEEK_MS
 from tests.patience import within
@@ -30,8 +35,6 @@ T = TypeVar("T")
 Change = Callable[[], Awaitable[object]]
 
 REPORT_S = 1.0
-LIFE_S = 8.0
-"""A topic lives at least so long."""
 NODES = (1, 2, 3)
 POLICIES: tuple[dict[str, str], ...] = (
     {},
@@ -41,6 +44,8 @@ POLICIES: tuple[dict[str, str], ...] = (
 KEPT_NAMES = 20
 METADATA_MAX_AGE_MS = 1_000
 PATIENCE_S = 120.0
+FAREWELL_S = 5.0
+"""So often it is tried again to delete a group whose last member may not have been heard leaving."""
 CHANGES = 3
 """How many things are done to one topic."""
 
@@ -48,8 +53,8 @@ CHANGES = 3
 class Churn:
     """`acts` counts what was done, and `living` the topics that are there now."""
 
-    def __init__(self, bootstrap: str, seed: str, errors: Errors) -> None:
-        self.bootstrap, self.errors = bootstrap, errors
+    def __init__(self, bootstrap: str, seed: str, life_s: float, errors: Errors) -> None:
+        self.bootstrap, self.life_s, self.errors = bootstrap, life_s, errors
         self.acts: Counter[str] = Counter()
         self.living = 0
         self._chance = random.Random(seed)
@@ -70,7 +75,7 @@ class Churn:
         ):
             passer_by.subscribe(pattern="churn-.*")
             beside = [tasks.create_task(self._pass_by(passer_by)), tasks.create_task(self._tell())]
-            await asyncio.gather(*(self._go_on_living(orders, place * LIFE_S / count) for place in range(count)))
+            await asyncio.gather(*(self._go_on_living(orders, place * self.life_s / count) for place in range(count)))
             for task in beside:
                 task.cancel()
 
@@ -117,7 +122,7 @@ class Churn:
         return f"churn-{number}"
 
     async def _life(self, name: str, number: int) -> None:
-        deleted_at = time.monotonic() + LIFE_S
+        deleted_at = time.monotonic() + self.life_s
         partitions = 1 + number % 3
         configs = {"retention.ms": str(2 * WEEK_MS), **POLICIES[number // 3 % len(POLICIES)]}
         with self._perhaps_done_before():
@@ -156,8 +161,20 @@ class Churn:
         self.acts[f"groups of the {protocol} protocol"] += 1
         # The others are left to their retention.
         if number % 2:
-            with self._perhaps_done_before():
-                await self._act("groups deleted", self._admin.delete_group(group))
+            await self._delete_group(group)
+
+    async def _delete_group(self, group: str) -> None:
+        """A member whose farewell was lost with its coordinator is in the group until its session ends."""
+        while True:
+            try:
+                with self._perhaps_done_before():
+                    await self._act("groups deleted", self._admin.delete_group(group))
+                return
+            except ClientError as refusal:
+                if refusal.error is not NON_EMPTY_GROUP:
+                    raise
+                self.acts["groups that had a member for a while"] += 1
+                await asyncio.sleep(FAREWELL_S)
 
     def _changes(self, name: str, partitions: int) -> list[Change]:
         chance, admin = self._chance, self._admin
@@ -196,11 +213,11 @@ async def _send(producer: Producer, topic: str, values: set[bytes]) -> None:
 
 
 def main() -> None:
-    bootstrap, seed, count = sys.argv[1:]
+    bootstrap, seed, count, life_s = sys.argv[1:]
     # It tells of every broken link.
     logging.getLogger("penstock.client").setLevel(logging.ERROR)
     orders, errors = Orders(), Errors()
-    churn = Churn(bootstrap, seed, errors)
+    churn = Churn(bootstrap, seed, float(life_s), errors)
     asyncio.run(churn.run(orders, int(count)))
     tell({**churn.report(), "done": True}, errors)
 

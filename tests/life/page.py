@@ -66,8 +66,8 @@ the medians of neighbouring stretches in between lay apart at most. Of a latency
 rounds of one benchmark lie 10 to 25 % apart: {latency:.0%} is allowed for the medians of p50 and p99.
 
 Nodes 1 and 2 were killed before the life began and not again, so their memory is that of one process; node 3
-was killed all the time, and keeps what it had of topics that were deleted while it was away. *Our clients* is
-one process with an Admin, a Producer and a Consumer that met every topic, and hundreds that came for one.
+was killed all the time. *Our clients* is one process with an Admin, a Producer and a Consumer that met every
+topic, and hundreds that came for one.
 """
 
 
@@ -112,5 +112,5 @@ def _row(each: Growth) -> str:
 
 def _told(told: Sequence[Growth]) -> list[str]:
     words = [f"{each.name}: {each.quarter:,.0f}, then {each.end:,.0f} ({each.grown:+.1%})" for each in told]
-    why = "because a JVM takes what it may, a table keeps its history for days, and node 3 keeps what it missed"
+    why = "because a JVM takes what it may, a table keeps its history for days, and others may use the machine"
     return [f"Told and not judged, {why}: " + "; ".join(words) + ".", ""]

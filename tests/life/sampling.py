@@ -13,6 +13,7 @@ from penstock.bench.raw import percentile
 from tests.life.world import MORTAL, STEADY, World
 
 METADATA = "__cluster_metadata-0"
+LOAD = "load of the machine"
 LATENCY_P50, LATENCY_P99 = "produce latency p50", "produce latency p99"
 
 
@@ -39,8 +40,9 @@ class Samples:
             self.series[f"files of node {node_id}"].append((at, _files(data_dir)))
             self.series[f"metadata log of node {node_id}, KB"].append((at, _bytes(data_dir / METADATA) / 1e3))
         self.series["state of agent, KB"].append((at, _bytes(self._world.home / "agent") / 1e3))
-        if self._world.with_spark:
+        if self._world.measured:
             self.series["files of the lake"].append((at, _files(self._world.home / "lake")))
+        self.series[LOAD].append((at, os.getloadavg()[0]))
         self._look_at_latency(at)
 
     def _look_at(self, at: float, who: str, process: psutil.Process) -> None:

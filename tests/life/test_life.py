@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import random
@@ -14,6 +15,7 @@ from tests.compat.cluster import wait_for
 from tests.faults.counts import MINUTES, SOAKING
 from tests.life import page
 from tests.life.sampling import Samples
+from tests.life.settings import SETTLED_S
 from tests.life.verdict import QUARTER, UNJUDGED, grown_types, growths
 from tests.life.world import STEADY, World
 
@@ -53,10 +55,12 @@ def test_nothing_grows_in_a_life(tmp_path: Path) -> None:
     assert SOAKING
     seed = os.environ.get("PENSTOCK_SEED", "1")
     seconds = MINUTES * 60
-    with World(tmp_path, topics=9, visit_rate=0.1, with_spark=True, seed=seed) as world:
+    assert QUARTER * seconds >= SETTLED_S, f"a life of {MINUTES:g} minutes is too short to be judged on this machine"
+    with World(tmp_path, topics=9, topic_life_s=8.0, visit_rate=0.1, measured=True, seed=seed) as world:
         samples = Samples(world)
         before = live(world, samples, seconds, random.Random(seed))
         after = world.cluster.counts(STEADY)
+        (tmp_path / "samples.json").write_text(json.dumps(samples.series))
         wrong = world.end()
         counted = world.counted()
     judged = {name: points for name, points in samples.series.items() if not any(who in name for who in UNJUDGED)}
@@ -75,9 +79,10 @@ def test_nothing_grows_in_a_life(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_short_life_loses_nothing(tmp_path: Path) -> None:
-    """Everybody but Spark, every activity, one kill of each node."""
-    with World(tmp_path, topics=9, visit_rate=0.2, with_spark=False, seed="1") as world:
+    """Everybody but Spark, every activity, one kill."""
+    with World(tmp_path, topics=9, topic_life_s=3.0, visit_rate=0.2, measured=False, seed="1") as world:
         samples = Samples(world)
+        world.kill()
 
         def everything_happened() -> bool:
             samples.look()
@@ -85,8 +90,7 @@ def test_a_short_life_loses_nothing(tmp_path: Path) -> None:
             counted = world.counted()
             return all(counted.get(name) for name in ACTIVITIES)
 
-        wait_for("every activity", everything_happened, timeout_s=60, pause_s=1)
-        world.kill()
+        wait_for("every activity", everything_happened, timeout_s=60, pause_s=0.5)
         wrong = world.end()
         counted = world.counted()
     assert not wrong, "\n".join(wrong[:20])

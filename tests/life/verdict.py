@@ -18,9 +18,9 @@ GROWTH_MAX = 0.02
 LATENCY_GROWTH_MAX = 0.25
 """Rounds of one benchmark lie 10 to 25 % apart on machines like ours, so 2 % of a latency cannot be measured."""
 
-UNJUDGED = ("JVM of the pipeline", "files of the lake", "files of node 3")
-"""What is told and not judged: a JVM takes what it may, a table keeps its history for a day at least, and a node keeps
-the directories of topics that were deleted while it was away."""
+UNJUDGED = ("JVM of the pipeline", "files of the lake", "load of the machine")
+"""What is told and not judged: a JVM takes what it may, a table keeps its history for a day at least, and others may
+use the machine."""
 
 Points = Sequence[tuple[float, float]]
 """When, in seconds, and how much."""

@@ -10,22 +10,25 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import psutil
 
 from bench.soak.party import Party
 from penstock.blocking import Admin
 from tests.compat.cluster import ClusterNode, PenstockCluster, wait_for
 from tests.compat.processes import Child
 from tests.faults.cluster.load import Load
-from tests.faults.cluster.writers import OneShot
+from tests.faults.cluster.writers import GIVE_UP_MS, OneShot
 from tests.life import lines
 from tests.life.ledger import Ledger
 from tests.life.lines import LineReader, LineWriter
 from tests.life.settings import LEDGER, LINES, NODE
+from tests.patience import within
 
 ROOT = Path(__file__).parents[2]
 LEDGER_TOPIC, LEDGER_PARTITIONS = "ledger", 3
@@ -93,17 +96,23 @@ class LifeCluster(PenstockCluster):
 
 
 class World:
-    """Lives from `with` to `end`. `topics` come and go at one time, foreign clients so many times a second."""
+    """Lives from `with` to `end`. `topics` come and go at one time, foreign clients so many times a second.
 
-    def __init__(self, home: Path, *, topics: int, visit_rate: float, with_spark: bool, seed: str) -> None:
-        self.home, self.with_spark = home, with_spark
-        self.cluster = LifeCluster(home / "cluster", 3, properties=NODE)
+    A `measured` one has a pipeline, and every node was killed once before it begins.
+    """
+
+    def __init__(self, home: Path, *, topics: int, topic_life_s: float, visit_rate: float, measured: bool, seed: str):
+        self.home, self.measured = home, measured
+        # A producer tries again for so long, and a broker that has forgotten it by then takes a repetition for news.
+        known_ms = within(GIVE_UP_MS) + 30_000
+        properties = NODE | {"producer.id.expiration.ms": str(known_ms)}
+        self.cluster = LifeCluster(home / "cluster", 3, properties=properties)
         self.ledger = Ledger(unordered=[OneShot.__name__.lower()])
         self.latencies_ms: list[tuple[float, list[float]]] = []
         self.kills: Counter[str] = Counter()
         self.parties: dict[str, Party] = {}
         self.children: dict[str, Child] = {}
-        self._topics, self._visit_rate, self._seed = topics, visit_rate, seed
+        self._topics, self._topic_life_s, self._visit_rate, self._seed = topics, topic_life_s, visit_rate, seed
         self._chance = random.Random(seed)
         self._stack = ExitStack()
 
@@ -125,7 +134,7 @@ class World:
             admin.create_topic(lines.TOPIC, 1, 3, LINES)
             admin.create_topic(PROBE_TOPIC, assignment={0: list(STEADY)}, configs={"min.insync.replicas": "1"})
         cluster.wait_until_whole()
-        for node_id in cluster.nodes:
+        for node_id in cluster.nodes if self.measured else ():
             self.kill(node_id)
             cluster.wait_until_whole()
         with Admin(bootstrap_servers=cluster.bootstrap) as admin:
@@ -140,7 +149,7 @@ class World:
         for each in (*self.load.writers, *self.load.readers):
             each.history = self.ledger  # type: ignore[assignment]
         self._stack.enter_context(self.load)
-        self._party("churn", "tests.life.churn", bootstrap, self._seed, str(self._topics))
+        self._party("churn", "tests.life.churn", bootstrap, self._seed, str(self._topics), str(self._topic_life_s))
         self._party("strangers", "tests.life.strangers", bootstrap, str(self._visit_rate))
         self._party("probe", "tests.life.probe", bootstrap, PROBE_TOPIC)
         self.load.wait_for_progress()
@@ -157,7 +166,8 @@ class World:
     def _begin_lines(self) -> None:
         bootstrap = self.cluster.bootstrap
         # The agent is there first: of files that are rotated before its first look, it does not promise the order.
-        self._child("agent", AGENT.format(bootstrap=bootstrap, topic=lines.TOPIC), "agent", "run", "-c")
+        text = AGENT.format(bootstrap=bootstrap, topic=lines.TOPIC)
+        self._child("agent", text, "agent", "run", "-c", module="tests.life.quick_agent")
         agent = self.children["agent"]
         wait_for("the agent", lambda: " is ready: " in agent.tail() or not agent.running(), timeout_s=60)
         self.writer = LineWriter(self.home / "logs" / "app.log")
@@ -165,17 +175,18 @@ class World:
         self.reader = LineReader(bootstrap)
         self._stack.callback(self.reader.stop)
         wait_for("the first lines", lambda: self.reader.next > 0 or self.reader.wrong, timeout_s=60)
-        if self.with_spark:
+        if self.measured:
             text = PIPELINE.format(bootstrap=bootstrap, topic=lines.TOPIC, table=TABLE)
             self._child("pipeline", text, "pipeline", "run", "--quiet")
             pipeline = self.children["pipeline"]
             wait_for("first rows", lambda: self.rows()[0] or not pipeline.running(), timeout_s=180, pause_s=1)
 
-    def _child(self, name: str, text: str, *words: str) -> None:
+    def _child(self, name: str, text: str, *words: str, module: str = "penstock.cli.main") -> None:
         (self.home / f"{name}.toml").write_text(text)
-        command = ["env", "-C", str(self.home), sys.executable, "-P", "-m", "penstock.cli.main", *words, f"{name}.toml"]
-        child = Child(command, self.home / f"{name}.log", {"XDG_STATE_HOME": str(self.home / "state")})
-        self._stack.callback(child.kill)
+        command = ["env", "-C", str(self.home), sys.executable, "-P", "-m", module, *words, f"{name}.toml"]
+        environment = {"XDG_STATE_HOME": str(self.home / "state"), "PYTHONPATH": str(ROOT)}
+        child = Child(command, self.home / f"{name}.log", environment)
+        self._stack.callback(_kill_family, child)
         self.children[name] = child
 
     # -- what happens to it
@@ -258,7 +269,7 @@ class World:
             "the last line", lambda: self.reader.next >= self.writer.written or self.reader.wrong, timeout_s=DRAIN_S
         )
         wrong = self.ledger.verdict(names)
-        if self.with_spark:
+        if self.measured:
             wait_for("the last row", lambda: self.rows()[2] >= self.writer.written - 1, timeout_s=DRAIN_S, pause_s=1)
             rows, different, _last = self.rows()
             arrived = self.writer.written + self.reader.again
@@ -276,6 +287,18 @@ class World:
         found["lines in the log"] = self.writer.written
         found["rotations of the log"] = self.writer.log.rotations
         return dict(sorted(found.items()))
+
+
+def _kill_family(child: Child) -> None:
+    """A process and all that it started, at once: a driver of Spark would take its time to notice."""
+    try:
+        family = psutil.Process(child.pid).children(recursive=True) if child.running() else []
+    except psutil.NoSuchProcess:
+        family = []
+    child.kill()
+    for each in family:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
 
 
 def _ended(party: Party) -> bool:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.patience import within
 
-DEADLINE_S = within(600.0)
+DEADLINE_S = 600.0
 NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false"}
 NEWER_MINORS = range(12, 20)
 QUIET = {"log_level": 0, "log.connection.close": False}
@@ -29,7 +29,7 @@ def run(*command: str | Path, cwd: Path, environment: Mapping[str, str] | None =
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=within(DEADLINE_S),
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -108,7 +108,7 @@ def _round_trip(bootstrap: str) -> None:
     consumer.assign([TopicPartition("t", 0, 0)])
     found: list[bytes] = []
     while len(found) < len(values):
-        records = consumer.consume(1000, timeout=30)
+        records = consumer.consume(1000, timeout=within(30))
         assert records, "records stopped coming"
         found += [record.value() for record in records]
     consumer.close()

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 from tests.packaging.conftest import ROOT
+from tests.patience import within
 
 PACKAGE = ROOT / "src" / "penstock"
 NAMED_OTHERWISE = {"re2": "google-re2"}
@@ -52,5 +53,22 @@ def test_a_command_that_draws_nothing_does_not_load_what_draws() -> None:
     words = (
         "import sys; import penstock.cli.main, penstock.cli.agent, penstock.cli.cluster; print('rich' in sys.modules)"
     )
-    said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, timeout=60)
+    said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, timeout=within(60))
     assert said.stdout == "False\n"
+
+
+def test_who_asks_for_no_certificate_does_not_load_what_makes_them() -> None:
+    """asyncio brings `ssl` along; `cryptography` would come on top of it."""
+    words = (
+        "import sys, penstock.cli.main, penstock.cli.server, penstock.server.running, penstock.client;"
+        "guests = {'cryptography', 'penstock.transport.tls', 'penstock.certificates'};"
+        "print(sorted(guests & sys.modules.keys()))"
+    )
+    said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, timeout=within(60))
+    assert said.stdout == "[]\n"
+
+
+def test_the_command_itself_starts_without_tls_at_all() -> None:
+    words = "import sys, penstock.cli.main; print('ssl' in sys.modules, 'asyncio' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, timeout=within(60))
+    assert said.stdout == "False False\n"

@@ -12,8 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.blocking import Admin, Consumer
 from penstock.model.ids import TopicPartition
 from tests.patience import within
+from tests.spark.starting import started
 
-WAIT_S = within(60)
+WAIT_S = 60
 
 
 class Plain(NamedTuple):
@@ -98,12 +99,12 @@ class Stream:
             self.batches[batch_id] = frame.collect()
 
         writer = self._writer.foreachBatch(keep)
-        return (writer.trigger(**trigger) if trigger else writer).start()
+        return started(writer.trigger(**trigger) if trigger else writer)
 
     def drain(self) -> list[Row]:
         """Reads what there is, to its end; raises what the query raises."""
         query = self.start(availableNow=True)
-        assert query.awaitTermination(WAIT_S), "the query did not come to its end"
+        assert query.awaitTermination(within(WAIT_S)), "the query did not come to its end"
         return self.rows
 
     @property

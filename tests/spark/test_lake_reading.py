@@ -17,6 +17,8 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.query import ask_duckdb
 from penstock.spark.lake.warehouse import NoSuchTable, Warehouse
+from tests.patience import within
+from tests.spark.starting import started
 from tests.unit.spark.lake.tables import append, made, rows, written
 
 
@@ -26,8 +28,8 @@ def pour(spark: SparkSession, bootstrap: str, topic: str, scratch: Path) -> None
     found = source.option("subscribe", topic).option("startingOffsets", "earliest").load()
     sink = found.writeStream.format("penstock-lake").option("table.format", "iceberg").option("rows", "record")
     sink = sink.option("partition.by", "day(timestamp)").option("checkpointLocation", str(scratch / "checkpoint"))
-    query = sink.trigger(availableNow=True).start(str(scratch / "lake" / "clicks"))
-    assert query.awaitTermination(60)
+    query = started(sink.trigger(availableNow=True), str(scratch / "lake" / "clicks"))
+    assert query.awaitTermination(within(60))
 
 
 def test_an_iceberg_stream_lands_once_and_everybody_reads_it(

@@ -21,6 +21,8 @@ from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.store import TableStore
+from tests.patience import within
+from tests.spark.starting import started
 
 Produce = Callable[..., None]
 
@@ -50,10 +52,9 @@ def run(
     """Until everything there is has been written."""
     writer = frame.writeStream.format(sink).outputMode(mode).trigger(availableNow=True)
     named = {name.replace("_", "."): value for name, value in options.items()}
-    query = (
-        writer.option("checkpointLocation", str(scratch / "checkpoint")).options(**named).start(str(scratch / "table"))
-    )
-    assert query.awaitTermination(60), "the query has not ended within a minute"
+    writer = writer.option("checkpointLocation", str(scratch / "checkpoint")).options(**named)
+    query = started(writer, str(scratch / "table"))
+    assert query.awaitTermination(within(60)), "the query has not ended within a minute"
 
 
 def register_faulty(spark: SparkSession, faults: Path) -> str:

@@ -19,6 +19,7 @@ from penstock.spark.lake.parquet_rows import rows_of
 from penstock.testing import EmbeddedBroker, broker
 from penstock.testing.ancient import Age, OldTopic, Past
 from tests.patience import within
+from tests.spark.starting import started
 
 START = (1 << 53) - 3
 LAST = (1 << 63) - 1
@@ -72,7 +73,7 @@ def test_an_old_topic_lands_in_a_table_once_and_its_audit_is_clean(
         fill(old, table_format)
         writer = rows.writeStream.format("penstock-lake").trigger(availableNow=True)
         named = {"checkpointLocation": str(scratch / "checkpoint"), "table.format": table_format}
-        query = writer.options(**named).start(str(scratch / "table"))
+        query = started(writer.options(**named), str(scratch / "table"))
         assert query.awaitTermination(within(60)), "the query has not ended within a minute"
     store = open_store(LakeOptions.of({"path": str(scratch / "table"), "table.format": table_format}))
     store.refresh()

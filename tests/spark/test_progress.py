@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
 from penstock.blocking import Admin, Consumer
 from penstock.model.ids import TopicPartition
 from penstock.spark.naming import INTERNAL_TOPIC
 from penstock.spark.progress.listener import flush
 from tests.patience import wait_for, within
+from tests.spark.starting import started
 
-PATIENCE_S = within(30.0)
+PATIENCE_S = 30.0
 INTERNAL = (INTERNAL_TOPIC, 0)
 
 
@@ -39,8 +39,8 @@ def stream_of(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
 def run(rows: DataFrame, name: str, scratch: Path, each: Callable[[DataFrame, int], None] | None = None) -> None:
     writer = rows.writeStream.queryName(name).option("checkpointLocation", str(scratch / "checkpoint"))
     writer = writer.format("noop") if each is None else writer.foreachBatch(each)
-    query: StreamingQuery = writer.trigger(availableNow=True).start()
-    assert query.awaitTermination(int(PATIENCE_S))
+    query = started(writer.trigger(availableNow=True))
+    assert query.awaitTermination(int(within(PATIENCE_S)))
 
 
 def committed(admin: Admin, name: str) -> int:
@@ -86,7 +86,7 @@ def test_lag_tools_see_every_batch_and_the_last_one(
         assert (group.state, group.members) == ("Empty", [])
 
         wait_until(lambda: any(not record["active"] for record in records_of(bootstrap, name)))
-        assert flush(PATIENCE_S)
+        assert flush(within(PATIENCE_S))
     last = records_of(bootstrap, name)[-1]
     assert (last["owner"], last["batch_id"], last["rows"], last["error"]) == ("penstock-tests", 2, 10, "")
     assert [part["offset"] for part in last["partitions"]] == [15, 15]  # type: ignore[attr-defined]

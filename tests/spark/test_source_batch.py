@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin, Producer
-from tests.patience import within
+from tests.patience import wait_for
 from tests.spark.source_rows import Plain, consumed, plain, read
 
 T = 1_700_000_000_000
@@ -171,9 +170,7 @@ def compacted() -> Iterator[tuple[str, str]]:
             values = [b"%06d" % number + bytes(900) for number in range(count)]
             keys = [b"key %d" % (number % 50) for number in range(count)]
             producer.send_batch("compacted", values, keys=keys).result()
-            deadline = time.monotonic() + within(60)
-            while len(consumed(bootstrap, "compacted")) > count - 1000:
-                assert time.monotonic() < deadline
+            wait_for("compaction", lambda: len(consumed(bootstrap, "compacted")) <= count - 1000, timeout_s=60)
         yield bootstrap, "compacted"
 
 

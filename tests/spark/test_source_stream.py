@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin, Producer
-from tests.patience import wait_for
+from tests.patience import wait_for, within
 from tests.spark.source_rows import WAIT_S, Stream, consumed, plain
 
 Produce = Callable[..., None]
@@ -102,7 +102,7 @@ def test_a_crash_in_the_first_batch_loses_nothing_that_came_meanwhile(
     produce(topic, [b"before"] * 5)
     query = Stream(spark, bootstrap, scratch, subscribe=topic).start(broken=lambda batch_id: True)
     with pytest.raises(StreamingQueryException, match="broken on purpose"):
-        query.awaitTermination(WAIT_S)
+        query.awaitTermination(within(WAIT_S))
     produce(topic, [b"meanwhile"] * 20)
     restarted = Stream(spark, bootstrap, scratch, subscribe=topic)
     assert [bytes(row.value) for row in restarted.drain()] == [b"meanwhile"] * 20

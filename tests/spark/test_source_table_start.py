@@ -7,7 +7,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin, Producer
+from tests.patience import within
 from tests.spark.source_rows import WAIT_S, consumed, plain, read
+from tests.spark.starting import started
 
 
 def test_a_lost_checkpoint_is_made_up_for_by_the_table_itself(
@@ -19,8 +21,9 @@ def test_a_lost_checkpoint_is_made_up_for_by_the_table_itself(
         stream = spark.readStream.format("penstock").option("kafka.bootstrap.servers", bootstrap)
         frame = stream.option("subscribe", topic).option("startingOffsets", f"table:{table}").load()
         writer = frame.writeStream.format("penstock-lake").option("path", str(table))
-        query = writer.option("checkpointLocation", str(scratch / checkpoint)).trigger(availableNow=True).start()
-        assert query.awaitTermination(WAIT_S)
+        writer = writer.option("checkpointLocation", str(scratch / checkpoint))
+        query = started(writer.trigger(availableNow=True))
+        assert query.awaitTermination(within(WAIT_S))
 
     with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
         admin.create_topic(topic, partitions=2)

@@ -14,6 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
 from penstock.blocking import Admin, Consumer
+from tests.patience import within
+from tests.spark.starting import started
 
 SCHEMA = (
     "key BINARY, value STRING, topic STRING, partition INT, timestamp TIMESTAMP, "
@@ -25,7 +27,7 @@ def consumed(bootstrap: str, topic: str, count: int) -> list[Any]:
     with Consumer(topic, bootstrap_servers=bootstrap, offset_reset="earliest") as consumer:
         found: list[Any] = []
         while len(found) < count:
-            found += consumer.poll(timeout_ms=10_000, max_records=count - len(found))
+            found += consumer.poll(timeout_ms=within(10_000), max_records=count - len(found))
         assert consumer.poll(timeout_ms=200) == [], "no more than that"
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
@@ -68,14 +70,13 @@ def test_a_stream_carries_one_topic_to_others_and_every_record_arrives(
     there = source.select(
         "key", "value", F.concat(F.lit(topic), F.when(even, "-even").otherwise("-odd")).alias("topic")
     )
-    query = (
+    writer = (
         there.writeStream.format("penstock")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("checkpointLocation", str(scratch / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(60)
+    query = started(writer.trigger(availableNow=True))
+    assert query.awaitTermination(within(60))
     assert query.exception() is None
     for name, rest in (("even", 0), ("odd", 1)):
         found = consumed(bootstrap, f"{topic}-{name}", 250)

@@ -23,6 +23,8 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import TableRange
 from penstock.spark.lake.store import BatchCommit, TableStore, WrittenFile
+from tests.patience import within
+from tests.spark.starting import started
 
 COLUMNS = pa.schema([("id", pa.int64()), ("region", pa.string())])
 FORMATS = ("delta", "iceberg")
@@ -220,17 +222,16 @@ def test_a_stream_into_a_table_is_read_on_from_the_log(
         "includeHeaders": "true",
     }
     stream = spark.readStream.format("penstock").options(**options).load()
-    query = (
+    writer = (
         stream.writeStream.format("penstock-lake")
         .option("path", str(scratch / "raw"))
         .option("partition.by", "topic")
         .option("rows", "record")
         .option("feed", Feed.of_source(options).to_property())
         .option("checkpointLocation", str(scratch / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(60)
+    query = started(writer.trigger(availableNow=True))
+    assert query.awaitTermination(within(60))
     produce(topic, [b"4", None], key=b"k", headers=[("h", b"v")])
     both = table(spark, topic, warehouse=str(scratch))
     assert both.columns == stream.columns

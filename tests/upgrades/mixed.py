@@ -17,6 +17,7 @@ class MixedCluster(PenstockCluster):
     def __init__(self, home: Path, release: Path, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(home, 3, properties=properties)
         self.release = release
+        self.changes = self.kills = 0
         self.code: dict[int, Path | None] = dict.fromkeys(self.nodes, release)
 
     def command(self, node: ClusterNode) -> list[str]:
@@ -32,6 +33,8 @@ class MixedCluster(PenstockCluster):
     def change(self, node_id: int, to: Path | None, *, by_kill: bool = False) -> None:
         """One node ends, cleanly or by kill -9, and comes back with other code."""
         node = self.nodes[node_id]
+        self.changes += 1
+        self.kills += by_kill
         if by_kill:
             node.kill()
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,11 @@ from penstock.metadata.features import ELR_VERSION, SUPPORTED
 from tests.cli.command import penstock
 from tests.compat.cluster import wait_for
 from tests.faults.cluster import readers, writers
-from tests.faults.cluster.load import Load
 from tests.faults.cluster.replicas import assert_identical, assert_metadata_identical
 from tests.faults.counts import SOAKING, rounds
 from tests.releases.code import CODE, unpack
 from tests.upgrades.mixed import TODAY, MixedCluster
+from tests.upgrades.resent import ResentLoad
 
 # kafka-python leaves sockets behind whose connection failed.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -37,19 +38,19 @@ releases = pytest.mark.parametrize("archive", CODE, ids=lambda path: path.name.r
 
 
 @contextmanager
-def staged(home: Path, archive: Path, *, full: bool) -> Iterator[tuple[MixedCluster, Load]]:
+def staged(home: Path, archive: Path, *, full: bool) -> Iterator[tuple[MixedCluster, ResentLoad]]:
     """Three nodes of a release under load, one of whose features is not at its highest level."""
     with MixedCluster(home / "cluster", unpack(archive, home / "release"), SEGMENTS) as cluster:
         with Admin(bootstrap_servers=cluster.bootstrap) as admin:
             admin.update_features({ELR_VERSION: 0}, downgrade="safe")
         cluster.new_topic(TOPIC, PARTITIONS)
         writing, reading = (writers.IDEMPOTENT, readers.EVERY) if full else (WRITING, READING)
-        with Load(cluster, TOPIC, PARTITIONS, writing=writing, reading=reading, rate_per_s=20) as load:
+        with ResentLoad(cluster, TOPIC, PARTITIONS, writing=writing, reading=reading, rate_per_s=20) as load:
             load.wait_for_progress()
             yield cluster, load
 
 
-def roll(cluster: MixedCluster, load: Load, to: Path | None, chance: random.Random, kills: int) -> None:
+def roll(cluster: MixedCluster, load: ResentLoad, to: Path | None, chance: random.Random, kills: int) -> None:
     """All nodes get other code, one after the other, the active controller last; some of them by kill -9.
 
     A node that was changed by a kill is killed once more with its new code before it is whole.
@@ -80,7 +81,7 @@ def raise_features(cluster: MixedCluster) -> None:
         wait_for("every feature at its highest level", raised, timeout_s=20)
 
 
-def judge(cluster: MixedCluster, load: Load) -> None:
+def judge(cluster: MixedCluster, load: ResentLoad) -> None:
     load.finish()
     cluster.wait_until_whole()
     with Admin(bootstrap_servers=cluster.bootstrap) as admin:
@@ -122,9 +123,10 @@ def test_ten_rolling_upgrades_and_back_lose_nothing(archive: Path, tmp_path: Pat
     chance = random.Random(os.environ.get("PENSTOCK_SEED", "1"))
     with staged(tmp_path, archive, full=True) as (cluster, load):
         for number in rounds(fast=0, full=10):
-            log.info("round %d", number + 1)
+            began = time.monotonic()
             for to in (TODAY, cluster.release):
                 roll(cluster, load, to, chance, kills=chance.randint(0, 2))
+            print(f"\nround {number + 1}: {time.monotonic() - began:.0f} s", end="", flush=True)
         roll(cluster, load, TODAY, chance, kills=1)
         raise_features(cluster)
         load.wait_for_progress()
@@ -133,6 +135,8 @@ def test_ten_rolling_upgrades_and_back_lose_nothing(archive: Path, tmp_path: Pat
         cluster.wait_until_whole()
         load.wait_for_progress()
         judge(cluster, load)
+        print(f"\n{cluster.changes} changes of code, {cluster.kills} of them by kill -9; {load.history.summary()}")
+        print(f"sent twice by librdkafka's own choice: {[str(each) for each in load.resent]}")
 
 
 def test_there_is_code_of_every_release() -> None:

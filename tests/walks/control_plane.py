@@ -16,18 +16,18 @@ from penstock.protocol.codec import decode, encode
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.quorum.state import ReplicaKey
 from penstock.quorum.voters import Voter, VoterEndpoint
-from penstock.server.authorize import AllowAll
-from penstock.server.context import Authorizer, Context, ListenerInfo, Services
-from penstock.server.drivers.controller_driver import ControllerDriver, ControllerTimes
-from penstock.server.drivers.controller_enrolment import ControllerEnrolment
-from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
-from penstock.server.drivers.controller_producer_ids import ProducerIds
-from penstock.server.drivers.metadata_driver import MetadataDriver
-from penstock.server.drivers.metadata_features import Features
-from penstock.server.drivers.quorum_driver import QuorumDriver
-from penstock.server.drivers.snapshot_driver import SnapshotDriver, SnapshotSettings
-from penstock.server.drivers.snapshot_file import read_checkpoint
+from penstock.server.controller.driver import ControllerDriver, ControllerTimes
+from penstock.server.controller.enrolment import ControllerEnrolment
+from penstock.server.controller.lifecycle import BrokerLifecycle
+from penstock.server.controller.producer_ids import ProducerIds
+from penstock.server.doors import Authorizer, Context, ListenerInfo, Services
 from penstock.server.formatting import METADATA_DIRECTORY, format_directories, new_uuid
+from penstock.server.quorum.driver import QuorumDriver
+from penstock.server.quorum.metadata_driver import MetadataDriver
+from penstock.server.quorum.metadata_features import Features
+from penstock.server.quorum.snapshot_driver import SnapshotDriver, SnapshotSettings
+from penstock.server.quorum.snapshot_file import read_checkpoint
+from penstock.server.reception.authorize import AllowAll
 from penstock.testing.memory_files import MemoryFiles
 
 T = TypeVar("T")
@@ -55,6 +55,16 @@ class ManualClock:
 
     def advance(self, ms: float) -> None:
         self.at_ms += ms
+
+
+class Overridden:
+    """Settings whose topics are all alike, as of now."""
+
+    def __init__(self, settings: Callable[[], Any]) -> None:
+        self._settings = settings
+
+    def topic(self, _overrides: Mapping[str, str]) -> Any:
+        return self._settings()
 
 
 class LoopOffload:
@@ -196,6 +206,8 @@ class ControlPlane:
             quorum=self.quorum,
             features=self.features,
             apis=_Apis(),
+            groups=nothing,
+            relocations=nothing,
         )
 
     def context(self, version: int, **said: Any) -> Context:

@@ -22,11 +22,11 @@ from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
 from penstock.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from penstock.protocol.messages.metadata import MetadataRequest
 from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
-from penstock.server.authorize import AllowAll
-from penstock.server.context import Authorizer
+from penstock.server.doors import Authorizer
 from penstock.server.launch import dev_properties
+from penstock.server.loops.ports import SystemClock
 from penstock.server.node import Node
-from penstock.server.ports import SystemClock
+from penstock.server.reception.authorize import AllowAll
 from penstock.testing.memory_files import MemoryFiles
 from penstock.transport.dial import Link
 from penstock.transport.net import AsyncioNet
@@ -141,7 +141,7 @@ class Machine:
         self.files.heal("")
 
     async def dial(self) -> Client:
-        link = await AsyncioNet(asyncio.get_running_loop()).dial("127.0.0.1", self.node.port, ANSWER_MS)
+        link = await AsyncioNet(asyncio.get_running_loop()).dial("127.0.0.1", self.node.port, within(ANSWER_MS))
         await link.negotiate()
         client = Client(link)
         self._clients.append(client)
@@ -158,7 +158,7 @@ class Client:
     def ask(self, message: Any, version: int | None = None) -> asyncio.Future[Any]:
         """The reply, in the newest version that the node serves unless one is given."""
         key = message.__schema__.key
-        return self.link.request(message, self.link.newest(key) if version is None else version, ANSWER_MS)
+        return self.link.request(message, self.link.newest(key) if version is None else version, within(ANSWER_MS))
 
     def reset(self) -> None:
         """Ends the connection without a farewell, as a crash does."""
@@ -184,7 +184,7 @@ class Client:
                 made.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
             ],
         )
-        reply = await self.ask(made(topics=[wanted], timeout_ms=ANSWER_MS))
+        reply = await self.ask(made(topics=[wanted], timeout_ms=within(ANSWER_MS)))
         (result,) = reply.topics
         self.ids[name] = Uuid(result.topic_id)
         return bool(result.error_code == 0)
@@ -194,7 +194,7 @@ class Client:
 
     async def try_delete(self, name: str) -> bool:
         wanted = DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=ZERO_UUID)
-        reply = await self.ask(DeleteTopicsRequest(topics=[wanted], timeout_ms=ANSWER_MS))
+        reply = await self.ask(DeleteTopicsRequest(topics=[wanted], timeout_ms=within(ANSWER_MS)))
         return [result.error_code for result in reply.responses] == [0]
 
     async def topics(self) -> set[str]:
@@ -211,7 +211,7 @@ class Client:
         acks: int = -1,
         batch: bytes | None = None,
         version: int = BY_NAME,
-        timeout_ms: int = ANSWER_MS,
+        timeout_ms: int | None = None,
     ) -> asyncio.Future[ProduceResponse.PartitionProduceResponse]:
         """One batch to one partition; what became of it."""
         request = produce_request(
@@ -308,11 +308,14 @@ def batch_of(*values: bytes | None, timestamp: int | None = None, key: bytes | N
 
 
 def produce_request(
-    topic: str, batch: bytes | None, *, partition: int = 0, acks: int = -1, timeout_ms: int = ANSWER_MS
+    topic: str, batch: bytes | None, *, partition: int = 0, acks: int = -1, timeout_ms: int | None = None
 ) -> ProduceRequest:
     made = ProduceRequest
     data = made.PartitionProduceData(index=partition, records=batch)
-    return made(acks=acks, timeout_ms=timeout_ms, topic_data=[made.TopicProduceData(name=topic, partition_data=[data])])
+    patience_ms = within(ANSWER_MS) if timeout_ms is None else timeout_ms
+    return made(
+        acks=acks, timeout_ms=patience_ms, topic_data=[made.TopicProduceData(name=topic, partition_data=[data])]
+    )
 
 
 class Idempotent:

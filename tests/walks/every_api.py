@@ -8,12 +8,20 @@ from typing import Any, NamedTuple
 
 from penstock.model.ids import METADATA_TOPIC, ZERO_UUID, Uuid
 from penstock.protocol.registry import APIS, Api
-from penstock.server.dispatch import SERVED
+from penstock.server.reception.dispatch import SERVED
 from tests.walks.data_plane import batch_of
 
 TOPIC_RESOURCE = 2
 SET = 0
 VOTER = Uuid(b"a voter nobody's")
+
+
+TOKENS = frozenset(f"{what}DelegationToken" for what in ("Create", "Renew", "Expire", "Describe"))
+"""What is taken only from who proved a name."""
+
+
+LOGINS = frozenset({"SaslHandshake", "SaslAuthenticate"})
+"""What belongs to a login, and is out of place once there is none to make."""
 
 
 def served() -> list[Api]:
@@ -246,12 +254,27 @@ def _delete_acls(made: Any, target: Target) -> Any:
     return made(filters=[made.DeleteAclsFilter(resource_type_filter=TOPIC_RESOURCE, **RULE)])
 
 
+def _alter_client_quotas(made: Any, target: Target) -> Any:
+    entity = made.EntityData(entity_type="user", entity_name="alice")
+    limit = made.OpData(key="producer_byte_rate", value=1024.0)
+    return made(entries=[made.EntryData(entity=[entity], ops=[limit])])
+
+
+def _alter_user_scram_credentials(made: Any, target: Target) -> Any:
+    added = made.ScramCredentialUpsertion(
+        name="alice", mechanism=2, iterations=4096, salt=b"salt", salted_password=b"salted"
+    )
+    return made(upsertions=[added])
+
+
 def _nothing(made: Any, target: Target) -> Any:
     return made()
 
 
 MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "ApiVersions": lambda made, _: made(client_software_name="walks", client_software_version="1"),
+    "SaslHandshake": lambda made, _: made(mechanism="PLAIN"),
+    "SaslAuthenticate": lambda made, _: made(auth_bytes=b"\0user\0password"),
     "Metadata": _metadata,
     "Produce": _produce,
     "Fetch": _fetch,
@@ -295,4 +318,12 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "DescribeAcls": _describe_acls,
     "CreateAcls": _create_acls,
     "DeleteAcls": _delete_acls,
+    "DescribeClientQuotas": _nothing,
+    "AlterClientQuotas": _alter_client_quotas,
+    "DescribeUserScramCredentials": _nothing,
+    "AlterUserScramCredentials": _alter_user_scram_credentials,
+    "CreateDelegationToken": lambda made, _: made(max_lifetime_ms=-1),
+    "RenewDelegationToken": lambda made, _: made(hmac=b"a token's", renew_period_ms=-1),
+    "ExpireDelegationToken": lambda made, _: made(hmac=b"a token's", expiry_time_period_ms=-1),
+    "DescribeDelegationToken": lambda made, _: made(owners=None),
 }

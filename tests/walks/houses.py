@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from penstock.kernels import scan_batches
-from penstock.metadata.delta import delta_between
+from penstock.metadata.difference import delta_between
 from penstock.metadata.image import ClusterImage
 from penstock.model.config import BrokerSettings
 from penstock.model.errors import ErrorCode
@@ -24,13 +24,14 @@ from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
 from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
 from penstock.protocol.wire import Spans
 from penstock.replication.fetch_session import FetchSessions
-from penstock.server.context import Later
-from penstock.server.drivers.fetch_driver import FetchDriver
-from penstock.server.drivers.flush_driver import FlushDriver
-from penstock.server.drivers.hosted import Hosted
-from penstock.server.drivers.isr_driver import IsrDriver
-from penstock.server.drivers.partition_driver import PartitionDriver
-from penstock.server.drivers.produce_driver import ProduceDriver
+from penstock.server.doors import Later
+from penstock.server.partitions.fetching.driver import FetchDriver
+from penstock.server.partitions.hosted import Hosted
+from penstock.server.partitions.isr_driver import IsrDriver
+from penstock.server.partitions.neighbours import Neighbours
+from penstock.server.partitions.partition_driver import PartitionDriver
+from penstock.server.partitions.producing.driver import ProduceDriver
+from penstock.server.partitions.upkeep.flushing import FlushDriver
 from penstock.storage.store import LogStore
 from penstock.testing.memory_files import MemoryFiles
 from tests import patience
@@ -76,22 +77,21 @@ class House:
             files, ["/data"], settings_for=lambda name: self.topic_settings(name.topic), new_uuid=self._new_uuid
         )
         self.store.open(cluster_id="cluster", node_id=self.me, now=self.clock.now_ms())
-        self.flushes = FlushDriver(self.clock, LoopOffload(), lambda failure: self.partitions.storage_failed(failure))
+        self.flushes = FlushDriver(self.clock, LoopOffload(), self.store.directory_failed)
+        self.following = Following()
         self.partitions = PartitionDriver(
             self.me,
             self.store,
             self.clock,
-            topic_settings=self.topic_settings,
+            settings=self.settings,
             lag_time_max_ms=lag_ms,
-            on_moved=lambda interest: self.fetches.moved(interest),
             on_unsynced=self.flushes.want,
-            on_directory_lost=lambda _directory: None,
+            neighbours=Neighbours(self.me, "PLAINTEXT"),
+            followers=self.following,
             hurries_followers=by_rack,
         )
-        self.following = Following()
-        self.partitions.followers = self.following
         self.fetches = FetchDriver(
-            self.partitions, self.clock, FetchSessions(100, Random(me)), max_bytes=lambda: 1 << 30, by_rack=by_rack
+            self.partitions, self.clock, FetchSessions(100, Random(me)), max_bytes=1 << 30, by_rack=by_rack
         )
         self.produces = ProduceDriver(self.partitions, self.clock, LoopOffload())
         self.isr = IsrDriver(

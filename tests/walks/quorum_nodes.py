@@ -17,11 +17,11 @@ from penstock.protocol.registry import APIS
 from penstock.protocol.wire import schema_of
 from penstock.quorum.state import ReplicaKey
 from penstock.quorum.voters import Voter, VoterEndpoint, VoterSet
-from penstock.server.drivers.metadata_driver import MetadataDriver
-from penstock.server.drivers.quorum_driver import QuorumDriver
-from penstock.server.drivers.snapshot_driver import SnapshotDriver, SnapshotSettings
-from penstock.server.drivers.snapshot_file import CheckpointWriter, SnapshotId
 from penstock.server.peers import Address
+from penstock.server.quorum.driver import QuorumDriver
+from penstock.server.quorum.metadata_driver import MetadataDriver
+from penstock.server.quorum.snapshot_driver import SnapshotDriver, SnapshotSettings
+from penstock.server.quorum.snapshot_file import CheckpointWriter, SnapshotId
 from penstock.testing.memory_files import MemoryFiles
 from penstock.transport.dial import TimedOut, Unreachable
 from tests.patience import until, within

@@ -8,8 +8,8 @@ from penstock import Admin, Producer
 from penstock.cli.health import Reason, look
 from penstock.kernels import scan_batches
 from penstock.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from penstock.server.loops.ports import SystemClock
 from penstock.server.peers import Address, NetPeers
-from penstock.server.ports import SystemClock
 from penstock.testing.memory_files import MemoryFiles
 from penstock.transport.net import AsyncioNet
 from tests.patience import Patience, until

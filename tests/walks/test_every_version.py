@@ -9,14 +9,20 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.kernels import Record
-from penstock.model.errors import BROKER_ID_NOT_REGISTERED, INCONSISTENT_CLUSTER_ID, SECURITY_DISABLED
+from penstock.model.errors import (
+    BROKER_ID_NOT_REGISTERED,
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ILLEGAL_SASL_STATE,
+    INCONSISTENT_CLUSTER_ID,
+    SECURITY_DISABLED,
+)
 from penstock.model.ids import ZERO_UUID
 from penstock.protocol.batch import build_batch
 from penstock.protocol.registry import APIS, Api
-from penstock.server.dispatch import SERVED
+from penstock.server.reception.dispatch import SERVED
 from penstock.testing import EmbeddedBroker, broker
 from penstock.transport.net import AsyncioNet
-from tests.walks.every_api import Target, codes, request_of
+from tests.walks.every_api import LOGINS, TOKENS, Target, codes, request_of
 
 TOPIC = "walked"
 TOPIC_TYPE = 2
@@ -222,8 +228,11 @@ EXPECTED = {
     "AddRaftVoter": INCONSISTENT_CLUSTER_ID.code,
     "RemoveRaftVoter": INCONSISTENT_CLUSTER_ID.code,
     **dict.fromkeys(ACLS, SECURITY_DISABLED.code),
+    **dict.fromkeys(TOKENS, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.code),
+    **dict.fromkeys(LOGINS, ILLEGAL_SASL_STATE.code),
 }
-"""A cluster on which the first ones succeeded would serve nobody else; nobody keeps access rules yet."""
+"""A cluster on which the first ones succeeded would serve nobody else; there is no authorizer, nobody has proved a
+name, and nobody is asked for a login."""
 
 
 @pytest.mark.parametrize(("api", "version"), CASES, ids=[f"{api.name}-{version}" for api, version in CASES])

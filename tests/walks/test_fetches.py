@@ -23,7 +23,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import uuid_parse
 from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
-from penstock.server.drivers.fetch_reading import Ask
+from penstock.server.partitions.fetching.reading import Ask
 from penstock.testing import EmbeddedBroker, broker
 from tests.walks.data_plane import BY_ID, Client, Machine, at, data_of, errors, records_in, sizes, told, walk, without
 

@@ -14,9 +14,11 @@ from penstock.model.ids import Uuid
 from penstock.protocol.codec import decode, encode
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
 from penstock.protocol.registry import APIS, Api
-from penstock.server.context import Context
-from penstock.server.envelopes import FORWARDABLE
+from penstock.security.authorizer import Authorizer as Rules
+from penstock.server.doors import Context, ListenerInfo, Principal
 from penstock.server.handlers import delete_topics
+from penstock.server.handlers.envelope import FORWARDABLE
+from penstock.server.reception.authorize import AclAuthorizer
 from tests.walks.control_plane import ControlPlane, walk
 from tests.walks.every_api import MAKERS, Target, request_of
 
@@ -27,6 +29,10 @@ CASES = [
     if api.name in FORWARDABLE - BY_THE_QUORUM and api.name in MAKERS
     for version in range(api.min, api.max + 1)
 ]
+
+
+ALICE = Principal("User", "alice")
+LOGGED_IN = ListenerInfo("CLIENTS", "127.0.0.1", 9092, "SASL_SSL")
 
 
 class PostOffice:
@@ -45,9 +51,11 @@ def test_what_is_forwarded_can_be_said_in_the_clients_version(api: Api, version:
     async def steps(plane: ControlPlane) -> None:
         topic_id = await plane.create("orders")
         office: Any = PostOffice()
-        services = replace(plane.services(), controller=office)
+        authorizer = AclAuthorizer(Rules([str(ALICE)]), lambda: 0.0)
+        services = replace(plane.services(), controller=office, authorizer=authorizer)
         handle = import_module(f"penstock.server.handlers.{api.module}").handle
-        await handle(Context(services, api.key, version), request_of(api, version, Target("orders", topic_id, "new")))
+        ctx = Context(services, api.key, version, principal=ALICE, listener=LOGGED_IN)
+        await handle(ctx, request_of(api, version, Target("orders", topic_id, "new")))
         assert len(office.sent) == 1
 
     walk(steps)

@@ -49,10 +49,10 @@ from penstock.protocol.messages.offset_commit import OffsetCommitRequest
 from penstock.protocol.messages.offset_delete import OffsetDeleteRequest
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
-from penstock.server.drivers.coordinator_records import decode_record
-from penstock.server.ports import SystemClock
+from penstock.server.coordinating.groups import GROUP_READER
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.ports import SystemClock
+from penstock.server.reception.authorize import Asked, Recording
 from tests.patience import until, within
 from tests.walks.data_plane import Client, Machine, batch_of, walk
 from tests.walks.membership import (
@@ -638,6 +638,24 @@ def test_a_shard_that_moves_away_sends_its_members_after_it() -> None:
     walk(steps)
 
 
+def test_a_leader_that_leads_on_in_another_epoch_keeps_its_groups_and_whoever_waits_for_them() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("t")
+        await coordinator(client, "g")
+        joined = await join(client, "g")
+        await sync(client, "g", joined, **{joined.member_id: b"all"})
+        other = await machine.dial()
+        waiting = join(other, "g")
+        await until(lambda: home(machine, "g").shard.table.groups["g"].state_name() == "PreparingRebalance")
+        shard, epoch = home(machine, "g").shard, home(machine, "g").epoch
+        hand_over(machine, machine.node.broker.groups.home_of("g"), leader=1)
+        assert (home(machine, "g").shard, home(machine, "g").epoch) == (shard, epoch + 1)
+        again = await join(client, "g", joined.member_id)
+        assert (again.error_code, (await waiting).error_code) == (NONE.code, NONE.code)
+
+    walk(steps)
+
+
 def hand_over(machine: Machine, index: int, *, leader: int) -> None:
     """Publishes another leader of one partition, as if the controller had elected it."""
     node = machine.node
@@ -659,7 +677,7 @@ def test_a_shard_that_breaks_is_loaded_again(caplog: pytest.LogCaptureFixture) -
         assert await commit(client, "g", "t", 5) == NONE.code
         broken = home(machine, "g").shard
 
-        def fails(_record: object) -> None:
+        def fails(_record: object, _offset: int) -> None:
             raise ValueError("cannot be applied")
 
         broken.apply = fails
@@ -773,7 +791,7 @@ def test_records_are_those_of_the_offsets_topic() -> None:
         data = b"".join(span.read() for span in read.spans)
         ((start, header),) = scan_batches(data)
         (record,) = read_records(data[start : start + header.size])
-        state = decode_record(record.key, record.value)
+        state = GROUP_READER.read(record.key, record.value)
         assert state is not None
         assert (state.key.group, state.key.topic, state.value.offset, state.value.metadata) == ("g", "t", 5, "note")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.protocol.messages.list_offsets import ListOffsetsRequest
-from penstock.server.drivers import checkpoint_driver
-from penstock.server.drivers.upkeep_driver import UpkeepDriver
+from penstock.server.partitions.upkeep import checkpoints
+from penstock.server.partitions.upkeep.driver import UpkeepDriver
 from penstock.storage.checkpoints import HIGH_WATERMARKS, OffsetCheckpoint
 from tests.walks.data_plane import Client, Machine, walk
 
@@ -23,7 +23,7 @@ def test_only_partitions_with_a_flush_time_are_looked_at_for_it() -> None:
         await client.create("timed", 2, flush_ms="60000")
         await client.produce("plain", b"x")
         await client.produce("timed", b"x")
-        timed = machine.node.partitions.flushed_by_time
+        timed = machine.node.partitions.tables.flushed_by_time
         await _until(lambda: len(timed) == 2)
         assert {hosted.name.topic for hosted in timed.values()} == {"timed"}
         await client.delete("timed")
@@ -38,11 +38,11 @@ def test_only_partitions_with_deleted_segments_are_looked_at_for_them() -> None:
         await client.create("expiring", retention_ms="1", file_delete_delay_ms="0")
         await client.produce("expiring", b"x")
         upkeep, partitions = machine.node.broker.upkeep, machine.node.partitions
-        while not partitions.doomed:
+        while not partitions.tables.doomed:
             await asyncio.sleep(0.002)
             await upkeep.retain()
-        assert {hosted.name.topic for hosted in partitions.doomed.values()} == {"expiring"}
-        await _until(lambda: not partitions.doomed, upkeep)
+        assert {hosted.name.topic for hosted in partitions.tables.doomed.values()} == {"expiring"}
+        await _until(lambda: not partitions.tables.doomed, upkeep)
         log = partitions.named("expiring", 0).require_log()
         assert not log.has_doomed
         assert not [name for name in machine.files.listdir(log.directory) if name.endswith(".deleted")]
@@ -59,16 +59,14 @@ def test_a_log_that_went_while_a_checkpoint_was_made_is_not_in_it(monkeypatch: p
         broker = machine.node.broker
         directory = broker.store.directories[0]
 
-        async def removed_halfway(
-            _clock: object, _slice_ms: float, things: Iterable[Any], visit: Callable[[Any], object]
-        ) -> None:
+        async def removed_halfway(_clock: object, things: Iterable[Any], visit: Callable[[Any], object]) -> None:
             for log in list(things):
                 visit(log)
             monkeypatch.undo()
             await client.delete("goes")
 
         # The slices end where we want.
-        monkeypatch.setattr(checkpoint_driver, "in_slices", removed_halfway)
+        monkeypatch.setattr(checkpoints, "in_slices", removed_halfway)
         await broker.upkeep.checkpoint_high_watermarks()
         written = OffsetCheckpoint(machine.files, f"{directory.path}/{HIGH_WATERMARKS}").read()
         assert {name.topic: offset for name, offset in written.items()} == {"stays": 1}

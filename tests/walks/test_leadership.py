@@ -16,7 +16,7 @@ from penstock.model.errors import (
 )
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.protocol.messages.produce import ProduceResponse
-from penstock.server.drivers.partition_driver import ROLES_AT_ONCE
+from penstock.server.partitions.partition_driver import ROLES_AT_ONCE
 from tests.walks.data_plane import data_of
 from tests.walks.houses import (
     CONFIG_BROKER,

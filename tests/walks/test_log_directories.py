@@ -22,8 +22,8 @@ from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.delete_records import DeleteRecordsRequest
 from penstock.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from penstock.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import CLUSTER_NAME, Operation, ResourceType
+from penstock.server.doors import CLUSTER_NAME, Operation, ResourceType
+from penstock.server.reception.authorize import Asked, Recording
 from penstock.storage.meta_properties import read_meta_properties
 from tests.patience import until
 from tests.walks.data_plane import Client, Idempotent, Machine, at, data_of, records_in, walk
@@ -202,7 +202,7 @@ def test_the_metadata_says_where_each_replica_is_also_after_a_move_and_a_restart
 
         def agree() -> bool:
             node = machine.node
-            at_home = [node.partitions.directory_of(PartitionKey(client.ids["orders"], index)) for index in range(4)]
+            at_home = [node.broker.store.home_of(PartitionKey(client.ids["orders"], index)) for index in range(4)]
             return assigned(machine, "orders") == at_home and None not in at_home
 
         await until(agree)
@@ -293,7 +293,7 @@ def test_a_directory_fails_alone_and_the_controller_hears_of_it() -> None:
         results = await describe(client)
         assert (results[TWO].error_code, results[ONE].error_code) == (KAFKA_STORAGE_ERROR.code, 0)
         (reason,) = machine.node._ailments()
-        assert reason.startswith(f"log directory {TWO} is offline: ")
+        assert reason.startswith(f"log directory {TWO} is offline: {TWO}/orders-{lost}/"), "the file is named"
         assert machine.node._obstacles() == []
         await client.create("later", 2)
         assert {path for name, (path,) in (await homes(client)).items() if name[0] == "later"} == {ONE}

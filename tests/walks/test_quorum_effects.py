@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, get_args
 
 import pytest
 
 from penstock.quorum import events
-from tests.patience import until
+from tests.patience import at_most, until
 from tests.walks.quorum_nodes import Machine, Quorum, run
 
 EFFECTS = get_args(events.Effect)
@@ -42,7 +41,7 @@ def failed(world: Quorum) -> list[Machine]:
 async def end(world: Quorum) -> None:
     """Everybody stops; those that failed are done with, the others stop as ever."""
     for machine in world.live:
-        async with asyncio.timeout(60):
+        async with at_most(60):
             await machine.stop()
     for machine in world.machines.values():
         machine.failures.clear()
@@ -106,7 +105,7 @@ def test_whoever_asked_a_node_that_breaks_is_refused_and_does_not_wait() -> None
         leader = await world.leader()
         plant(leader, events.Answer)
         ask = events.EndAsk(leader.quorum.epoch, leader.quorum.leader)
-        async with asyncio.timeout(10):
+        async with at_most(10):
             with pytest.raises(Exception, match="takes no part"):
                 await leader.quorum.asked(ask)
         assert leader.failures

@@ -20,10 +20,10 @@ from penstock.model.ids import OFFSETS_TOPIC, Uuid
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.registry import Api
-from penstock.server.context import Context
+from penstock.server.doors import Context
 from penstock.transport.dial import Link
 from penstock.transport.net import AsyncioNet
-from tests.patience import until
+from tests.patience import until, within
 from tests.unit.server.served import on_loop, serving
 from tests.walks.every_api import Target, codes, request_of, served
 from tests.walks.three_nodes import Cluster, walk
@@ -51,7 +51,7 @@ def versions(api: Api) -> range:
 
 async def made(link: Link, name: str) -> Target:
     wanted = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    reply = await link.request(CreateTopicsRequest(topics=[wanted], timeout_ms=ANSWER_MS), 7, ANSWER_MS)
+    reply = await link.request(CreateTopicsRequest(topics=[wanted], timeout_ms=within(ANSWER_MS)), 7, within(ANSWER_MS))
     (result,) = reply.topics
     assert result.error_code == 0
     return Target(name, Uuid(result.topic_id), "new")
@@ -67,20 +67,22 @@ def leader_of(cluster: Cluster, topic: str) -> int:
 def test_a_broker_that_does_not_lead_says_so_in_every_version() -> None:
     async def steps(cluster: Cluster) -> None:
         dial = AsyncioNet(asyncio.get_running_loop()).dial
-        links = {node_id: await dial("127.0.0.1", port, ANSWER_MS) for node_id, port in cluster.ports.items()}
+        links = {node_id: await dial("127.0.0.1", port, within(ANSWER_MS)) for node_id, port in cluster.ports.items()}
 
         async def ask(names: Iterable[str], target: Target, leader: int, expected: ErrorCode) -> None:
             for api in (api for api in served() if api.name in names):
                 for version in versions(api):
                     for node_id in cluster.nodes.keys() - {leader}:
-                        reply = await links[node_id].request(request_of(api, version, target), version, ANSWER_MS)
+                        reply = await links[node_id].request(
+                            request_of(api, version, target), version, within(ANSWER_MS)
+                        )
                         assert codes(reply) - {0} == {expected.code}, f"{api.name} v{version} at {node_id}"
 
         # A topic with one replica: from version 11 on followers answer fetches too.
         target = await made(links[1], "somewhere")
         await until(lambda: leader_of(cluster, "somewhere") > 0)
         await ask(OF_LEADERS, target, leader_of(cluster, "somewhere"), NOT_LEADER_OR_FOLLOWER)
-        await links[1].request(FindCoordinatorRequest(key="group"), 2, ANSWER_MS)
+        await links[1].request(FindCoordinatorRequest(key="group"), 2, within(ANSWER_MS))
         await until(lambda: leader_of(cluster, OFFSETS_TOPIC) > 0)
         await ask(OF_COORDINATORS, target, leader_of(cluster, OFFSETS_TOPIC), NOT_COORDINATOR)
         for link in links.values():

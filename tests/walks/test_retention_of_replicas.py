@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock import Admin
-from penstock.server.drivers.hosted import Hosted
+from penstock.server.partitions.hosted import Hosted
 from tests.patience import until
 from tests.walks.test_three_nodes import Load
 from tests.walks.three_nodes import Cluster, walk

@@ -239,12 +239,11 @@ def test_a_process_that_dies_is_missed_long_before_its_session_ends() -> None:
     session_s = 12
 
     async def lose(cluster: Cluster, lost: int) -> None:
-        clock = asyncio.get_running_loop().time
         cluster.crash(lost)
-        since = clock()
         image = next(iter(cluster.nodes.values())).control.metadata.image
-        await until(lambda: image.brokers[lost].fenced, "the dead broker is not missed")
-        assert clock() - since < session_s - 1, "it was only missed when its session ended"
+        await until(
+            lambda: image.brokers[lost].fenced, "it is only missed when its session ends", timeout_s=session_s - 1
+        )
 
     async def steps(cluster: Cluster) -> None:
         await make_topic(cluster, "orders", through=1)

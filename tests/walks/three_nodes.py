@@ -7,18 +7,19 @@ import socket
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import NodeId
 from penstock.model.ports import Ports
+from penstock.server.controller.initial_controllers import InitialController, voters_of
 from penstock.server.formatting import format_for, new_uuid
-from penstock.server.initial_controllers import InitialController, voters_of
 from penstock.server.launch import dev_properties
+from penstock.server.loops.ports import SystemClock
 from penstock.server.node import Node
-from penstock.server.ports import SystemClock
 from penstock.testing.memory_files import MemoryFiles
 from penstock.transport.net import AsyncioNet
+from tests.patience import stretched
 from tests.walks.data_plane import TurnsOffload
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -33,6 +34,9 @@ QUICK = {
     "replica.fetch.backoff.ms": "50",
     "offsets.topic.num.partitions": "3",
 }
+
+STRETCH_MAX = 4.0
+"""A session may last so many times as long on a busy machine; tests wait for its end."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -55,7 +59,10 @@ class Cluster:
         self.disks = {node_id: MemoryFiles() for node_id in self.roles}
         self.nodes: dict[int, Node] = {}
         self.chance = Random(nodes)
-        self._given = {**QUICK, **{name.replace("_", "."): value for name, value in settings.items()}}
+        self._given = {
+            **stretched(QUICK, STRETCH_MAX),
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
         ports = free_ports(2 * len(self.roles))
         self.ports = dict(zip(self.roles, ports[::2], strict=True))
         self._controller_ports = dict(zip(self.roles, ports[1::2], strict=True))
@@ -85,7 +92,11 @@ class Cluster:
             voters = (f"{each.node_id}@{each.host}:{each.port}" for each in self._controllers)
             properties["controller.quorum.voters"] = ",".join(voters)
             del properties["controller.quorum.bootstrap.servers"]
-        return BrokerSettings.load(properties)
+        return BrokerSettings.load(self.changed(node_id, properties))
+
+    def changed(self, node_id: int, properties: dict[str, str]) -> dict[str, str]:
+        """What a kind of cluster of its own makes of a node's properties."""
+        return properties
 
     def make(self, node_id: int) -> Node:
         """A new life on the disk of a node, formatted if it is the first."""
@@ -129,11 +140,19 @@ class Cluster:
         return True
 
 
+C = TypeVar("C", bound=Cluster)
+
+
 def walk(steps: Callable[[Cluster], Coroutine[Any, Any, None]], nodes: int = 3, **said: Any) -> None:
     """Starts a cluster, walks the steps, and ends whatever still runs."""
+    walk_in(lambda: Cluster(nodes, **said), steps)
+
+
+def walk_in(make: Callable[[], C], steps: Callable[[C], Coroutine[Any, Any, None]]) -> None:
+    """The same in a cluster of another kind."""
 
     async def main() -> None:
-        cluster = Cluster(nodes, **said)
+        cluster = make()
         try:
             await cluster.start()
             await steps(cluster)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.processes import is_running
+from penstock.whole_files import write_whole
 
 FILE_NAME: Final = "agent.json"
 
@@ -29,11 +30,8 @@ class Presence:
 
 
 def announce(state_dir: Path, presence: Presence) -> None:
-    """Written when the agent is ready. Nobody ever reads half of it: it takes its place in one step."""
-    path = state_dir / FILE_NAME
-    draft = path.with_name(f"{FILE_NAME}.{presence.pid}")
-    draft.write_text(json.dumps(asdict(presence), indent=2) + "\n", encoding="utf-8")
-    draft.replace(path)
+    """Written when the agent is ready. Nobody ever reads half of it."""
+    write_whole(state_dir / FILE_NAME, json.dumps(asdict(presence), indent=2) + "\n")
 
 
 def withdraw(state_dir: Path, pid: int) -> None:

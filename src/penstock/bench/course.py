@@ -15,7 +15,11 @@ from penstock.bench.series import Results
 from penstock.bench.settings import CLUSTER_RATE_PER_S, END_TO_END_RATE_PER_S, RAW, Settings
 from penstock.bench.targets import Place, Target, describe, fsync_words, look, place
 from penstock.client.admin import Admin
+from penstock.client.settings import AdminSettings
 from penstock.model.errors import PenstockError
+
+BARE_SOCKETS = ("raw", "fill")
+"""What these actions begin with."""
 
 BUSY_SHARE = 0.9
 """A client that uses more of a core than this may be what sets the pace."""
@@ -215,6 +219,11 @@ class Course:
             )
 
     def _job(self, settings: Settings, action: str, target: Target, where: Place, seconds: float) -> Job:
+        if action.startswith(BARE_SOCKETS) and AdminSettings.of(target.admin).security_protocol != "PLAINTEXT":
+            raise PenstockError(
+                f"{action!r} speaks through bare sockets, without TLS or a login: name a plaintext listener of "
+                f"{target.title}, or measure by --client own, a topic that is filled already"
+            )
         return Job(
             action,
             where.topic,

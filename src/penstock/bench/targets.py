@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.bench.settings import Settings
@@ -25,9 +25,9 @@ class Target:
 
     title: str
     bootstrap: str
-    producer: Mapping[str, Any]
-    consumer: Mapping[str, Any]
-    admin: Mapping[str, Any]
+    producer: Mapping[str, Any] = field(repr=False)
+    consumer: Mapping[str, Any] = field(repr=False)
+    admin: Mapping[str, Any] = field(repr=False)
 
     def open_admin(self) -> Admin:
         return Admin(**self.admin)

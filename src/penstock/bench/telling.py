@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import penstock
 from penstock.bench import report
 from penstock.bench.course import Outcome
 from penstock.bench.latency import QUANTILES, slower_than
 from penstock.bench.plot import line_chart
 from penstock.bench.series import Series
 from penstock.bench.settings import RAW, Settings
+from penstock.model.version import VERSION
 
 FORMAT_VERSION = 1
 """Of the JSON; raised when something in it changes its meaning."""
@@ -31,7 +31,7 @@ _CLIENT_WORDS = {
 
 
 def client_words(outcome: Outcome) -> str:
-    version = f"Penstock {penstock.__version__}"
+    version = f"Penstock {VERSION}"
     if outcome.kind == "spark":
         from importlib import metadata
 

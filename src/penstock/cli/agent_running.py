@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-import penstock
 from penstock.agent.admin.port import AdminPort
 from penstock.agent.admin.snapshot import Snapshot, picture
 from penstock.agent.presence import Presence, announce, withdraw
@@ -21,6 +20,7 @@ from penstock.agent.view.views import Silence, View, short
 from penstock.cli.systemd_notify import Notify
 from penstock.model.errors import PenstockError
 from penstock.model.units import count
+from penstock.model.version import VERSION
 from penstock.processes import birth_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Attendance:
             pid=os.getpid(),
             name=self._settings.name,
             admin=self._port.address if self._port else "",
-            version=penstock.__version__,
+            version=VERSION,
             file=str(self._settings.path),
             born=birth_of(os.getpid()),
         )

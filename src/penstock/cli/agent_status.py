@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from penstock.cli import on_a_loop
 from penstock.cli.agent_choice import STATE_FOLDER
 from penstock.cli.failures import NOT_FOUND, OK, UNHEALTHY
 from penstock.cli.output import show, table
@@ -63,7 +64,7 @@ def show_status(wanted: Wanted, style: str, every_s: float | None) -> int:
     """The exit code. With `every_s` it is shown again and again, until Ctrl-C or until the agent ends."""
     try:
         if every_s is not None:
-            asyncio.run(_watched(wanted, style, every_s))
+            on_a_loop.run(_watched(wanted, style, every_s))
         snapshot = _ask(wanted)
     except KeyboardInterrupt:
         return OK

@@ -19,6 +19,7 @@ from penstock.bench.crew import Crew
 from penstock.bench.settings import RAW, STAMP_BYTES, Settings
 from penstock.bench.targets import Target
 from penstock.bench.telling import as_data, as_text, write_page
+from penstock.cli import on_a_loop
 from penstock.cli.client_settings import known
 from penstock.cli.connection import Connection
 from penstock.cli.options import pairs
@@ -45,7 +46,7 @@ def run(kind: str, connection: Connection, given: Mapping[str, Any]) -> None:
         check_installed()
     targets = targets_of(connection, given["versus"])
     try:
-        outcome = asyncio.run(_measure(kind, targets, settings))
+        outcome = on_a_loop.run(_measure(kind, targets, settings))
     except asyncio.CancelledError:
         # SIGTERM ends it as Ctrl-C does.
         raise click.Abort from KeyboardInterrupt()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from penstock.cli import on_a_loop
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
@@ -23,7 +24,7 @@ class Connection:
     """What a client is made with. `given` was asked for here and now, `remembered` comes from the profile."""
 
     bootstrap: str
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict, repr=False)
     remembered: Mapping[str, str] = field(default_factory=dict)
 
     def keywords(self, kind: type[CommonSettings]) -> dict[str, Any]:
@@ -34,6 +35,14 @@ class Connection:
         remembered = {names[_plain(name)]: value for name, value in self.remembered.items() if _plain(name) in names}
         given = {names.get(_plain(name), _plain(name)): value for name, value in self.given.items()}
         return {"bootstrap_servers": self.bootstrap, "client_id": _client_id(), **remembered, **given}
+
+    def security_protocol(self) -> str:
+        """How brokers are spoken to."""
+        if not self.given and not self.remembered:
+            return "PLAINTEXT"
+        from penstock.client.settings import AdminSettings
+
+        return AdminSettings.of(self.beside().keywords(AdminSettings)).security_protocol
 
     def beside(self) -> Connection:
         """For an Admin that helps another client: settings that are meant for that one are not its business."""
@@ -54,21 +63,63 @@ class Connection:
         return Admin(**keywords)
 
 
-def connect(bootstrap: str | None, profile: str | None, given: Mapping[str, str], verbose: int) -> Connection:
+def connect(
+    bootstrap: str | None, profile: str | None, given: Mapping[str, str], verbose: int, data_dir: str | None = None
+) -> Connection:
+    """`data_dir` is the folder of a secured cluster on this machine; nobody has to name it where it is `.penstock`."""
     from penstock.cli.profiles import current_profile
     from penstock.client.cluster_view import parse_bootstrap
 
     _speak(verbose)
     given = dict(given)
+    if given:
+        from penstock.cli.passwords import ask_for_password, keep_off_the_command_line
+
+        keep_off_the_command_line(given)
+        ask_for_password(given)
     remembered = current_profile(profile)
     for name in ("bootstrap_servers", "bootstrap.servers"):
         bootstrap = given.pop(name, bootstrap)
-    address = bootstrap or remembered.bootstrap or DEFAULT_BOOTSTRAP
+    if data_dir is not None and "client_config" not in given:
+        from penstock.cli.found_config import config_in
+
+        given["client_config"] = str(config_in(data_dir, bootstrap))
+    address = (
+        bootstrap
+        or _address_in(given.get("client_config"))
+        or remembered.bootstrap
+        or _address_in(remembered.settings.get("client_config"))
+        or DEFAULT_BOOTSTRAP
+    )
     try:
         parse_bootstrap(address)
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint="--bootstrap") from None
-    return Connection(address, given, remembered.settings)
+    return Connection(address, given, {**_found(address, given, remembered.settings), **remembered.settings})
+
+
+def _found(address: str, *said: Mapping[str, str]) -> dict[str, str]:
+    """What `penstock dev --secure` left here for this address, unless something was said about how to speak to it."""
+    from penstock.cli.found_config import config_for
+
+    path = config_for(address)
+    if path is None:
+        return {}
+    from dataclasses import fields
+
+    from penstock.client.security_settings import SecuritySettings
+
+    known = {each.name for each in fields(SecuritySettings)} | {"sasl_mechanism"}
+    return {} if any(_plain(name) in known for given in said for name in given) else {"client_config": str(path)}
+
+
+def _address_in(client_config: str | None) -> str | None:
+    """The brokers that a file names, if it does."""
+    if client_config is None:
+        return None
+    from penstock.client.config_file import read_client_config
+
+    return read_client_config(client_config).get("bootstrap.servers") or None
 
 
 def administer(connection: Connection, work: Callable[[Admin], Awaitable[T]], timeout_ms: int | None = None) -> T:
@@ -78,7 +129,7 @@ def administer(connection: Connection, work: Callable[[Admin], Awaitable[T]], ti
         async with connection.admin(timeout_ms) as admin:
             return await work(admin)
 
-    return asyncio.run(main())
+    return on_a_loop.run(main())
 
 
 def _plain(name: str) -> str:

@@ -166,11 +166,10 @@ def tail(topics: tuple[str, ...], lines: int, **rest: Any) -> None:
 
 
 def _run(job: Job) -> None:
-    import asyncio
-
+    from penstock.cli import on_a_loop
     from penstock.cli.consuming import run
 
-    asyncio.run(run(job))
+    on_a_loop.run(run(job))
 
 
 def _job(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.amounts import Seconds
-from penstock.cli.dev_commands import NODES_MAX, kill, start, stop
+from penstock.cli.dev_commands import kill, start, stop
+from penstock.cli.dev_ports import NODES_MAX
 from penstock.cli.options import examples, log_format_option, log_level_option, pairs
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ DEMO_NODES = 3
         "penstock dev --ephemeral",
         "penstock dev --port 0 --data-dir data -c num.partitions=6",
         "penstock dev --nodes 3 --port 0 --ephemeral",
+        "penstock dev --secure --port 0 --ephemeral",
         "penstock dev --demo",
     ),
 )
@@ -49,6 +52,12 @@ DEMO_NODES = 3
     help="Where data is kept; .penstock in this folder if not given.",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep data in a temporary folder that goes when the nodes stop.")
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS and passwords for clients, certificates among nodes, nothing allowed that no ACL allows. Made once, in "
+    "DIR/security; a folder that has it is always started so.",
+)
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
 @click.option(
     "--demo",
@@ -75,6 +84,7 @@ def dev(
     port: int,
     data_dir: str | None,
     ephemeral: bool,
+    secure: bool,
     configs: tuple[str, ...],
     demo: bool,
     keep: bool,
@@ -92,6 +102,8 @@ def dev(
         return
     if data_dir is not None and ephemeral:
         raise click.UsageError("--data-dir and --ephemeral exclude each other")
+    if demo and secure:
+        raise click.UsageError("--demo and --secure exclude each other")
     if demo:
         context.exit(_run_demo(nodes, data_dir, keep, seconds, plant))
     for name, said in (("--keep", keep), ("--seconds", seconds is not None), ("--plant", plant is not None)):
@@ -102,11 +114,22 @@ def dev(
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-dev-"))
         directory = data_dir or DEFAULT_FOLDER
         given = pairs(configs)
+        secure = _is_secure(Path(directory), secure, given)
         if nodes == 1 or (nodes is None and not (Path(directory) / "cluster.json").exists()):
-            _run_one(directory, port, given, ephemeral, log_level, log_format)
+            _run_one(directory, port, given, ephemeral, log_level, log_format, secure=secure)
         else:
             chosen = port if context.get_parameter_source("port") is click.core.ParameterSource.COMMANDLINE else None
-            _run_several(Path(directory), nodes, chosen, given, ephemeral, log_level, log_format)
+            _run_several(Path(directory), nodes, chosen, given, ephemeral, log_level, log_format, secure=secure)
+
+
+def _is_secure(folder: Path, asked: bool, overrides: Mapping[str, str]) -> bool:
+    """Whether the folder is a secured one, or becomes one now."""
+    if not asked and not (folder / "security").exists():
+        return False
+    from penstock.cli.dev_secure import check_secure
+
+    check_secure(folder, list(overrides))
+    return True
 
 
 def _run_demo(nodes: int | None, data_dir: str | None, keep: bool, seconds: float | None, plant: str | None) -> int:
@@ -120,7 +143,14 @@ def _run_demo(nodes: int | None, data_dir: str | None, keep: bool, seconds: floa
 
 
 def _run_one(
-    directory: str, port: int, overrides: dict[str, str], ephemeral: bool, log_level: str, log_format: str
+    directory: str,
+    port: int,
+    overrides: dict[str, str],
+    ephemeral: bool,
+    log_level: str,
+    log_format: str,
+    *,
+    secure: bool,
 ) -> None:
     from penstock.cli.dev_ports import HOST, controller_port, is_free, keep_controller_port
     from penstock.model.errors import PenstockError
@@ -135,11 +165,15 @@ def _run_one(
     configure(log_level.upper(), form=log_format)
     overrides = _with_free_admin_port(directory, port, overrides)
     chosen = controller_port(Path(directory))
+    if secure:
+        from penstock.cli.dev_secure import secure_one
+
+        port, overrides = secure_one(Path(directory), port, chosen, overrides)
 
     def ready(node: Node) -> None:
         # Only now: the folder is ours.
         keep_controller_port(Path(directory), chosen)
-        _announce(node, directory, ephemeral)
+        _announce(node, directory, ephemeral, secure=secure)
 
     serve(lambda: dev_node(directory, port=port, overrides=overrides, controller_port=chosen), ready)
 
@@ -152,6 +186,8 @@ def _run_several(
     ephemeral: bool,
     log_level: str,
     log_format: str,
+    *,
+    secure: bool,
 ) -> None:
     from penstock.cli.dev_cluster import create, find
     from penstock.cli.dev_running import run
@@ -159,7 +195,8 @@ def _run_several(
     cluster = find(folder)
     if cluster is None:
         assert nodes is not None, "a folder without a cluster has one node if nothing is said"
-        cluster = create(folder, nodes=nodes, port=DEFAULT_PORT if port is None else port, overrides=overrides)
+        first = DEFAULT_PORT if port is None else port
+        cluster = create(folder, nodes=nodes, port=first, overrides=overrides, secure=secure)
     else:
         cluster.agree(nodes=nodes, port=port, overrides=overrides)
     run(cluster, ephemeral=ephemeral, log_level=log_level, log_format=log_format)
@@ -176,14 +213,20 @@ def _with_free_admin_port(directory: str, port: int, overrides: dict[str, str]) 
     return overrides if is_free(int(admin_port), host) else {**overrides, ADMIN_LISTENER: f"{host}:0"}
 
 
-def _announce(node: Node, directory: str, ephemeral: bool) -> None:
+def _announce(node: Node, directory: str, ephemeral: bool, *, secure: bool) -> None:
     address = f"127.0.0.1:{node.port}"
     click.echo("Penstock is ready.")
     click.echo(f"  bootstrap   {address}")
     if node.admin_port:
         click.echo(f"  metrics     http://127.0.0.1:{node.admin_port}/metrics")
     click.echo(f"  data        {directory}{' (gone when the node stops)' if ephemeral else ''}")
-    click.echo(f"  try         penstock topic create clicks -p 6 -b {address}")
+    if secure:
+        from penstock.cli.dev_secure import announce
+
+        announce(Path(directory), address)
+    found = not secure or Path(directory).absolute() == Path(DEFAULT_FOLDER).absolute()
+    where = "" if found else f" --data-dir {Path(directory).absolute()}"
+    click.echo(f"  try         penstock topic create clicks -p 6 -b {address}{where}")
 
 
 dev.add_command(kill)

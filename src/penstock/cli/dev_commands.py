@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.dev_ports import NODES_MAX
 from penstock.cli.options import examples, log_format_option, log_level_option
 
 if TYPE_CHECKING:
     from penstock.cli.dev_cluster import DevCluster
-
-NODES_MAX = 100
 
 folder_option = click.option(
     "--data-dir",
@@ -83,7 +82,8 @@ def start(node_id: int, folder: Path, log_level: str, log_format: str) -> None:
     click.echo(f"node {node_id} is ready on {cluster.address(node_id)}", err=True)
     if is_new:
         click.echo(
-            f"it holds nothing yet; give it its share with: penstock cluster partitions balance -b {cluster.bootstrap}",
+            f"it holds nothing yet; give it its share with: penstock cluster partitions balance "
+            f"{cluster.asked_at(cluster.bootstrap)}",
             err=True,
         )
 

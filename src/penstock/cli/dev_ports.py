@@ -18,6 +18,8 @@ HOST: Final = "127.0.0.1"
 FIRST: Final = 20_000
 """Below, many a service has a port of its own."""
 PORT_MAX: Final = 65_535
+NODES_MAX: Final = 100
+"""So many ports belong to a cluster, from its first on."""
 _KEPT: Final = "dev.json"
 
 

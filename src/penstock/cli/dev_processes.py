@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from penstock.model.errors import PenstockError
+from penstock.processes import command_line
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
@@ -88,18 +89,6 @@ class NodeProcess:
     def forget(self) -> None:
         """The process is gone, and so is its pid file."""
         self._pid_file.unlink(missing_ok=True)
-
-
-def command_line(pid: int) -> str:
-    """The command that a process runs, or nothing when there is no such process (any more)."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        if Path("/proc/self").exists():
-            return ""
-    # Systems without /proc.
-    asked = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return asked.stdout
 
 
 def wait_ready(

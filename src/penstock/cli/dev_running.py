@@ -13,12 +13,14 @@ from types import FrameType
 import click
 
 from penstock.cli.dev_cluster import DevCluster, find
-from penstock.cli.dev_processes import command_line, stop_all, wait_ready
+from penstock.cli.dev_processes import stop_all, wait_ready
 from penstock.cli.output import terminal_columns
 from penstock.model.errors import PenstockError
+from penstock.processes import command_line
 
 LOOK_EVERY_S = 0.2
 ONE_WISH_S = 1.0
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Foreground:
@@ -70,6 +72,8 @@ def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str
             now = find(cluster.folder) or cluster
             stop_all(now.processes(), again=signals.came_again)
     finally:
+        # Whoever waits for the file may signal once more while Python ends, which would not count as a clean end.
+        signals.ignore()
         foreground.forget()
 
 
@@ -78,7 +82,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self._first_s, self._impatient, self._woken = 0.0, False, threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in STOPPING:
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -86,6 +90,11 @@ class _Signals:
         self._first_s = self._first_s or now_s
         self._impatient = now_s - self._first_s >= ONE_WISH_S
         self._woken.set()
+
+    def ignore(self) -> None:
+        """All is stopped; what comes from now on asks for nothing."""
+        for number in STOPPING:
+            signal.signal(number, signal.SIG_IGN)
 
     def came(self) -> bool:
         return self._first_s > 0
@@ -121,7 +130,7 @@ def _tell_gone(cluster: DevCluster, node_id: int) -> None:
     """On a terminal the command has a line of its own where it would be broken: somebody will copy it."""
     if node_id in cluster.leaving:
         what = f"node {node_id} has stopped; let the cluster forget it with:"
-        command = f"penstock cluster decommission {node_id} -b {cluster.address(cluster.nodes[0])}"
+        command = f"penstock cluster decommission {node_id} {cluster.asked_at(cluster.address(cluster.nodes[0]))}"
     else:
         what = f"node {node_id} is gone; bring it back with:"
         command = f"penstock dev start {node_id} --data-dir {cluster.folder}"
@@ -136,5 +145,9 @@ def _announce(cluster: DevCluster, ephemeral: bool) -> None:
     click.echo(f"  bootstrap   {cluster.bootstrap}")
     click.echo(f"  data        {cluster.folder}{' (gone when the nodes stop)' if ephemeral else ''}")
     click.echo(f"  logs        {cluster.folder}/node-1.log and so on")
+    if cluster.secure:
+        from penstock.cli.dev_secure import announce
+
+        announce(cluster.folder, cluster.bootstrap)
     click.echo(f"  kill one    penstock dev kill {last} --data-dir {cluster.folder}")
-    click.echo(f"  try         penstock topic create clicks -p 6 -b {cluster.address(cluster.nodes[0])}")
+    click.echo(f"  try         penstock topic create clicks -p 6 {cluster.asked_at(cluster.address(cluster.nodes[0]))}")

@@ -27,16 +27,15 @@ if TYPE_CHECKING:
 def doctor(max_lag: int, style: str, connection: Connection) -> None:
     """Look for what keeps a cluster from working and say it in words.
 
-    Checks the addresses (name, port, protocol), the advertised addresses, API versions, the health of the cluster,
-    clocks, disks and the lag of groups. Exit code 0 when all is well, 5 when no broker answers, 10 when something is
-    wrong.
+    Checks the addresses (name, port, protocol), certificates, the advertised addresses, weak settings, API versions,
+    the health of the cluster, clocks, disks and the lag of groups. Exit code 0 when all is well, 5 when no broker
+    answers, 10 when something is wrong.
     """
-    import asyncio
-
+    from penstock.cli import on_a_loop
     from penstock.cli.diagnosis.examine import examine
     from penstock.cli.failures import UNHEALTHY, UNREACHABLE
 
-    report = asyncio.run(examine(connection, max_lag))
+    report = on_a_loop.run(examine(connection, max_lag))
     problems = [found for found in report.findings if found.level == "problem"]
     data = {
         "bootstrap": connection.bootstrap,

@@ -100,7 +100,15 @@ def _missing(failure: ModuleNotFoundError) -> str:
 
 def _client(failure: ClientError) -> tuple[int, str]:
     """What the client library raised: by what a broker said if one said something, else by what kept us from it."""
-    from penstock.client.errors import BadSetting, NotReachable, TimedOutWaiting, UnknownTopic
+    from penstock.client.errors import (
+        AuthenticationFailed,
+        BadSetting,
+        NotAllowed,
+        NotReachable,
+        NotTrusted,
+        TimedOutWaiting,
+        UnknownTopic,
+    )
     from penstock.transport.dial import Unreachable
 
     if isinstance(failure.__cause__, Unreachable):
@@ -109,6 +117,10 @@ def _client(failure: ClientError) -> tuple[int, str]:
         return USAGE, str(failure)
     if isinstance(failure, UnknownTopic):
         return NOT_FOUND, str(failure)
+    if isinstance(failure, AuthenticationFailed):
+        return UNREACHABLE if isinstance(failure, NotTrusted) else NOT_ALLOWED, str(failure)
+    if isinstance(failure, NotAllowed):
+        return NOT_ALLOWED, str(failure)
     if failure.error in _NOT_FOUND | _NOT_ALLOWED:
         return _code(failure.error), str(failure)
     return UNREACHABLE if isinstance(failure, (NotReachable, TimedOutWaiting)) else FAILED, str(failure)

@@ -94,6 +94,14 @@ BROKERS: Final = (
         "{{ $value }} brokers are registered and do not serve.",
     ),
     Alert(
+        "PenstockCertificateEnds",
+        "penstock_certificate_not_after_seconds - time() < 14 * 24 * 3600",
+        60,
+        "warning",
+        "The certificate of {{ $labels.listener }} of {{ $labels.instance }} ends in {{ $value | humanizeDuration }};"
+        " penstock cert renew, or nobody connects any more.",
+    ),
+    Alert(
         "PenstockRequestsFail",
         "increase(kafka_network_requestmetrics_unexpected_total[10m]) > 0",
         0,

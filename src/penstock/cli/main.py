@@ -9,12 +9,17 @@ from typing import Any, NoReturn
 
 import click
 
-import penstock
 from penstock.cli.failures import FAILED, INTERRUPTED, OK, TRACEBACK_VARIABLE, explain
+from penstock.model.version import VERSION
 
 COMMANDS = {
     "dev": ("penstock.cli.dev:dev", "Run a node on this machine, with nothing to set up."),
     "server": ("penstock.cli.server:server", "Run, format and check a node from a configuration file."),
+    "cert": ("penstock.cli.cert:cert", "Make, renew and show certificates of nodes and clients."),
+    "user": ("penstock.cli.user:user", "Add, list and delete users, and change their passwords."),
+    "acl": ("penstock.cli.acl:acl", "Allow and deny, list the rules, and explain decisions."),
+    "token": ("penstock.cli.token:token", "Lend a login to programs for a time: delegation tokens."),
+    "quota": ("penstock.cli.quota:quota", "Limit what users, client ids and addresses may take."),
     "topic": ("penstock.cli.topic:topic", "List, create, describe, change and delete topics."),
     "produce": ("penstock.cli.produce:produce", "Send records, from standard input or the command line."),
     "consume": ("penstock.cli.consume:consume", "Print records from anywhere in topics."),
@@ -75,7 +80,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(penstock.__version__, prog_name="penstock")
+@click.version_option(VERSION, prog_name="penstock")
 def cli() -> None:
     """Penstock: a Kafka-compatible event-streaming platform that installs with pip."""
 

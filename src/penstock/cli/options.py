@@ -39,12 +39,26 @@ _CONNECTION_OPTIONS = [
     click.option(
         "-X", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the client library; repeatable."
     ),
+    click.option(
+        "--client-config",
+        envvar="PENSTOCK_CLIENT_CONFIG",
+        show_envvar=True,
+        type=click.Path(),
+        metavar="FILE",
+        help="A client.properties as Kafka's own tools take it: TLS, logins, addresses.",
+    ),
+    click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False),
+        metavar="DIR",
+        help="The folder of a cluster that `penstock dev --secure` runs; .penstock is found without it.",
+    ),
     click.option("-v", "--verbose", count=True, help="Say on standard error what goes on; twice for more."),
 ]
 
 
 def connection_options(command: Command) -> Command:
-    """Adds -b, --profile, -X and -v; the command is given what they come to as `connection`."""
+    """Adds what says whom to speak to and how; a command is given what that comes to as `connection`."""
 
     @functools.wraps(command)
     def wrapped(
@@ -52,12 +66,17 @@ def connection_options(command: Command) -> Command:
         bootstrap: str | None,
         profile: str | None,
         settings: tuple[str, ...],
+        client_config: str | None,
+        data_dir: str | None,
         verbose: int,
         **rest: Any,
     ) -> Any:
         from penstock.cli.connection import connect
 
-        return command(*arguments, connection=connect(bootstrap, profile, pairs(settings, "-X"), verbose), **rest)
+        given = pairs(settings, "-X")
+        if client_config is not None:
+            given["client_config"] = client_config
+        return command(*arguments, connection=connect(bootstrap, profile, given, verbose, data_dir), **rest)
 
     decorated: Any = wrapped
     for option in reversed(_CONNECTION_OPTIONS):

@@ -451,7 +451,8 @@ def stop(name: str, within_s: float, connection: Connection) -> None:
     if found.here:
         stopped = stop_here(name, within_s=within_s)
     else:
-        stopped = stop_elsewhere(name, connection.bootstrap, within_s=within_s)
+        login = _keywords(connection)
+        stopped = stop_elsewhere(name, connection.bootstrap, within_s=within_s, settings=login)
     if not stopped:
         raise PenstockError(f"{name} on {found.host} was asked to stop and has not within {within_s:g} s")
     click.echo(f"{name} is stopped", err=True)
@@ -531,7 +532,8 @@ def _all(connection: Connection) -> list[Listed]:
     local = here()
     source = click.get_current_context().get_parameter_source("bootstrap")
     asked = source is click.core.ParameterSource.COMMANDLINE
-    settings = {} if asked else {"default_api_timeout_ms": str(QUIET_MS)}
+    patience = {} if asked else {"default_api_timeout_ms": str(QUIET_MS)}
+    settings = {**patience, **_keywords(connection)}
     try:
         remote = elsewhere(connection.bootstrap, settings)
     except (ClientError, LinkError, OSError, TimeoutError):
@@ -540,6 +542,16 @@ def _all(connection: Connection) -> list[Listed]:
         click.echo(f"only this machine was asked: no broker answers at {connection.bootstrap}", err=True)
         remote = {}
     return merged(local, remote)
+
+
+def _keywords(connection: Connection) -> dict[str, Any]:
+    """What -X, the profile and --client-config say, for clients of any kind."""
+    if not connection.given and not connection.remembered:
+        return {}
+    from penstock.client.settings import AdminSettings
+
+    keywords = connection.beside().keywords(AdminSettings)
+    return {name: value for name, value in keywords.items() if name not in ("bootstrap_servers", "client_id")}
 
 
 def _with_lag_of_now(found: list[Listed], connection: Connection) -> list[Listed]:

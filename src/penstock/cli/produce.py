@@ -76,8 +76,7 @@ def produce(
     TOPIC may be left out when the input names it (%t, or "topic" in JSON). What is given here comes before what the
     input says. Ctrl-C sends what was read and ends with exit code 130.
     """
-    import asyncio
-
+    from penstock.cli import on_a_loop
     from penstock.cli.producing import Job, run
     from penstock.client.settings import ProducerSettings
 
@@ -98,7 +97,7 @@ def produce(
         keywords=keywords,
         connection=connection.beside(),
     )
-    asyncio.run(run(job))
+    on_a_loop.run(run(job))
 
 
 def _parser(layout: str) -> Parse:

@@ -82,13 +82,14 @@ def load_profiles() -> Profiles:
 
 def save_profiles(profiles: Profiles) -> str:
     """Writes the file whole, so that nobody reads half of it."""
+    from pathlib import Path
+
+    from penstock.whole_files import OWNERS_ALONE, write_whole
+
     path = profiles_path()
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    draft = f"{path}.{os.getpid()}.tmp"
-    # It may hold credentials one day.
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-        out.write("\n".join(_lines(profiles)) + "\n")
-    os.replace(draft, path)
+    # It names files with credentials, never credentials; who has which is nobody else's business all the same.
+    write_whole(Path(path), "\n".join(_lines(profiles)) + "\n", mode=OWNERS_ALONE)
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,8 @@ from penstock.cli.output import show, table
 from penstock.model.units import count
 
 if TYPE_CHECKING:
+    from penstock.certificates import SecuredCluster
+    from penstock.metadata.records import VersionedRecord
     from penstock.model.config import BrokerSettings
     from penstock.protocol.disk.raft_records import VotersRecord
 
@@ -68,6 +71,8 @@ def start(path: str, log_level: str, log_format: str) -> None:
     epilog=examples(
         "penstock server format --config server.properties --standalone",
         "penstock server format --config server.properties --ignore-formatted",
+        "ADMIN_PASSWORD=secret penstock server format --config server.properties --ignore-formatted "
+        "--add-scram 'SCRAM-SHA-512=[name=admin,password-env=ADMIN_PASSWORD]'",
     ),
 )
 @config_option
@@ -83,6 +88,15 @@ def start(path: str, log_level: str, log_format: str) -> None:
 @click.option(
     "-N", "--no-initial-controllers", is_flag=True, help="This controller joins a quorum that is there already."
 )
+@click.option(
+    "-S",
+    "--add-scram",
+    "users",
+    multiple=True,
+    metavar="USER",
+    help="A first user, as MECHANISM=[name=NAME,password-file=PATH], with password-env=VARIABLE, password= or "
+    "saltedpassword= in its place, and salt= and iterations= if wanted; repeatable. The same on every controller.",
+)
 def format_(
     path: str,
     cluster_id: str | None,
@@ -90,6 +104,7 @@ def format_(
     standalone: bool,
     initial_controllers: str | None,
     no_initial_controllers: bool,
+    users: tuple[str, ...],
 ) -> None:
     """Prepare the log directories of a new node. Prints the cluster id.
 
@@ -109,12 +124,97 @@ def format_(
         ignore_formatted=ignore_formatted,
         standalone=not no_initial_controllers,
         voters=voters,
+        records=_first_users(users),
     )
     for directory in formatted.made:
         click.echo(f"formatted {directory}", err=True)
     if not formatted.made:
         click.echo("all directories were formatted already", err=True)
     click.echo(formatted.cluster_id)
+
+
+@server.command(
+    epilog=examples(
+        "penstock server init --secure --dir cluster --node 1=kafka-1 --node 2=kafka-2 --node 3=kafka-3",
+        "penstock server init --secure --dir one --node 1=10.0.0.1:9092 --home /var/lib/penstock --format json",
+    )
+)
+@click.option(
+    "--dir", "folder", type=click.Path(file_okay=False, path_type=Path), required=True, help="Where everything is made."
+)
+@click.option(
+    "--node",
+    "nodes",
+    multiple=True,
+    required=True,
+    metavar="ID=HOST[:PORT]",
+    help="A node and the name or address that everybody reaches it at; repeatable. Clients have PORT (9092), "
+    "controllers the next, brokers the one after it.",
+)
+@click.option("--secure", is_flag=True, help="Certificates, TLS, a first user `admin`, and an authorizer that denies.")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Where a node's directory will be on its host; where it is made if not given.",
+)
+@format_option
+def init(folder: Path, nodes: tuple[str, ...], secure: bool, home: Path | None, style: str) -> None:
+    """Make a new cluster offline: for each node a directory to copy to its host, configured and formatted.
+
+    Of one or two nodes the first is the controller, of three or four the first three are, of more the first five; all
+    are brokers. With --secure clients log in by SCRAM over TLS, nodes know each other by certificates of the cluster's
+    own authority, and nobody but the nodes and `admin` may do anything that no ACL allows.
+
+    In the DIR of a cluster that was made before, the nodes are added to it: as brokers, and in need of an ACL or a
+    place in the others' super.users, which is told.
+    """
+    from penstock.cli.server_init import described, make, parse_node, plan_of
+
+    try:
+        plan = plan_of(folder.absolute(), [parse_node(each) for each in nodes], secure=secure, home=home)
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--node") from None
+    cluster_id, secured = make(plan)
+    rows = [(each.node_id, each.host, str(plan.directory(each)), str(plan.home_of(each))) for each in plan.new]
+    show(described(plan, cluster_id, secured), style, table(("NODE", "HOST", "COPY", "TO"), rows))
+    click.echo(f"start each node with: penstock server start --config {home or 'TO'}/server.properties", err=True)
+    if secured is not None:
+        _tell_secured(secured)
+    if secured is not None and plan.cluster_id:
+        from penstock.certificates.node_settings import node_principal
+
+        for node in plan.new:
+            click.echo(f"let the others know node {node.node_id} before it starts:", err=True)
+            principal = node_principal(node.node_id, cluster_id)
+            click.echo(f"  penstock acl allow '{principal}' all cluster --client-config {secured.admin.java}", err=True)
+
+
+def _tell_secured(secured: SecuredCluster) -> None:
+    click.echo(f"clients need {secured.directory.trusted}, SHA-256 {secured.fingerprint}", err=True)
+    click.echo(f"the user admin is in {secured.admin.java} (Java, Penstock) and {secured.admin.librdkafka}", err=True)
+    click.echo(
+        f"{secured.directory.path} has the keys that sign nodes and clients: keep it off the nodes, and safe", err=True
+    )
+
+
+def _first_users(users: tuple[str, ...]) -> list[VersionedRecord]:
+    """The records of --add-scram; two for one user and mechanism would leave open which one counts."""
+    if not users:
+        return []
+    from penstock.cli.scram_arguments import scram_record
+
+    records: dict[tuple[int, str], VersionedRecord] = {}
+    for user in users:
+        try:
+            record = scram_record(user)
+        except ValueError as wrong:
+            raise click.BadParameter(str(wrong), param_hint="--add-scram") from None
+        key = (record[0].mechanism, record[0].name)
+        if key in records:
+            raise click.BadParameter(f"user {key[1]} stands twice with one mechanism", param_hint="--add-scram")
+        records[key] = record
+    return list(records.values())
 
 
 def _check_choice(settings: BrokerSettings, names_voters: bool, joins: bool) -> None:
@@ -132,7 +232,7 @@ def _check_choice(settings: BrokerSettings, names_voters: bool, joins: bool) -> 
 
 
 def _voters(settings: BrokerSettings, text: str) -> VotersRecord:
-    from penstock.server.initial_controllers import BadControllers, parse_initial_controllers, voters_of
+    from penstock.server.controller.initial_controllers import BadControllers, parse_initial_controllers, voters_of
 
     try:
         controllers = parse_initial_controllers(text)
@@ -168,11 +268,15 @@ def print_(path: str, everything: bool, style: str) -> None:
 @config_option
 @format_option
 def lint(path: str, style: str) -> None:
-    """Name the properties of a file that have no effect here. Mistakes are errors, all of them named."""
+    """Name the properties of a file that have no effect here, and those that are weak. Mistakes are errors, all of
+    them named."""
+    from penstock.security.weak_settings import weak_settings
     from penstock.server.launch import idle_properties
 
-    idle = idle_properties(_load(path))
-    data = [{"name": name, "why": why} for name, why in idle]
-    show(data, style, "\n".join(f"{name}: {why}" for name, why in idle))
+    settings = _load(path)
+    idle = idle_properties(settings)
+    named = [*idle, *((each.name, f"weak: {each.why}") for each in weak_settings(settings))]
+    data = [{"name": name, "why": why} for name, why in named]
+    show(data, style, "\n".join(f"{name}: {why}" for name, why in named))
     if not idle:
         click.echo("every property in the file has an effect", err=True)

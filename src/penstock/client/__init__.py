@@ -1,7 +1,9 @@
 """The asking side of Penstock: what reaches a broker, ours or anybody's, over the Kafka protocol.
 
     settings.py      what can be set, by Kafka's names            errors.py   what is raised
-    keywords.py      the same with types, for editors and mypy
+    keywords.py      the same with types, for editors and mypy    declaring.py  how a setting is declared
+    security_settings.py  TLS and logins among them, and what is made of them
+    config_file.py   a client.properties as Java's tools read it
     cluster_view.py  links, metadata, coordinators                topology.py what metadata adds up to
     producer/        records to brokers                           consumer/   records from brokers, alone or in a group
     admin/           everything else that a broker serves         blocking/   the same three without `await`

@@ -13,11 +13,11 @@ import asyncio
 import contextlib
 import getpass
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import penstock
 from penstock.client.clock import SYSTEM_CLOCK
 from penstock.client.errors import (
+    AuthenticationFailed,
     ClientError,
     Closed,
     NotReachable,
@@ -30,12 +30,16 @@ from penstock.client.retry import Backoff
 from penstock.client.topology import PartitionView, TopicView, Topology
 from penstock.model.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, PenstockError
 from penstock.model.ports import Clock
+from penstock.model.version import VERSION
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from penstock.protocol.registry import API_VERSIONS
 from penstock.protocol.wire import schema_of
-from penstock.transport.dial import Foreign, Link, LinkError, TimedOut, Unsupported
+from penstock.transport.dial import Foreign, Link, LinkError, LoginFailed, Silent, TimedOut, Unsupported, Untrusted
 from penstock.transport.net import AsyncioNet
+
+if TYPE_CHECKING:
+    from penstock.transport.dial_security import DialSecurity
 
 __all__ = ["ClusterView", "PartitionView", "TopicView", "default_client_id", "parse_bootstrap"]
 
@@ -43,6 +47,9 @@ DEFAULT_PORT = 9092
 PORT_MAX = 65_535
 DIAL_TIMEOUT_MS = 10_000
 """A host that swallows packets, or a port that says nothing, must not hold up the others for a whole request's time."""
+
+SILENCES = 3
+"""Before anybody has answered, so many connections that end without a byte in a row are no restart any more."""
 
 FIND_COORDINATOR = 10
 SEVERAL_KEYS_SINCE = 4
@@ -88,7 +95,10 @@ class ClusterView:
         backoff_ms: int = 100,
         backoff_max_ms: int = 1_000,
         clock: Clock | None = None,
+        security: DialSecurity | None = None,
     ) -> None:
+        """`security` is None for plaintext; a view has its own, because it belongs to one loop."""
+        self._security = security
         self._bootstrap, self._timeout_ms, self._client_id = parse_bootstrap(bootstrap), timeout_ms, client_id
         self._max_age_ms = metadata_max_age_ms
         self._clock = clock or SYSTEM_CLOCK
@@ -102,12 +112,13 @@ class ClusterView:
         # Refreshing: topics that are kept fresh, the one request under way, and what it asks for.
         self._followed: dict[str, None] = {}
         self._to_create: set[str] = set()
-        self._all_topics = False
         self._refresh: asyncio.Task[None] | None = None
         self._refresh_covers: frozenset[str] = frozenset()
         self._asked_at_ms = float("-inf")
         self._age_timer: asyncio.TimerHandle | None = None
         self._closed = False
+        # How often in a row an address ended the connection without a byte, while nobody had answered at all yet.
+        self._silences = 0
 
     async def __aenter__(self) -> ClusterView:
         return self
@@ -143,9 +154,11 @@ class ClusterView:
         for address in dict.fromkeys(addresses):
             try:
                 return await self._ask(address, make)
+            except LoginFailed:
+                raise  # every broker knows the same users, and failures are counted
             except LinkError as broken:
                 # One address that is wrong for good does not rule out the others.
-                failure = broken if failure is None or isinstance(failure, Foreign) else failure
+                failure = broken if failure is None or isinstance(failure, (Foreign, Untrusted)) else failure
         assert failure is not None, "there is at least one bootstrap address"
         raise failure
 
@@ -210,7 +223,7 @@ class ClusterView:
                 code = self._topology.refusals.get(name, 0)
                 if failure is None and code in _FOR_GOOD:
                     raise refusal(code, None, f"topic {name!r}")
-                if isinstance(failure, Closed) or (isinstance(failure, NotReachable) and not failure.retriable):
+                if isinstance(failure, (Closed, NotReachable, AuthenticationFailed)) and not failure.retriable:
                     raise failure
                 failures += 1
                 delay_ms = self._backoff.delay_ms(failures)
@@ -257,10 +270,6 @@ class ClusterView:
     def follow(self, *names: str) -> None:
         """Keeps these topics fresh from now on."""
         self._followed.update(dict.fromkeys(names))
-
-    def follow_all(self, wanted: bool = True) -> None:
-        """Refreshes ask for every topic, for those who subscribe by pattern."""
-        self._all_topics = wanted
 
     def unfollow(self, *names: str) -> None:
         for name in names:
@@ -335,16 +344,16 @@ class ClusterView:
         try:
             if to_create:
                 await self._learn(sorted(to_create), create=True)
-            if others or self._all_topics or not to_create:
-                await self._learn(None if self._all_topics else sorted(others))
+            if others or not to_create:
+                await self._learn(sorted(others))
         except LinkError as broken:
             raise link_failure(broken) from broken
         self._set_age_timer()
 
-    async def _learn(self, names: Sequence[str] | None, *, create: bool = False) -> None:
-        topics = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    async def _learn(self, names: Sequence[str], *, create: bool = False) -> None:
+        topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         reply = await self.ask_any(MetadataRequest(topics=topics, allow_auto_topic_creation=create))
-        self._absorb(reply, of_all=names is None)
+        self._absorb(reply, of_all=False)
 
     def _set_age_timer(self) -> None:
         if self._age_timer is not None:
@@ -442,19 +451,37 @@ class ClusterView:
         if self._net is None:
             self._net = AsyncioNet(asyncio.get_running_loop())
         timeout_ms = min(self._timeout_ms, DIAL_TIMEOUT_MS)
-        link: Link = await self._net.dial(*address, timeout_ms)
+        try:
+            link: Link = await self._met(self._net, address, timeout_ms)
+        except Silent as silent:
+            raise self._suspected(silent) from None
+        self._silences = 0
+        return link
+
+    async def _met(self, net: AsyncioNet, address: tuple[str, int], timeout_ms: int) -> Link:
+        """A link whose peer has said what it serves, and has taken our login if there is one."""
+        link = await net.dial(*address, timeout_ms, self._security)
         link.client_id = self._client_id
         try:
-            await link.negotiate("penstock", penstock.__version__, timeout_ms)
+            await link.negotiate("penstock", VERSION, timeout_ms)
         except LinkError as broken:
             link.abort()
-            if not self._topology.addresses and not isinstance(broken, Unsupported):
+            if not self._topology.addresses and not isinstance(broken, (Unsupported, Untrusted, LoginFailed, Silent)):
                 broken.why += f"; is this a Kafka port? `penstock doctor -b {link.host}:{link.port}` finds out"
             raise
         except BaseException:
             link.abort()
             raise
         return link
+
+    def _suspected(self, silent: Silent) -> LinkError:
+        """A broker that is being stopped ends connections, too; a port of another kind does it every time."""
+        if self._topology.addresses:
+            return silent
+        self._silences += 1
+        if self._silences < SILENCES:
+            return silent
+        return Foreign(silent.host, silent.port, silent.why)
 
 
 def _version(link: Link, message: object) -> int:

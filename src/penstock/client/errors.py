@@ -104,6 +104,14 @@ class NotAllowed(ClientError):
     """The broker's access rules forbid it."""
 
 
+class AuthenticationFailed(ClientError):
+    """The broker did not take the login, or did not prove itself. It is not tried again with the same credentials."""
+
+
+class NotTrusted(AuthenticationFailed):
+    """TLS found no connection that both sides could trust: certificates, host names, protocols."""
+
+
 class Closed(ClientError):
     """The object was closed, or its event loop has ended."""
 
@@ -131,7 +139,7 @@ _CLASS_OF: dict[ErrorCode, type[ClientError]] = {
     CLUSTER_AUTHORIZATION_FAILED: NotAllowed,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED: NotAllowed,
     DELEGATION_TOKEN_AUTHORIZATION_FAILED: NotAllowed,
-    SASL_AUTHENTICATION_FAILED: NotAllowed,
+    SASL_AUTHENTICATION_FAILED: AuthenticationFailed,
 }
 
 _WORDS = {
@@ -151,11 +159,20 @@ def refusal(code: int, why: str | None, where: str) -> ClientError:
     )
 
 
+def login_refused(failure: object) -> bool:
+    """Whether no broker will take us. One that TLS does not trust says nothing of the others."""
+    return isinstance(failure, AuthenticationFailed) and not isinstance(failure, NotTrusted)
+
+
 def link_failure(failure: LinkError) -> ClientError:
     """The exception for a request that got no answer."""
-    from penstock.transport.dial import Foreign, TimedOut, Unsupported
+    from penstock.transport.dial import Foreign, LoginFailed, TimedOut, Unsupported, Untrusted
 
     where = f"{failure.host}:{failure.port}"
+    if isinstance(failure, LoginFailed):
+        return AuthenticationFailed(failure.why, where=where, error=failure.error, retriable=False)
+    if isinstance(failure, Untrusted):
+        return NotTrusted(failure.why, where=where, retriable=False)
     if isinstance(failure, TimedOut):
         return TimedOutWaiting(failure.why, where=where, retriable=True)
     if isinstance(failure, Unsupported):

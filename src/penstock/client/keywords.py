@@ -7,22 +7,59 @@ and its like take such mappings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Literal, TypeAlias, TypedDict
 
 from penstock.client.settings import Partitioner
+from penstock.model.secret import Secret
 
 Acks: TypeAlias = Literal[0, 1, -1, "0", "1", "-1", "all"]
 Codec: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Spread: TypeAlias = Literal["default", "sticky", "round_robin"] | Partitioner
 Protocol: TypeAlias = Literal["classic", "consumer"]
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
+SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+StoreType: TypeAlias = Literal["PEM", "PKCS12", "JKS"]
 Reset: TypeAlias = Literal["earliest", "latest", "none"] | timedelta
 """A time is what Kafka calls `by_duration:PT1H`; a setting that comes as text may be spelt so."""
 
 
-class CommonKeywords(TypedDict, total=False):
+class SecurityKeywords(TypedDict, total=False):
+    """What every client takes to make itself safe."""
+
+    client_config: str | None
+    security_protocol: SecurityProtocol
+    username: str | None
+    password: str | Secret | None
+    mechanism: Mechanism | None
+    sasl_mechanism: Mechanism | None
+    cafile: str | None
+    certfile: str | None
+    keyfile: str | None
+    token_provider: Callable[[], str | Awaitable[str]] | None
+    sasl_jaas_config: str | Secret | None
+    sasl_oauthbearer_token_endpoint_url: str | None
+    sasl_oauthbearer_client_credentials_client_id: str | None
+    sasl_oauthbearer_client_credentials_client_secret: str | Secret | None
+    sasl_oauthbearer_scope: str | None
+    ssl_truststore_location: str | None
+    ssl_truststore_type: StoreType | None
+    ssl_truststore_password: str | Secret | None
+    ssl_truststore_certificates: str | Secret | None
+    ssl_keystore_location: str | None
+    ssl_keystore_type: StoreType | None
+    ssl_keystore_password: str | Secret | None
+    ssl_keystore_key: str | Secret | None
+    ssl_keystore_certificate_chain: str | Secret | None
+    ssl_key_password: str | Secret | None
+    ssl_enabled_protocols: str | Sequence[str]
+    ssl_cipher_suites: str | Sequence[str]
+    ssl_endpoint_identification_algorithm: Literal["https", ""]
+
+
+class CommonKeywords(SecurityKeywords, total=False):
     """What every client takes beside `bootstrap_servers`."""
 
     client_id: str

@@ -21,10 +21,7 @@ BLOCKING: Final = {name: f"penstock.client.blocking.{name.lower()}" for name in 
 ANSWERING: Final = ("penstock.client.producer", "penstock.client.consumer", "penstock.client.admin")
 """The rooms whose public names, beside the clients themselves, are what calls give and take."""
 
-PURE_TWINS: Final = {
-    "SendFront": "penstock.kernels._pure_sending",
-    "ConsumerRecord": "penstock.kernels._pure_consumer",
-}
+PURE_TWINS: Final = {"ConsumerRecord": "penstock.kernels._pure_consumer"}
 """Classes that a compiled one stands in for."""
 
 FOR_THE_SENDER: Final = {"add_waker", "all_placed", "move", "outcome", "place", "took"}
@@ -85,12 +82,13 @@ def _class_lines(module: str, name: str) -> Iterator[str]:
 
 
 def methods_of(module: str, name: str) -> list[Method]:
-    """The public methods of a class and of those that it is made from, the constructor first."""
-    found: dict[str, Method] = {}
-    for node in (each for owner in _family(module, name) for each in owner.body):
-        if isinstance(node, Function) and _is_public(node):
-            found.setdefault(node.name, Method(node.name, _call(node, name), contract_of(node)))
-    return sorted(found.values(), key=lambda method: method.name != "__init__")
+    """The public methods of a class, the constructor first."""
+    found = [
+        Method(node.name, _call(node, name), contract_of(node))
+        for node in _class(module, name).body
+        if isinstance(node, Function) and _is_public(node)
+    ]
+    return sorted(found, key=lambda method: method.name != "__init__")
 
 
 def fields_of(module: str, name: str) -> Iterator[str]:
@@ -113,34 +111,6 @@ def _is_public(node: Function) -> bool:
 def _class(module: str, name: str) -> ast.ClassDef:
     source = inspect.getsource(importlib.import_module(module))
     return next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
-
-
-def _family(module: str, name: str) -> Iterator[ast.ClassDef]:
-    """The compiled class that a class stands on, with the types that it is given there, and the class itself."""
-    own = _class(module, name)
-    for base in own.bases:
-        if isinstance(base, ast.Subscript) and ast.unparse(base.value) in PURE_TWINS:
-            parent = _class(PURE_TWINS[ast.unparse(base.value)], ast.unparse(base.value))
-            yield _Filled(_parameters(parent), _elements(base)).visit(parent)
-    yield own
-
-
-class _Filled(ast.NodeTransformer):
-    """Puts types where their variables stand."""
-
-    def __init__(self, variables: list[ast.expr], types: list[ast.expr]) -> None:
-        self._types = {ast.unparse(each): put for each, put in zip(variables, types, strict=True)}
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._types.get(node.id, node)
-
-
-def _parameters(generic: ast.ClassDef) -> list[ast.expr]:
-    return next(_elements(base) for base in generic.bases if isinstance(base, ast.Subscript))
-
-
-def _elements(subscript: ast.Subscript) -> list[ast.expr]:
-    return subscript.slice.elts if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
 
 
 def _call(node: Function, owner: str) -> str:

@@ -10,9 +10,10 @@ from dataclasses import Field, fields
 from typing import Any, Final
 
 from penstock.client import errors
+from penstock.client.declaring import INT32_MAX
 from penstock.client.method_reference import method_sections
+from penstock.client.security_settings import SecuritySettings
 from penstock.client.settings import (
-    INT32_MAX,
     AdminSettings,
     CommonSettings,
     ConsumerSettings,
@@ -39,13 +40,15 @@ _NUMBER: Final = "a whole number from "
 def reference_page() -> str:
     """The whole page, ending in a newline."""
     common = {setting.name for setting in fields(CommonSettings)}
-    lines = [_INTRODUCTION, *_section("Settings of all clients", CommonSettings, set())]
+    security = {setting.name for setting in fields(SecuritySettings)}
+    lines = [_INTRODUCTION, *_section("Settings of all clients", CommonSettings, security)]
+    lines += _section("Security settings of all clients", SecuritySettings, set())
     for title, settings in (("Producer", ProducerSettings), ("Consumer", ConsumerSettings), ("Admin", AdminSettings)):
         lines += _section(f"Settings of a {title}".replace("a A", "an A"), settings, common)
     return "\n".join([*lines, *method_sections(), *_errors(), ""])
 
 
-def _section(title: str, settings: type[CommonSettings], left_out: set[str]) -> Iterator[str]:
+def _section(title: str, settings: type[SecuritySettings], left_out: set[str]) -> Iterator[str]:
     yield f"## {title}\n"
     yield "| setting | Kafka's name | default | allowed | what it does |"
     yield "|---|---|---|---|---|"

@@ -7,85 +7,33 @@ does not exist or a value that cannot be is a `BadSetting` that says what was pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, fields
 from datetime import timedelta
 from typing import Any, ClassVar, Self, TypeAlias
 
+from penstock.client.declaring import (
+    INT32_MAX,
+    addresses,
+    any_text,
+    flag,
+    names,
+    number,
+    one_of,
+    optional_text,
+    secret,
+    setting,
+)
 from penstock.client.errors import BadSetting
+from penstock.client.security_settings import STANDS_FOR, SecuritySettings, hosts_of
 from penstock.model.closest import closest
+from penstock.model.secret import HIDDEN
 from penstock.protocol.compression import CODECS
-
-INT32_MAX = 0x7FFFFFFF
 
 Partitioner: TypeAlias = Callable[[str, bytes | None, bytes | None, int], int]
 """(topic, key, value, number of partitions) -> partition."""
 
-Check: TypeAlias = Callable[[Any], Any]
-"""Turns what was given into the value, or raises ValueError with what was expected."""
-
-
-def _setting(default: Any, check: Check, says: str, kafka: str = "", also: Sequence[str] = ()) -> Any:
-    metadata = {"check": check, "says": says, "kafka": kafka, "also": tuple(also)}
-    if default is MISSING:
-        return field(metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-def _number(low: float, high: float = INT32_MAX) -> Check:
-    def check(given: Any) -> int:
-        if isinstance(given, str) and given.strip().lstrip("-").isdigit():
-            given = int(given)
-        if isinstance(given, bool) or not isinstance(given, int) or not low <= given <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
-        return given
-
-    return check
-
-
-def _flag(given: Any) -> bool:
-    if isinstance(given, str) and given.lower() in ("true", "false"):
-        return given.lower() == "true"
-    if not isinstance(given, bool):
-        raise ValueError("True or False")
-    return given
-
-
-def _text(given: Any) -> str:
-    if not isinstance(given, str) or not given:
-        raise ValueError("text that is not empty")
-    return given
-
-
-def _optional_text(given: Any) -> str | None:
-    return None if given is None else _text(given)
-
-
-def _any_text(given: Any) -> str:
-    if not isinstance(given, str):
-        raise ValueError("text")
-    return given
-
-
-def _one_of(*choices: str) -> Check:
-    def check(given: Any) -> str:
-        if not isinstance(given, str) or given.lower() not in choices:
-            raise ValueError(" or ".join(repr(choice) for choice in choices))
-        return given.lower()
-
-    return check
-
-
-def _addresses(given: Any) -> tuple[str, ...]:
-    parts = given.split(",") if isinstance(given, str) else given
-    if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
-        raise ValueError("'host:port,host:port' or a list of 'host:port'")
-    found = tuple(part.strip() for part in parts if part.strip())
-    if not found:
-        raise ValueError("at least one address")
-    return found
-
-
+_JAVA_CLASSES = "org.apache.kafka.clients."
 _ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
 
 
@@ -99,11 +47,11 @@ def _acks(given: Any) -> int:
 def _partitioner(given: Any) -> Any:
     if callable(given):
         return given
-    return _one_of("default", "sticky", "round_robin")(given)
+    return one_of("default", "sticky", "round_robin")(given)
 
 
 def _level(given: Any) -> int | None:
-    return None if given is None else int(_number(-131_072, 22)(given))
+    return None if given is None else int(number(-131_072, 22)(given))
 
 
 def _offset_reset(given: Any) -> str:
@@ -113,33 +61,43 @@ def _offset_reset(given: Any) -> str:
         return f"by_duration:PT{given / timedelta(seconds=1):.6f}S"
     if isinstance(given, str) and given.lower().startswith("by_duration:"):
         return given
-    return str(_one_of("earliest", "latest", "none")(given))
-
-
-def _names(given: Any) -> tuple[str, ...]:
-    parts = given.split(",") if isinstance(given, str) else given
-    if not isinstance(parts, Sequence) or not parts or not all(isinstance(part, str) and part for part in parts):
-        raise ValueError("a list of names")
-    return tuple(part.strip() for part in parts)
+    return str(one_of("earliest", "latest", "none")(given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommonSettings:
+class CommonSettings(SecuritySettings):
     """What every client has."""
 
     whose: ClassVar[str] = "a client"
 
-    bootstrap_servers: tuple[str, ...] = _setting(
-        ("localhost:9092",), _addresses, "Brokers to ask first, as host:port; the others are learned from them."
+    bootstrap_servers: tuple[str, ...] = setting(
+        ("localhost:9092",), addresses, "Brokers to ask first, as host:port; the others are learned from them."
     )
-    client_id: str = _setting("penstock", _any_text, "A name for broker logs, quotas and metrics.")
-    request_timeout_ms: int = _setting(30_000, _number(1), "How long one request may take before it is tried again.")
-    retry_backoff_ms: int = _setting(100, _number(0), "The wait before the first retry; it doubles with each.")
-    retry_backoff_max_ms: int = _setting(1_000, _number(0), "The longest wait between two retries.")
+    client_id: str = setting("penstock", any_text, "A name for broker logs, quotas and metrics.")
+    request_timeout_ms: int = setting(30_000, number(1), "How long one request may take before it is tried again.")
+    retry_backoff_ms: int = setting(100, number(0), "The wait before the first retry; it doubles with each.")
+    retry_backoff_max_ms: int = setting(1_000, number(0), "The longest wait between two retries.")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """Settings from keywords; BadSetting names what is wrong and what is nearest."""
+        """Settings from keywords, and from the file that `client_config` names; what both say is the keywords'.
+
+        BadSetting names what is wrong and what is nearest.
+        """
+        keywords = cls.read(
+            {name: value for name, value in given.items() if name != "bootstrap_servers" or value is not None}
+        )
+        values = keywords
+        if keywords.get("client_config") is not None:
+            values = {**cls.of_file(keywords["client_config"], keywords), **keywords}
+        settings = cls(**values)
+        settings.settle_security(keywords, values, hosts_of(settings.bootstrap_servers))
+        settings.check(values)
+        return settings
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every keyword by itself, as a value under the name of its field; whether they fit together is not asked."""
         known = keyword_names(cls)
         values: dict[str, Any] = {}
         for name, value in given.items():
@@ -151,10 +109,29 @@ class CommonSettings:
             try:
                 values[found.name] = found.metadata["check"](value)
             except ValueError as wrong:
-                raise BadSetting(f"{name}={value!r}: expected {wrong}") from None
-        settings = cls(**values)
-        settings.check(values)
-        return settings
+                shown = HIDDEN if found.metadata["check"] is secret else repr(value)
+                raise BadSetting(f"{name}={shown}: expected {wrong}") from None
+        return values
+
+    @classmethod
+    def of_file(cls, path: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """What a file says that this kind of client has. Java's tools pass over the rest, and so do we."""
+        from penstock.client.config_file import read_client_config
+
+        known = keyword_names(cls)
+        properties = {name.replace(".", "_"): value for name, value in read_client_config(path).items()}
+        ours = {
+            name: value
+            for name, value in properties.items()
+            # Classes of Java's are not ours to load; ours have the same defaults.
+            if name in known and not value.startswith(_JAVA_CLASSES)
+        }
+        try:
+            values = cls.read(ours)
+        except BadSetting as wrong:
+            raise BadSetting(f"client_config={path!r}: {wrong.why}") from None
+        replaced = {name for keyword in keywords for name in STANDS_FOR.get(keyword, ())}
+        return {name: value for name, value in values.items() if name not in replaced}
 
     @classmethod
     def _unknown(cls, name: str, known: Mapping[str, object]) -> str:
@@ -176,8 +153,8 @@ class CommonSettings:
 class RecordSettings(CommonSettings):
     """What those have who send or read records, and so keep metadata; an Admin asks for it whenever it needs some."""
 
-    metadata_max_age_ms: int = _setting(
-        300_000, _number(1), "Metadata is asked for again after this time even when nothing seems to have changed."
+    metadata_max_age_ms: int = setting(
+        300_000, number(1), "Metadata is asked for again after this time even when nothing seems to have changed."
     )
 
 
@@ -187,47 +164,49 @@ class ProducerSettings(RecordSettings):
 
     whose: ClassVar[str] = "a producer"
 
-    acks: int = _setting(-1, _acks, "Who must have a record before it counts as sent: nobody 0, its leader 1, or all.")
-    idempotence: bool = _setting(
-        True, _flag, "No duplicates and no reordering through retries; needs acks=all.", "enable.idempotence"
+    acks: int = setting(-1, _acks, "Who must have a record before it counts as sent: nobody 0, its leader 1, or all.")
+    idempotence: bool = setting(
+        True, flag, "No duplicates and no reordering through retries; needs acks=all.", "enable.idempotence"
     )
-    compression: str = _setting("none", _one_of(*CODECS), "How batches are packed.", "compression.type")
-    compression_level: int | None = _setting(
+    compression: str = setting("none", one_of(*CODECS), "How batches are packed.", "compression.type")
+    compression_level: int | None = setting(
         None,
         _level,
         "How hard the packing tries; None is the codec's default.",
         "compression.<codec>.level",
         ("compression_gzip_level", "compression_lz4_level", "compression_zstd_level"),
     )
-    linger_ms: int = _setting(5, _number(0), "How long a batch that is not full waits for more records.")
-    batch_size: int = _setting(16_384, _number(0), "Bytes of a full batch; 0 sends every record alone.")
-    bulk_batch_size: int = _setting(
-        262_144, _number(1), "Bytes of a full batch of send_batch and send_arrow, if larger than batch_size.", "-"
+    linger_ms: int = setting(5, number(0), "How long a batch that is not full waits for more records.")
+    batch_size: int = setting(16_384, number(0), "Bytes of a full batch; 0 sends every record alone.")
+    bulk_batch_size: int = setting(
+        262_144, number(1), "Bytes of a full batch of send_batch and send_arrow, if larger than batch_size.", "-"
     )
-    buffer_memory: int = _setting(33_554_432, _number(1, 1 << 46), "Bytes of records that may be under way.")
-    max_block_ms: int = _setting(60_000, _number(0), "How long a send waits for metadata or for room in the buffer.")
-    max_request_size: int = _setting(1_048_576, _number(1), "The largest record and the largest request, in bytes.")
-    max_in_flight: int = _setting(
-        5, _number(1), "Requests without an answer per broker.", "max.in.flight.requests.per.connection"
+    buffer_memory: int = setting(33_554_432, number(1, 1 << 46), "Bytes of records that may be under way.")
+    max_block_ms: int = setting(60_000, number(0), "How long a send waits for metadata or for room in the buffer.")
+    max_request_size: int = setting(1_048_576, number(1), "The largest record and the largest request, in bytes.")
+    max_in_flight: int = setting(
+        5,
+        number(1),
+        "Requests without an answer per broker. With 1 a partition has one batch under way, whoever leads it, and its "
+        "records stay in order without idempotence too.",
+        "max.in.flight.requests.per.connection",
     )
-    delivery_timeout_ms: int = _setting(
+    delivery_timeout_ms: int = setting(
         120_000,
-        _number(1),
+        number(1),
         "From a record's place in a batch to success or failure, retries included. Waiting for that place comes before "
         "(max_block_ms); close() waits for both.",
     )
-    retries: int = _setting(
-        INT32_MAX, _number(0), "How often a batch is sent again; delivery_timeout_ms bounds it too."
-    )
-    partitioner: str | Partitioner = _setting(  # noqa: RUF009 - it makes a field, as above
+    retries: int = setting(INT32_MAX, number(0), "How often a batch is sent again; delivery_timeout_ms bounds it too.")
+    partitioner: str | Partitioner = setting(  # noqa: RUF009 - it makes a field, as above
         "default",
         _partitioner,
         "'default' (the key's murmur2 hash as Java does it, sticky without a key), 'sticky' (ignores keys), "
         "'round_robin', or a function of (topic, key, value, number of partitions).",
         "partitioner.class",
     )
-    create_topics: bool = _setting(
-        True, _flag, "Ask brokers to create a missing topic, as Kafka's producers do.", "allow.auto.create.topics"
+    create_topics: bool = setting(
+        True, flag, "Ask brokers to create a missing topic, as Kafka's producers do.", "allow.auto.create.topics"
     )
 
     def check(self, given: Mapping[str, Any]) -> None:
@@ -259,58 +238,58 @@ class ConsumerSettings(RecordSettings):
 
     whose: ClassVar[str] = "a consumer"
 
-    group_id: str | None = _setting(None, _optional_text, "The group that shares the partitions; None reads alone.")
-    group_instance_id: str | None = _setting(
-        None, _optional_text, "A lasting name of this member: a restart within the session keeps its partitions."
+    group_id: str | None = setting(None, optional_text, "The group that shares the partitions; None reads alone.")
+    group_instance_id: str | None = setting(
+        None, optional_text, "A lasting name of this member: a restart within the session keeps its partitions."
     )
-    group_protocol: str = _setting(
-        "classic", _one_of("classic", "consumer"), "Who assigns: the group's leader, or the broker (KIP-848)."
+    group_protocol: str = setting(
+        "classic", one_of("classic", "consumer"), "Who assigns: the group's leader, or the broker (KIP-848)."
     )
-    group_remote_assignor: str | None = _setting(
-        None, _optional_text, "The broker's assignor for group_protocol='consumer'; None is the broker's default."
+    group_remote_assignor: str | None = setting(
+        None, optional_text, "The broker's assignor for group_protocol='consumer'; None is the broker's default."
     )
-    assignors: tuple[str, ...] = _setting(
+    assignors: tuple[str, ...] = setting(
         ("range", "cooperative-sticky"),
-        _names,
+        names,
         "Assignors of the classic protocol, preferred first: range, roundrobin, sticky, cooperative-sticky.",
         "partition.assignment.strategy",
     )
-    offset_reset: str = _setting(
+    offset_reset: str = setting(
         "latest",
         _offset_reset,
         "Where to begin when nothing was committed: earliest, latest, none (raise) or by_duration:PT1H, "
         "which is also timedelta(hours=1).",
         "auto.offset.reset",
     )
-    auto_commit: bool = _setting(True, _flag, "Commit what was polled by itself.", "enable.auto.commit")
-    auto_commit_interval_ms: int = _setting(5_000, _number(0), "How often it does.")
-    session_timeout_ms: int = _setting(45_000, _number(1), "A classic member unheard of for so long is taken for dead.")
-    heartbeat_interval_ms: int = _setting(3_000, _number(1), "How often a classic member tells that it lives.")
-    max_poll_interval_ms: int = _setting(
-        300_000, _number(1), "An application that does not poll for so long leaves the group."
+    auto_commit: bool = setting(True, flag, "Commit what was polled by itself.", "enable.auto.commit")
+    auto_commit_interval_ms: int = setting(5_000, number(0), "How often it does.")
+    session_timeout_ms: int = setting(45_000, number(1), "A classic member unheard of for so long is taken for dead.")
+    heartbeat_interval_ms: int = setting(3_000, number(1), "How often a classic member tells that it lives.")
+    max_poll_interval_ms: int = setting(
+        300_000, number(1), "An application that does not poll for so long leaves the group."
     )
-    max_poll_records: int = _setting(500, _number(1), "The most records of one poll.")
-    fetch_min_bytes: int = _setting(1, _number(0), "The broker answers a fetch when it has this much,")
-    fetch_max_wait_ms: int = _setting(500, _number(0), "or after this time.")
-    fetch_max_bytes: int = _setting(52_428_800, _number(0), "The most bytes of one fetch.")
-    max_partition_fetch_bytes: int = _setting(1_048_576, _number(0), "The most bytes of one partition in a fetch.")
-    isolation_level: str = _setting(
+    max_poll_records: int = setting(500, number(1), "The most records of one poll.")
+    fetch_min_bytes: int = setting(1, number(0), "The broker answers a fetch when it has this much,")
+    fetch_max_wait_ms: int = setting(500, number(0), "or after this time.")
+    fetch_max_bytes: int = setting(52_428_800, number(0), "The most bytes of one fetch.")
+    max_partition_fetch_bytes: int = setting(1_048_576, number(0), "The most bytes of one partition in a fetch.")
+    isolation_level: str = setting(
         "read_uncommitted",
-        _one_of("read_uncommitted", "read_committed"),
+        one_of("read_uncommitted", "read_committed"),
         "Whether records of open and aborted transactions are shown.",
     )
-    check_crcs: bool = _setting(True, _flag, "Check every batch against its checksum.")
-    client_rack: str = _setting("", _any_text, "Read from a replica in this rack where the broker names one.")
-    create_topics: bool = _setting(
-        True, _flag, "Ask brokers to create a missing topic that was subscribed to.", "allow.auto.create.topics"
+    check_crcs: bool = setting(True, flag, "Check every batch against its checksum.")
+    client_rack: str = setting("", any_text, "Read from a replica in this rack where the broker names one.")
+    create_topics: bool = setting(
+        True, flag, "Ask brokers to create a missing topic that was subscribed to.", "allow.auto.create.topics"
     )
-    exclude_internal_topics: bool = _setting(
+    exclude_internal_topics: bool = setting(
         True,
-        _flag,
+        flag,
         "A pattern does not match the platform's own topics. Not with group_protocol='consumer': there the broker "
         "matches, those too.",
     )
-    default_api_timeout_ms: int = _setting(60_000, _number(0), "How long commit(), position() and the like may take.")
+    default_api_timeout_ms: int = setting(60_000, number(0), "How long commit(), position() and the like may take.")
 
     def check(self, given: Mapping[str, Any]) -> None:
         if self.group_protocol == "consumer":
@@ -338,7 +317,7 @@ class AdminSettings(CommonSettings):
 
     whose: ClassVar[str] = "an admin"
 
-    default_api_timeout_ms: int = _setting(60_000, _number(0), "How long a call may take, retries included.")
+    default_api_timeout_ms: int = setting(60_000, number(0), "How long a call may take, retries included.")
 
 
 def kafka_name(setting: Field[Any]) -> str:
@@ -349,8 +328,8 @@ def kafka_name(setting: Field[Any]) -> str:
 def keyword_names(cls: type[CommonSettings]) -> dict[str, Field[Any]]:
     """Every keyword that a client takes, ours and Kafka's, with its setting."""
     known: dict[str, Field[Any]] = {}
-    for setting in fields(cls):
-        for name in (setting.name, kafka_name(setting).replace(".", "_"), *setting.metadata["also"]):
+    for found in fields(cls):
+        for name in (found.name, kafka_name(found).replace(".", "_"), *found.metadata["also"]):
             if name.isidentifier():
-                known[name] = setting
+                known[name] = found
     return known

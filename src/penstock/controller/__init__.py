@@ -10,7 +10,8 @@ milliseconds), the next write offset as `next_offset` (broker epochs are offsets
 Invariants (facts I1, I2, I8): leader and partition epochs only rise; leader in ISR, ISR within replicas, ELR apart from
 ISR; a fenced broker neither leads nor is in sync; one decision is atomic in the log, however many records it has. What
 may come true bit by bit (a broker of thousands of partitions goes) is several decisions. No decision looks at every
-partition: `index.py` follows the image and knows where to look.
+partition: `index.py` follows the image and knows where to look. What one partition can tell of these is asserted with
+every record that changes it (`invariants.py`).
 
 Read `controller.py` (the doors), then `elections.py` (how a partition changes), then the decider you need.
 """

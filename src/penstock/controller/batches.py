@@ -11,6 +11,7 @@ from typing import Final
 from penstock.controller.decision import Decision
 from penstock.metadata.features import METADATA_3_6_TRANSACTIONS
 from penstock.metadata.records import Record, VersionedRecord, frame_record
+from penstock.protocol.disk.metadata_topics import PartitionChangeRecord, PartitionRecord
 from penstock.protocol.disk.metadata_transactions import BeginTransactionRecord, EndTransactionRecord
 
 RECORDS_MAX: Final = 1_000
@@ -19,7 +20,6 @@ BATCH_BYTES_MAX: Final = 8 << 20
 _HEADER_BYTES: Final = 61
 _RECORD_BYTES: Final = 24
 # Six lists of brokers and one of directories make up the size of a partition's records.
-_SMALL: Final = frozenset({"PartitionRecord", "PartitionChangeRecord"})
 _SMALL_REPLICAS: Final = 16
 _SMALL_BYTES: Final = 1_024
 
@@ -54,7 +54,7 @@ def _cut(records: Sequence[VersionedRecord]) -> Iterator[list[VersionedRecord]]:
 
 def _bytes_at_most(record: Record, version: int) -> int:
     """How large a framed record is at most. Those that come by the thousand are small, which saves encoding them."""
-    if record.__class__.__name__ in _SMALL:
+    if isinstance(record, (PartitionRecord, PartitionChangeRecord)):
         replicas = max(len(record.replicas or ()), len(record.isr or ()), len(record.directories or ()))
         if replicas <= _SMALL_REPLICAS:
             return _SMALL_BYTES

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.controller import (
+    acls,
     bootstrap,
     brokers,
+    client_quotas,
     configs,
     heartbeats,
     leaders,
@@ -22,17 +24,56 @@ from penstock.controller import (
     producers,
     reassignments,
     replicas,
+    scram,
+    tokens,
     topics,
 )
 from penstock.controller.decision import ControllerSettings, Decision, MayDescribe, World
 from penstock.controller.index import PartitionIndex
 from penstock.controller.sessions import Sessions
+from penstock.controller.tokens import TokenAsker
 from penstock.controller.topic_configs import TopicConfigs
 from penstock.metadata.entities import CONFIG_BROKER
 from penstock.metadata.image import ClusterImage
 from penstock.metadata.records import Record
-from penstock.model.ids import Epoch, Offset
+from penstock.model.ids import Epoch, Millis, Offset
+from penstock.protocol.disk.metadata_brokers import RegisterBrokerRecord, UnregisterBrokerRecord
+from penstock.protocol.disk.metadata_configs import ConfigRecord
 from penstock.protocol.disk.metadata_features import NoOpRecord
+from penstock.protocol.disk.metadata_security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from penstock.protocol.disk.metadata_topics import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from penstock.protocol.disk.metadata_transactions import EndTransactionRecord
+from penstock.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from penstock.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
+from penstock.protocol.messages.alter_configs import AlterConfigsRequest
+from penstock.protocol.messages.alter_partition import AlterPartitionRequest
+from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from penstock.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from penstock.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from penstock.protocol.messages.broker_registration import BrokerRegistrationRequest
+from penstock.protocol.messages.controller_registration import ControllerRegistrationRequest
+from penstock.protocol.messages.create_acls import CreateAclsRequest
+from penstock.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
+from penstock.protocol.messages.create_topics import CreateTopicsRequest
+from penstock.protocol.messages.delete_acls import DeleteAclsRequest
+from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
+from penstock.protocol.messages.elect_leaders import ElectLeadersRequest
+from penstock.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+from penstock.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from penstock.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from penstock.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from penstock.protocol.messages.update_features import UpdateFeaturesRequest
+from penstock.security.acl_index import AclIndex
+from penstock.security.quotas.tokens import FREE, Mutations
 
 if TYPE_CHECKING:
     from random import Random
@@ -47,7 +88,10 @@ class Controller:
     def __init__(self, image: ClusterImage, random: Random, settings: ControllerSettings) -> None:
         self.settings = settings
         sessions = Sessions(settings.session_timeout_ms)
-        self._world = World(image, random, settings, sessions, PartitionIndex(image), TopicConfigs(image, settings))
+        self._world = World(
+            image, random, settings, sessions, PartitionIndex(image), TopicConfigs(image, settings.broker)
+        )
+        self._acls = AclIndex.of(image.acls)
         image.take_delta()
         for topic in image.topics.values():
             self._world.names.add(topic.name)
@@ -94,6 +138,10 @@ class Controller:
         """Gives leaderless partitions a leader where losing records is allowed."""
         return leaders.decide_unclean(self._world)
 
+    def decide_token_sweep(self, now_ms: Millis) -> Decision:
+        """Removes delegation tokens that are over by the time of day; call again at once while a whole sweep comes."""
+        return tokens.decide_sweep(self._world, now_ms)
+
     # Requests
 
     def decide(
@@ -105,70 +153,90 @@ class Controller:
         api_version: int,
         may_describe: MayDescribe = lambda _name: True,
         kraft_version: int = 1,
+        asker: TokenAsker | None = None,
+        mutations: Mutations = FREE,
     ) -> Decision:
         """The decision on any request this controller serves; KeyError for another.
 
+        `asker` comes with requests about delegation tokens, `mutations` are what the asker may change of partitions.
         `now` is monotonic milliseconds, `next_offset` where the next record of the log will go.
         """
-        match request.__class__.__name__:
-            case "CreateTopicsRequest":
-                return topics.decide_create(self._world, request, may_describe)
-            case "DeleteTopicsRequest":
-                return topics.decide_delete(self._world, request, api_version=api_version)
-            case "UpdateFeaturesRequest":
+        match request:
+            case CreateTopicsRequest():
+                return topics.decide_create(self._world, request, may_describe, mutations)
+            case DeleteTopicsRequest():
+                return topics.decide_delete(self._world, request, api_version=api_version, mutations=mutations)
+            case CreatePartitionsRequest():
+                return partitions.decide_create_partitions(self._world, request, mutations)
+            case UpdateFeaturesRequest():
                 return levels.decide_update(self._world, request, api_version=api_version, kraft_version=kraft_version)
-            case "BrokerRegistrationRequest":
+            case BrokerRegistrationRequest():
                 return brokers.decide_register(
                     self._world, request, api_version=api_version, now=now, next_offset=next_offset
                 )
-            case "BrokerHeartbeatRequest":
+            case BrokerHeartbeatRequest():
                 return heartbeats.decide_heartbeat(self._world, request, now=now, next_offset=next_offset)
-            case name:
-                return _PLAIN[name](self._world, request)
+            case CreateAclsRequest():
+                return acls.decide_create(self._world, request, self._acls)
+            case DeleteAclsRequest():
+                return acls.decide_delete(self._world, request, self._acls)
+            case CreateDelegationTokenRequest() if asker is not None:
+                return tokens.decide_create(self._world, request, asker)
+            case RenewDelegationTokenRequest() if asker is not None:
+                return tokens.decide_renew(self._world, request, asker)
+            case ExpireDelegationTokenRequest() if asker is not None:
+                return tokens.decide_expire(self._world, request, asker)
+            case _:
+                return _PLAIN[request.__class__](self._world, request)
 
     # Telling
 
     def apply(self, record: Record, offset: Offset, epoch: Epoch) -> None:
         """Takes a record that was appended at `offset` into the working image. In log order, every record."""
         world = self._world
+        assert offset > world.image.offset, "records come in the order of the log, once each"
         world.image.apply(record, offset, epoch)
-        match record.__class__.__name__:
-            case "PartitionChangeRecord" | "PartitionRecord" if not world.image.in_transaction:
+        match record:
+            case PartitionChangeRecord() | PartitionRecord() if not world.image.in_transaction:
                 partitions = world.image.topics[record.topic_id].partitions
                 world.index.see((record.topic_id, record.partition_id), partitions[record.partition_id])
-            case "TopicRecord" | "RemoveTopicRecord" | "EndTransactionRecord" | "ClearElrRecord":
+            case TopicRecord() | RemoveTopicRecord() | EndTransactionRecord() | ClearElrRecord():
                 self._follow_delta()
-            case "ConfigRecord" if record.resource_type == CONFIG_BROKER:
+            case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+                self._follow_delta()
+            case ConfigRecord() if record.resource_type == CONFIG_BROKER:
                 world.topic_configs.forget()
-            case "RegisterBrokerRecord":
+            case RegisterBrokerRecord():
                 world.registered_at[record.broker_id] = offset
-            case "UnregisterBrokerRecord":
+            case UnregisterBrokerRecord():
                 world.sessions.close(record.broker_id)
                 world.registered_at.pop(record.broker_id, None)
 
     def _follow_delta(self) -> None:
-        # The working image is published to nobody: its delta only serves the indexes of names and partitions.
+        # The working image is published to nobody: its delta only serves the indexes of names, partitions and ACLs.
         world = self._world
         delta = world.image.take_delta()
         if any(key.type == CONFIG_BROKER for key in delta.configs):
             world.topic_configs.forget()  # they were part of a transaction, which has come to its end
         world.index.follow(world.image, delta)
+        self._acls.follow(world.image, delta)
         for topic in delta.deleted.values():
             world.names.remove(topic.name)
         for name in delta.created.values():
             world.names.add(name)
 
 
-_PLAIN: dict[str, Callable[[World, Any], Decision]] = {
-    "CreatePartitionsRequest": partitions.decide_create_partitions,
-    "AlterConfigsRequest": configs.decide_alter,
-    "IncrementalAlterConfigsRequest": configs.decide_incremental,
-    "AllocateProducerIdsRequest": producers.decide_allocate,
-    "AlterPartitionReassignmentsRequest": reassignments.decide_alter_reassignments,
-    "ListPartitionReassignmentsRequest": reassignments.decide_list_reassignments,
-    "AlterPartitionRequest": replicas.decide_alter_partition,
-    "AssignReplicasToDirsRequest": replicas.decide_assign_directories,
-    "ElectLeadersRequest": leaders.decide_elect,
-    "ControllerRegistrationRequest": brokers.decide_register_controller,
-    "UnregisterBrokerRequest": brokers.decide_unregister,
+_PLAIN: dict[type, Callable[[World, Any], Decision]] = {
+    AlterConfigsRequest: configs.decide_alter,
+    IncrementalAlterConfigsRequest: configs.decide_incremental,
+    AllocateProducerIdsRequest: producers.decide_allocate,
+    AlterPartitionReassignmentsRequest: reassignments.decide_alter_reassignments,
+    ListPartitionReassignmentsRequest: reassignments.decide_list_reassignments,
+    AlterPartitionRequest: replicas.decide_alter_partition,
+    AssignReplicasToDirsRequest: replicas.decide_assign_directories,
+    ElectLeadersRequest: leaders.decide_elect,
+    ControllerRegistrationRequest: brokers.decide_register_controller,
+    UnregisterBrokerRequest: brokers.decide_unregister,
+    AlterClientQuotasRequest: client_quotas.decide_alter,
+    AlterUserScramCredentialsRequest: scram.decide_alter,
 }

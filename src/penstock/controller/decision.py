@@ -14,7 +14,7 @@ from penstock.metadata.entities import CONFIG_BROKER, CONFIG_TOPIC, TopicImage
 from penstock.metadata.image import ClusterImage
 from penstock.metadata.records import Record, VersionedRecord, version_of
 from penstock.model.errors import STALE_BROKER_EPOCH, Refused
-from penstock.model.ids import NodeId, Offset, Uuid, usable_uuid
+from penstock.model.ids import NodeId, Offset, Uuid, new_uuid
 
 if TYPE_CHECKING:
     from random import Random
@@ -120,14 +120,8 @@ class World:
             )
 
     def new_uuid(self) -> Uuid:
-        """A random id for something new: version 4, not reserved, and its text is no command line option."""
-        while True:
-            raw = bytearray(self.random.randbytes(16))
-            raw[6] = raw[6] & 0x0F | 0x40
-            raw[8] = raw[8] & 0x3F | 0x80
-            candidate = bytes(raw)
-            if usable_uuid(candidate):
-                return Uuid(candidate)
+        """An id for something new, from the randomness that was given."""
+        return new_uuid(self.random)
 
 
 MayDescribe = Callable[[str], bool]

@@ -147,7 +147,8 @@ def _write_membership(
     if not change.elr_enabled:
         return
     led = old.leader if record.leader == NO_CHANGE else record.leader
-    if record.isr == [] and old.leader != NO_LEADER and old.last_known_elr != (old.leader,):
+    if led == NO_LEADER and old.leader != NO_LEADER and old.last_known_elr != (old.leader,):
+        # Also where somebody is still in sync whose directory is offline: nobody else is known when that one goes too.
         record.last_known_elr = [old.leader]
     elif led != NO_LEADER and old.last_known_elr:
         record.last_known_elr = []

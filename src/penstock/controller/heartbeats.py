@@ -1,4 +1,18 @@
-"""BrokerHeartbeat: which state a broker is in, which it wants, which it gets. And brokers that are not heard of."""
+"""BrokerHeartbeat: which state a broker is in, which it wants, which it gets. And brokers that are not heard of.
+
+| a heartbeat says | fenced | unfenced | controlled shutdown |
+|---|---|---|---|
+| nothing more | unfenced, once it has caught up with its registration | unfenced | as below |
+| it wants to be fenced | fenced | fenced | as below |
+| it wants to stop | may stop | controlled shutdown while it leads anything; else may stop | as below |
+| both | may stop | may stop | as below |
+| its session runs out | | fenced | fenced |
+
+In controlled shutdown a broker may stop when it leads nothing and everybody who is active has seen that; until then it
+stays there, whatever it says. Once it was let go, or fenced on its way out, it may only stop: it comes back as a new
+process. `SHUTDOWN_NOW` is no state but the answer "may stop"; the broker is fenced with it. The broker's own half of
+the table is in `server/controller/lifecycle.py`.
+"""
 
 from __future__ import annotations
 

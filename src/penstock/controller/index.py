@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from penstock.controller.invariants import check_change
 from penstock.metadata.delta import Delta
 from penstock.metadata.entities import NO_LEADER, UNSEEN_PARTITION, PartitionImage
 from penstock.metadata.image import ClusterImage
@@ -38,7 +39,7 @@ class PartitionIndex:
         """How many partitions have a broker as their preferred leader."""
         for topic in image.topics.values():
             for number, partition in enumerate(topic.partitions):
-                self.see((topic.id, number), partition)
+                self._put((topic.id, number), UNSEEN_PARTITION, partition)
 
     # Looking; nobody may change a partition while walking over an answer
 
@@ -90,6 +91,11 @@ class PartitionIndex:
         old = self._seen.get(key, UNSEEN_PARTITION)
         if now is old:
             return
+        if now is not UNSEEN_PARTITION:
+            check_change(None if old is UNSEEN_PARTITION else old, now)
+        self._put(key, old, now)
+
+    def _put(self, key: Key, old: PartitionImage, now: PartitionImage) -> None:
         if now is UNSEEN_PARTITION:
             del self._seen[key]
         else:

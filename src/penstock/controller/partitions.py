@@ -19,10 +19,12 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from penstock.security.quotas.tokens import FREE, Mutations
 
 
-def decide_create_partitions(world: World, request: CreatePartitionsRequest) -> Decision:
-    """CreatePartitions: `count` is the new total; `validate_only` writes nothing."""
+def decide_create_partitions(world: World, request: CreatePartitionsRequest, mutations: Mutations = FREE) -> Decision:
+    """CreatePartitions: `count` is the new total; `validate_only` writes nothing and costs nothing."""
+    charged = FREE if request.validate_only else mutations
     times = Counter(topic.name for topic in request.topics)
     reply, records, load = CreatePartitionsResponse(), list[VersionedRecord](), current_load(world)
     for wanted in request.topics:
@@ -34,10 +36,13 @@ def decide_create_partitions(world: World, request: CreatePartitionsRequest) -> 
             result.error_message = "the topic stands twice in the request"
         else:
             try:
-                records += _grow(world, wanted, PARTITIONS_MAX - len(records), load)
+                added = _grow(world, wanted, PARTITIONS_MAX - len(records), load)
+                charged.take(len(added))
+                records += added
             except Refused as refused:
                 result.error_code, result.error_message = refused.error.code, refused.why or None
         reply.results.append(result)
+    reply.throttle_time_ms = mutations.throttle_ms
     return Decision([] if request.validate_only else records, reply, "create partitions")
 
 

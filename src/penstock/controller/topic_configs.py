@@ -13,57 +13,57 @@ from penstock.model.config import ConfigDescriber, validate_topic_configs
 from penstock.protocol.messages.create_topics import CreateTopicsResponse
 
 if TYPE_CHECKING:
-    from penstock.controller.decision import ControllerSettings
     from penstock.metadata.image import ClusterImage
+    from penstock.model.config import BrokerSettings
 
 KEPT_MAX: Final = 100
 
-Told = list[CreateTopicsResponse.CreatableTopicConfigs]
+DescribedConfigs = list[CreateTopicsResponse.CreatableTopicConfigs]
 _Configs = tuple[tuple[str, str | None], ...]
 
 
 class TopicConfigs:
     """What it remembers holds until a broker's config changes: then it must be told to `forget`."""
 
-    __slots__ = ("_checked", "_describer", "_image", "_settings", "_told")
+    __slots__ = ("_broker", "_checked", "_described", "_describer", "_image")
 
-    def __init__(self, image: ClusterImage, settings: ControllerSettings) -> None:
-        self._image, self._settings = image, settings
+    def __init__(self, image: ClusterImage, broker: BrokerSettings) -> None:
+        self._image, self._broker = image, broker
         self._checked: set[_Configs] = set()
-        self._told: dict[_Configs, Told] = {}
+        self._described: dict[_Configs, DescribedConfigs] = {}
         self._describer: ConfigDescriber | None = None
 
     def forget(self) -> None:
         self._checked.clear()
-        self._told.clear()
+        self._described.clear()
         self._describer = None
 
     def check(self, configs: Mapping[str, str | None]) -> None:
         """Refused unless a topic may have these configs."""
         key = tuple(sorted(configs.items()))
         if key not in self._checked:
-            validate_topic_configs(configs, self._settings.broker)
+            validate_topic_configs(configs, self._broker)
             if len(self._checked) >= KEPT_MAX:
                 self._checked.clear()
             self._checked.add(key)
 
-    def told(self, configs: Mapping[str, str | None]) -> Told:
+    def described(self, configs: Mapping[str, str | None]) -> DescribedConfigs:
         """What is in force in a topic with these configs. Shared by replies: nobody may change it."""
         key = tuple(sorted(configs.items()))
-        found = self._told.get(key)
+        found = self._described.get(key)
         if found is None:
-            if len(self._told) >= KEPT_MAX:
-                self._told.clear()
-            found = self._told[key] = self._describe(configs)
+            if len(self._described) >= KEPT_MAX:
+                self._described.clear()
+            found = self._described[key] = self._look_up(configs)
         return found
 
-    def _describe(self, configs: Mapping[str, str | None]) -> Told:
+    def _look_up(self, configs: Mapping[str, str | None]) -> DescribedConfigs:
         if self._describer is None:
             image = self._image
             self._describer = ConfigDescriber(
-                image.config(CONFIG_BROKER, str(self._settings.node_id)),
+                image.config(CONFIG_BROKER, str(self._broker.node_id)),
                 image.config(CONFIG_BROKER, ""),
-                self._settings.broker.properties,
+                self._broker.properties,
             )
         overrides = {name: value for name, value in configs.items() if value is not None}
         return [

@@ -33,6 +33,7 @@ from penstock.protocol.disk.metadata_configs import ConfigRecord
 from penstock.protocol.disk.metadata_topics import RemoveTopicRecord, TopicRecord
 from penstock.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from penstock.security.quotas.tokens import FREE, Mutations
 
 PARTITIONS_MAX: Final = 10_000
 """How many partitions one request may make: Kafka's limit, and what a node can decide without a pause."""
@@ -41,12 +42,15 @@ DEFAULT: Final = -1
 
 
 def decide_create(
-    world: World, request: CreateTopicsRequest, may_describe: MayDescribe = lambda _name: True
+    world: World,
+    request: CreateTopicsRequest,
+    may_describe: MayDescribe = lambda _name: True,
+    mutations: Mutations = FREE,
 ) -> Decision:
-    """CreateTopics: every topic is made or refused on its own; `validate_only` writes nothing."""
+    """CreateTopics: every topic is made or refused on its own; `validate_only` writes nothing and costs nothing."""
     times = Counter(topic.name for topic in request.topics)
     reply = CreateTopicsResponse()
-    creation = _Creation(world, may_describe)
+    creation = _Creation(world, may_describe, FREE if request.validate_only else mutations)
     for topic in request.topics:
         if times[topic.name] > 1:
             if not any(result.name == topic.name for result in reply.topics):
@@ -56,6 +60,7 @@ def decide_create(
             reply.topics.append(creation.create(topic))
         except Refused as refused:
             reply.topics.append(_refusal(topic.name, refused.error, refused.why))
+    reply.throttle_time_ms = mutations.throttle_ms
     return Decision([] if request.validate_only else creation.records, reply, "create topics")
 
 
@@ -66,8 +71,9 @@ def _refusal(name: str, error: ErrorCode, why: str) -> CreateTopicsResponse.Crea
 class _Creation:
     """The topics of one request: what has been made of them so far."""
 
-    def __init__(self, world: World, may_describe: MayDescribe) -> None:
+    def __init__(self, world: World, may_describe: MayDescribe, mutations: Mutations) -> None:
         self.world = world
+        self._mutations = mutations
         self.records: list[VersionedRecord] = []
         self._may_describe = may_describe
         self._new_names = NameIndex()
@@ -81,6 +87,7 @@ class _Creation:
         overrides = {name: value for name, value in configs.items() if value is not None}
         partitions = self._partitions_of(topic)
         self._count(len(partitions))
+        self._mutations.take(len(partitions))
         topic_id = self.world.new_uuid()
         self._new_names.add(topic.name)
         self.records.append((TopicRecord(name=topic.name, topic_id=topic_id), 0))
@@ -142,7 +149,7 @@ class _Creation:
             return result
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = self.world.topic_configs.told(configs)
+        result.configs = self.world.topic_configs.described(configs)
         return result
 
 
@@ -208,7 +215,9 @@ def new_partition(world: World, replicas: Sequence[int], error: ErrorCode) -> Pa
     )
 
 
-def decide_delete(world: World, request: DeleteTopicsRequest, *, api_version: int) -> Decision:
+def decide_delete(
+    world: World, request: DeleteTopicsRequest, *, api_version: int, mutations: Mutations = FREE
+) -> Decision:
     """DeleteTopics: by name, or from version 6 by id."""
     asked: list[tuple[str | None, Uuid]] = [(name, ZERO_UUID) for name in request.topic_names]
     asked += [(each.name, each.topic_id) for each in request.topics]
@@ -226,11 +235,13 @@ def decide_delete(world: World, request: DeleteTopicsRequest, *, api_version: in
             result.name, result.topic_id = _find(world, name, topic_id)
             if result.topic_id in gone:
                 raise Refused(INVALID_REQUEST, "the request names this topic twice")
+            mutations.take(len(world.image.topics[result.topic_id].partitions))
         except Refused as refused:
             result.error_code, result.error_message = refused.error.code, refused.why or None
             continue
         gone.add(result.topic_id)
         records.append((RemoveTopicRecord(topic_id=result.topic_id), 0))
+    reply.throttle_time_ms = mutations.throttle_ms
     return Decision(records, reply, "delete topics")
 
 

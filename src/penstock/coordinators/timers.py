@@ -44,10 +44,6 @@ class Timers(Generic[K]):
     def cancel(self, key: K) -> None:
         self._due.pop(key, None)
 
-    def deadline_of(self, key: K) -> Millis | None:
-        found = self._due.get(key)
-        return None if found is None else Millis(found[0])
-
     def next(self) -> Millis | None:
         """When to look again: no later than the first deadline, maybe earlier. None when nothing is set."""
         heap = self._heap

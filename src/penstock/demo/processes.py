@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.model.errors import PenstockError
-from penstock.processes import birth_of
+from penstock.processes import birth_of, is_running
 
 LOOK_EVERY_S: Final = 0.05
 GONE_WITHIN_S: Final = 10.0
@@ -110,15 +110,15 @@ def end_remembered(folder: Path, patience_s: float) -> list[str]:
         kept = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
-    running = [each for each in kept if each["born"] and birth_of(each["pid"]) == each["born"]]
+    running = [each for each in kept if each["born"] and is_running(each["pid"], each["born"])]
     for each in running:
         with suppress(ProcessLookupError):
             os.kill(each["pid"], signal.SIGTERM)
     deadline = time.monotonic() + patience_s
     for each in running:
-        while birth_of(each["pid"]) == each["born"] and time.monotonic() < deadline:
+        while is_running(each["pid"], each["born"]) and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
-        if birth_of(each["pid"]) == each["born"]:
+        if is_running(each["pid"], each["born"]):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(each["pid"], signal.SIGKILL)
     path.unlink(missing_ok=True)

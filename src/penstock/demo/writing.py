@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import signal
 import sys
@@ -23,6 +22,7 @@ from typing import Any, Final
 
 from penstock.demo.rotating import RotatingLog
 from penstock.demo.traffic import MIDNIGHT, Traffic, lines_until, log_time
+from penstock.whole_files import write_whole
 
 TICK_S: Final = 0.05
 AFTERWARDS: Final = 0.05
@@ -49,9 +49,7 @@ class Count:
     broken: list[int] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
-        beside = path.with_suffix(".tmp")
-        beside.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        os.replace(beside, path)
+        write_whole(path, json.dumps(asdict(self)))
 
     @classmethod
     def load(cls, path: Path) -> Count | None:

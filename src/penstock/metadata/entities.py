@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final, NamedTuple
 
 from penstock.model.ids import DIRECTORY_LOST, RESERVED_UUIDS, Epoch, NodeId, Uuid
@@ -75,18 +76,33 @@ class PartitionImage(NamedTuple):
             return None
 
 
-_SHARED_MAX: Final = 10_000
+_SHARED_MIN: Final = 256
 _shared: dict[PartitionImage, PartitionImage] = {}
+_sweep_at = _SHARED_MIN
+# Of a value that nobody has but the table: as key and value, in the list that is looked at, its name, and the call.
+_REFERENCES_OF_ITS_OWN: Final = 5
 
 
 def shared(partition: PartitionImage) -> PartitionImage:
-    """The same value, as an object that equal partitions share: thousands of them have the same replicas and epochs."""
+    """The same value, as an object that equal partitions share: thousands of them have the same replicas and epochs.
+
+    Values that no image has any more are forgotten in time: the table is at most twice as large as what images have.
+    """
     known = _shared.get(partition)
     if known is None:
-        if len(_shared) >= _SHARED_MAX:
-            _shared.clear()
+        if len(_shared) >= _sweep_at:
+            _sweep()
         known = _shared[partition] = partition
     return known
+
+
+def _sweep() -> None:
+    """Both loops of a node come here, so it only does what another thread cannot break."""
+    global _sweep_at
+    for each in list(_shared):
+        if sys.getrefcount(each) <= _REFERENCES_OF_ITS_OWN:
+            _shared.pop(each, None)
+    _sweep_at = max(_SHARED_MIN, 2 * len(_shared))
 
 
 # Stands in a topic's list for a partition whose record has not been applied yet (records may come in any order).

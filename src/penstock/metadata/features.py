@@ -22,8 +22,10 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 # metadata.version levels by the release that brought them, where something here depends on one.
 METADATA_3_3: Final = 7
 METADATA_3_4: Final = 8
+METADATA_3_5_SCRAM: Final = 11
 METADATA_3_6_NO_EPOCH_BUMP: Final = 12
 METADATA_3_6_TRANSACTIONS: Final = 13
+METADATA_3_6_TOKENS: Final = 14
 METADATA_3_7_CONTROLLERS: Final = 15
 METADATA_3_7_DIRECTORIES: Final = 17
 METADATA_4_0_ELR: Final = 23

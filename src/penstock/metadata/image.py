@@ -6,7 +6,7 @@ the same class, never the same object.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.metadata import features
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.protocol.disk import metadata_transactions as transactions
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Whose limit: (type, name) by type in the order of the alphabet; the name is None for the default of the type."""
 
 _NOTHING: dict[str, str] = {}
 _FENCE, _UNFENCE = 1, -1
@@ -299,7 +300,7 @@ class ClusterImage:
         self.delta.configs.add(key)
 
     def _quota(self, record: configs.ClientQuotaRecord) -> None:
-        entity = tuple((part.entity_type, part.entity_name) for part in record.entity)
+        entity = quota_entity((part.entity_type, part.entity_name) for part in record.entity)
         values = self.quotas.setdefault(entity, {})
         if record.remove:
             values.pop(record.key, None)
@@ -311,27 +312,36 @@ class ClusterImage:
 
     def _acl(self, record: security.AccessControlEntryRecord) -> None:
         self.acls[record.id] = record
-        self.delta.security = True
+        self.delta.acls.add(record.id)
 
     def _remove_acl(self, record: security.RemoveAccessControlEntryRecord) -> None:
         self.acls.pop(record.id, None)
-        self.delta.security = True
+        self.delta.acls.add(record.id)
 
     def _scram(self, record: security.UserScramCredentialRecord) -> None:
         self.scram[record.mechanism, record.name] = record
-        self.delta.security = True
+        self.delta.scram.add((record.mechanism, record.name))
 
     def _remove_scram(self, record: security.RemoveUserScramCredentialRecord) -> None:
         self.scram.pop((record.mechanism, record.name), None)
-        self.delta.security = True
+        self.delta.scram.add((record.mechanism, record.name))
 
     def _token(self, record: security.DelegationTokenRecord) -> None:
         self.tokens[record.token_id] = record
-        self.delta.security = True
+        self.delta.tokens.add(record.token_id)
 
     def _remove_token(self, record: security.RemoveDelegationTokenRecord) -> None:
         self.tokens.pop(record.token_id, None)
-        self.delta.security = True
+        self.delta.tokens.add(record.token_id)
+
+
+def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
+    """One and the same key for an entity, in whatever order a record or request names its parts."""
+    return tuple(sorted(parts, key=_type_of))
+
+
+def _type_of(part: tuple[str, str | None]) -> str:
+    return part[0]
 
 
 def merge(partition: PartitionImage, change: topics.PartitionChangeRecord) -> PartitionImage:

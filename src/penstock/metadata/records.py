@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from penstock.kernels import Record as LogRecord
 from penstock.metadata import features
+from penstock.model.ids import Epoch, Millis, Offset
+from penstock.protocol.batch import build_batch
 from penstock.protocol.codec import decode, encode_into
 from penstock.protocol.primitives import read_uvarint, uvarint
 from penstock.protocol.wire import Malformed, schema_of
@@ -116,3 +119,12 @@ def unframe_versioned(data: bytes | bytearray | memoryview) -> VersionedRecord:
     if end != len(raw):
         raise Malformed(f"{len(raw) - end} bytes follow a {message.__class__.__name__}")
     return message, version
+
+
+def record_batch(records: Sequence[VersionedRecord], *, base: Offset, epoch: Epoch, now: Millis) -> bytes:
+    """One batch of metadata records as the log and its snapshots hold them: no key, uncompressed."""
+    rows = [
+        LogRecord(Offset(base + index), now, None, frame_record(record, version), ())
+        for index, (record, version) in enumerate(records)
+    ]
+    return build_batch(rows, base_offset=base, leader_epoch=epoch)

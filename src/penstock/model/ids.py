@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import NamedTuple, NewType
+from typing import NamedTuple, NewType, Protocol
 
 NodeId = NewType("NodeId", int)
 Offset = NewType("Offset", int)
@@ -21,6 +21,9 @@ METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
+"""Topics that coordinators live in; no client writes into them."""
 
 # Directory ids with a meaning of their own; the first hundred ids are reserved.
 DIRECTORY_MIGRATING = Uuid(bytes(16))
@@ -65,3 +68,32 @@ def uuid_parse(text: str) -> Uuid:
 def usable_uuid(candidate: bytes) -> bool:
     """Whether random bytes may be used as an id: not reserved, and its text does not look like an option."""
     return int.from_bytes(candidate, "big") >= RESERVED_UUIDS and not uuid_text(candidate).startswith("-")
+
+
+class Randomness(Protocol):
+    """The part of `random.Random` that ids are drawn from; whoever makes one gives it its randomness."""
+
+    def randbytes(self, n: int, /) -> bytes: ...
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+
+def new_uuid(random: Randomness) -> Uuid:
+    """A random id for something new: version 4, not reserved, and its text is no command line option."""
+    while True:
+        raw = bytearray(random.randbytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        candidate = bytes(raw)
+        if usable_uuid(candidate):
+            return Uuid(candidate)
+
+
+def new_hyphenated_uuid(random: Randomness) -> str:
+    """A random id of version 4 in 32 digits and 4 hyphens, as classic members have at the end of theirs.
+
+    The module `uuid` costs more to import than this whole one.
+    """
+    digits = f"{random.getrandbits(128):032x}"
+    variant = "89ab"[random.getrandbits(2)]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from penstock.model.ids import Millis
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Clock(Protocol):
@@ -82,11 +83,11 @@ class Files(Protocol):
 class Offload(Protocol):
     """Work that must not run on the loop."""
 
-    def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
+    def call(self, work: Callable[[*Ts], T], *args: *Ts) -> Awaitable[T]:
         """Runs one C call that releases the GIL (fsync, a bulk write, crc of a large buffer) in a thread."""
 
-    def run(self, task: str, arguments: dict[str, Any]) -> Awaitable[dict[str, Any]]:
-        """Runs a named task of `penstock.server.worker` in a helper process started by exec."""
+    def run(self, task: str, arguments: dict[str, object]) -> Awaitable[dict[str, object]]:
+        """Runs a named task of `penstock.server.loops.worker` in a helper process started by exec."""
 
     def close(self) -> None:
         """Ends what still runs; nothing is taken any more."""
@@ -99,13 +100,28 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
+class Bound(Protocol):
+    """An address that is listened on."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int:
+        """The one really bound, also when 0 was asked for."""
+
+    async def serve(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class Net(Protocol):
     """Listening and dialling."""
 
-    def listen(self, host: str, port: int, accept: Callable[[], Any], *, serving: bool = True) -> Awaitable[Any]:
+    def listen(self, host: str, port: int, accept: Callable[[], Any], *, serving: bool = True) -> Awaitable[Bound]:
         """Binds an address; without `serving` nobody is accepted until `serve` of what it gives is called."""
 
-    def dial(self, host: str, port: int, timeout_ms: int) -> Awaitable[Any]: ...
+    def dial(self, host: str, port: int, timeout_ms: int, security: Any = None) -> Awaitable[Any]:
+        """A link; `security` is None for plaintext, else the transport's `DialSecurity`."""
+
     def host_name(self) -> str:
         """What others may call this machine; stands in where a listener is on all interfaces."""
 

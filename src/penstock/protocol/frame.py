@@ -108,7 +108,7 @@ def encode_response_parts(correlation_id: int, message: object, key: int, versio
 
 def frame_response(correlation_id: int, body: list[Any], api: Api, version: int) -> list[Any]:
     """Put size and header before the pieces of a body that is already encoded."""
-    tagged = api.response_header_version(version) == 1
+    tagged = version >= api.tags_from
     size = parts_size(body) + (5 if tagged else 4)
     head = _SIZED_CORRELATION.pack(size, correlation_id) + (b"\0" if tagged else b"")
     if body and body[0].__class__ is bytes:
@@ -122,7 +122,7 @@ def decode_response(buf: bytes | bytearray | memoryview, key: int, version: int)
     try:
         (correlation_id,) = _SIZE.unpack_from(buf)
         position = 4
-        if found.response_header_version(version) == 1:
+        if version >= found.tags_from:
             count = buf[4]
             position = 5
             if count:

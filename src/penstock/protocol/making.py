@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, cast
 
+from penstock.model.secret import HIDDEN
 from penstock.protocol.schema import STRUCT_DEFAULT, Field, Schema, schema_of
 
 T = TypeVar("T")
@@ -111,9 +112,10 @@ def _equal(self: Any, other: object) -> Any:
 
 
 def _text(self: Any) -> str:
-    """Only what differs from the default: a message in a log line should say what it says."""
+    """Only what differs from the default: a message in a log line should say what it says, but no secret."""
+    hidden = {field.name for field in self.__schema__.fields if field.secret}
     said = [
-        f"{name}={getattr(self, name)!r}"
+        f"{name}={HIDDEN if name in hidden else repr(getattr(self, name))}"
         for name, field in self.__dataclass_fields__.items()
         if getattr(self, name)
         != (field.default if field.default is not dataclasses.MISSING else field.default_factory())

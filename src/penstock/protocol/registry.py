@@ -30,6 +30,9 @@ class Api:
     listeners: frozenset[str]
     module: str
     """The name of its module in `penstock.protocol.messages`, and of its handler."""
+    tags_from: int
+    """The first version whose responses have tags in their header. None of ApiVersions have: a client reads its reply
+    before it can know which versions the node speaks."""
 
     def has(self, version: int) -> bool:
         return self.min <= version <= self.max
@@ -46,8 +49,7 @@ class Api:
         return 2 if version >= self.flexible_from else 1
 
     def response_header_version(self, version: int) -> int:
-        # A client reads the ApiVersions reply before it can know which versions the node speaks.
-        return 1 if version >= self.flexible_from and self.key != API_VERSIONS else 0
+        return 1 if version >= self.tags_from else 0
 
 
 # key, name, first and last version, first flexible version, listeners
@@ -150,7 +152,16 @@ def module_name(name: str) -> str:
 
 
 APIS: Final[dict[int, Api]] = {
-    key: Api(key, name, first, last, flexible_from, listeners, module_name(name))
+    key: Api(
+        key,
+        name,
+        first,
+        last,
+        flexible_from,
+        listeners,
+        module_name(name),
+        tags_from=NEVER if key == API_VERSIONS else flexible_from,
+    )
     for key, name, first, last, flexible_from, listeners in _TABLE
 }
 

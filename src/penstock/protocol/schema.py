@@ -31,6 +31,7 @@ class Field:
     tagged: Versions
     flexible: Versions | None
     ignorable: bool
+    secret: bool = False  # never printed
     name: str = ""
 
     def in_body(self, version: int) -> bool:

@@ -18,7 +18,7 @@ call for a plain default value, which is what makes every constructor argument o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast, dataclass_transform
 
 from penstock.model.errors import PenstockError
 from penstock.model.ids import ZERO_UUID, Uuid
@@ -38,6 +38,12 @@ class Malformed(PenstockError):
 
 class Unencodable(PenstockError):
     """A message holds a value that the version cannot carry. Ours to fix: the peer never sees it."""
+
+
+class Message(Protocol):
+    """What every class has that `message` declares."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class Sized(Protocol):
@@ -78,6 +84,7 @@ def _field(
     tagged: str | None = None,
     flexible: str | None = None,
     ignorable: bool = False,
+    secret: bool = False,
 ) -> Any:
     versions = Versions(since, until)
     tagged_versions = NO_VERSIONS
@@ -93,6 +100,7 @@ def _field(
         tagged_versions,
         None if flexible is None else Versions.parse(flexible),
         ignorable,
+        secret,
     )
 
 

@@ -13,8 +13,7 @@ voters are those of the newest record in the log, committed or not, and at most 
 
 Effects are promises the driver keeps *in order*.
 
-Read `events.py` (the language), then `member.py` (what a node remembers, how it follows), `standing.py` (elections),
-`leader.py` (leading) and `node.py` (the machine). `election.py` has the rules of voting, `leading.py` those of
-committing, `membership.py` those of changing the voters, `fetching.py` those of serving the log; `voters.py` and
-`history.py` say who votes and since when.
+Read `events.py` (the language), then `node.py` (the machine, with its table of roles and events). `election.py` has the
+rules of voting, `leading.py` those of committing, `membership.py` those of changing the voters, `fetching.py` those of
+serving the log; `voters.py` and `history.py` say who votes and since when.
 """

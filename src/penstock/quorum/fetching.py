@@ -1,11 +1,11 @@
-"""What a fetch of the metadata log deserves, and where two logs part: functions of facts about the log."""
+"""What to fetch of the metadata log, what a fetch deserves, and where two logs part: functions of facts about it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from penstock.model.ids import Epoch, Offset
+from penstock.model.ids import Epoch, NodeId, Offset
 
 EndOf = Callable[[Epoch], tuple[Epoch, Offset]]
 """The largest epoch of a log not above the given one, and the offset after its last record; (-1, -1) for none."""
@@ -26,6 +26,16 @@ class LogView(NamedTuple):
     end_of: EndOf
     oldest_snapshot: LogPoint | None = None
     newest_snapshot: LogPoint | None = None
+
+
+class Wish(NamedTuple):
+    """What to fetch, and from whom: the end of the log as it is, in the epoch in which it is."""
+
+    epoch: Epoch
+    leader: NodeId
+    offset: Offset
+    last_epoch: Epoch
+    high_watermark: Offset | None
 
 
 class Serve(NamedTuple):

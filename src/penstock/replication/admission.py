@@ -55,6 +55,7 @@ from penstock.protocol.compression import CODECS, ZSTD
 from penstock.protocol.wire import Buffer, Malformed
 
 if TYPE_CHECKING:
+    from penstock.kernels import PlainBatch
     from penstock.model.config import TopicSettings
     from penstock.model.ids import Millis
 
@@ -125,6 +126,27 @@ def admit(
     if source != target:
         return Admitted(view, header, needs_rebuild=True)
     return _timed(view, header, latest, settings, now)
+
+
+def takes_as_it_is(settings: TopicSettings, batch: PlainBatch, now: Millis) -> bool:
+    """Whether `admit` would let in a batch that the kernel found to be plain, and change nothing in it.
+
+    This is what the short way of a produce may skip: the kernel has seen to all that does not depend on the topic. When
+    in doubt the answer is no, and `admit` looks for itself.
+    """
+    _, _, header, earliest, keyless = batch
+    if (
+        header.size > settings.max_message_bytes
+        or header.max_timestamp - now > settings.message_timestamp_after_max_ms
+        or settings.compression_type != "producer"
+        or settings.message_timestamp_type != "CreateTime"
+    ):
+        return False
+    if keyless < 0:  # compressed: nobody has looked at its records
+        return not _must_open(header, settings, now)
+    if keyless and settings.compacts:
+        return False
+    return now - earliest <= settings.message_timestamp_before_max_ms
 
 
 def rebuild(admitted: Admitted, settings: TopicSettings, now: Millis) -> Admitted:

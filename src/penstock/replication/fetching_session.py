@@ -8,29 +8,29 @@ answer that is of no use says that the leader remembers something else than what
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple
 
 from penstock.model.errors import FETCH_SESSION_ID_NOT_FOUND
 from penstock.model.ids import PartitionKey
-from penstock.replication.following import ANEW, Following, Position
+from penstock.replication.following import ANEW, Following, H, Position
 
 FULL: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
 
 
-class Question(NamedTuple):
+class Question(NamedTuple, Generic[H]):
     """One fetch. `generation` tells which session it was meant for, `more` that not everything fitted into it."""
 
     number: int
     generation: int
     session_id: int
     session_epoch: int
-    wanted: list[tuple[Following, Position]]
+    wanted: list[tuple[Following[H], Position]]
     forgotten: list[PartitionKey]
     more: bool
 
 
-class FetchingSession:
+class FetchingSession(Generic[H]):
     """What is followed from one leader, and how much of it that leader has been told."""
 
     def __init__(self) -> None:
@@ -39,18 +39,18 @@ class FetchingSession:
         self.refused_by_leader = False  # the leader has no room for a session: every fetch names everything
         self._generation = 0
         self._number = 0
-        self._partitions: dict[PartitionKey, Following] = {}
-        self._changed: dict[Following, None] = {}
+        self._partitions: dict[PartitionKey, Following[H]] = {}
+        self._changed: dict[Following[H], None] = {}
         self._forgotten: dict[PartitionKey, None] = {}
         self._told = 0  # partitions that the leader has in its session and that are not held
 
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def get(self, key: PartitionKey) -> Following | None:
+    def get(self, key: PartitionKey) -> Following[H] | None:
         return self._partitions.get(key)
 
-    def partitions(self) -> list[Following]:
+    def partitions(self) -> list[Following[H]]:
         return list(self._partitions.values())
 
     @property
@@ -70,13 +70,13 @@ class FetchingSession:
 
     # -- what is followed
 
-    def add(self, following: Following) -> None:
+    def add(self, following: Following[H]) -> None:
         """Follows a partition. What the leader still has under its key is replaced, not forgotten."""
         self._partitions[following.key] = following
         self._changed[following] = None
         self._forgotten.pop(following.key, None)
 
-    def remove(self, key: PartitionKey) -> Following | None:
+    def remove(self, key: PartitionKey) -> Following[H] | None:
         following = self._partitions.pop(key, None)
         if following is not None:
             self._changed.pop(following, None)
@@ -85,12 +85,12 @@ class FetchingSession:
             following.hold += 1
         return following
 
-    def touch(self, following: Following) -> None:
+    def touch(self, following: Following[H]) -> None:
         """Its position may have changed."""
         if not following.held:
             self._changed[following] = None
 
-    def hold(self, following: Following, why: str) -> int:
+    def hold(self, following: Following[H], why: str) -> int:
         """Leaves it out until `resume`; the answer names this hold."""
         if not following.held:
             self._leave_out(following)
@@ -99,7 +99,7 @@ class FetchingSession:
         following.hold += 1
         return following.hold
 
-    def resume(self, following: Following) -> None:
+    def resume(self, following: Following[H]) -> None:
         """Ends a hold. What the leader still has of it is told anew, or forgotten before, as the next fetch needs."""
         if following.held and self._partitions.get(following.key) is following:
             following.held = ""
@@ -111,20 +111,20 @@ class FetchingSession:
                 following.sent = ANEW
                 self._told += 1
 
-    def _leave_out(self, following: Following) -> None:
+    def _leave_out(self, following: Following[H]) -> None:
         if following.sent is not None and not following.held:
             self._forgotten[following.key] = None
             self._told -= 1
 
     # -- asking
 
-    def question(self, position_of: Callable[[Following], Position | None], most: int) -> Question:
+    def question(self, position_of: Callable[[Following[H]], Position | None], most: int) -> Question[H]:
         """The next fetch; `most` bounds what it names. `position_of` answers None for a partition that it holds."""
         full = self.epoch == FULL
         if full:
             self._begin_anew()
         self._number += 1
-        wanted: list[tuple[Following, Position]] = []
+        wanted: list[tuple[Following[H], Position]] = []
         for following in list(self._changed):
             if len(wanted) >= most and not self.refused_by_leader:
                 break
@@ -164,7 +164,7 @@ class FetchingSession:
 
     # -- what came of it
 
-    def answered(self, question: Question, error_code: int, session_id: int) -> bool:
+    def answered(self, question: Question[H], error_code: int, session_id: int) -> bool:
         """Takes the outcome of a fetch. False when the reply has nothing to be read because the session was refused."""
         if question.generation != self._generation:
             return error_code == 0
@@ -179,7 +179,7 @@ class FetchingSession:
             self.id, self.epoch = 0, FULL
         return True
 
-    def dropped(self, question: Question, key: PartitionKey) -> None:
+    def dropped(self, question: Question[H], key: PartitionKey) -> None:
         """What was answered of a partition is of no use. The next fetch says how it is, or the leader says it again."""
         if question.generation != self._generation:
             return
@@ -189,7 +189,7 @@ class FetchingSession:
         elif following.sent_in <= question.number:
             self._changed[following] = None
 
-    def failed(self, question: Question, *, lost: bool = False) -> None:
+    def failed(self, question: Question[H], *, lost: bool = False) -> None:
         """Nobody knows whether the leader heard it: the next fetch closes the session and opens another."""
         if question.generation == self._generation:
             self.epoch = FULL

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from penstock.model.errors import FENCED_LEADER_EPOCH, OFFSET_OUT_OF_RANGE
 from penstock.model.ids import Epoch, Offset
@@ -36,11 +36,13 @@ class Position(NamedTuple):
         return self[:3] == other[:3]
 
 
+H = TypeVar("H")
+
 ANEW: Final = Position(-1, -1, -1, -1)
 """What the leader's session holds is to be said again, wherever that was."""
 
 
-class Following:
+class Following(Generic[H]):
     """A partition and its leader's epoch. `hosted` is the driver's handle; this room only carries it.
 
     `sent` is what the leader's session holds of it, None when it holds nothing; `sent_in` is the request that said so.
@@ -54,7 +56,7 @@ class Following:
         "retries", "sent", "sent_in",
     )  # fmt: skip
 
-    def __init__(self, key: PartitionKey, name: TopicPartition, epoch: Epoch, hosted: Any) -> None:
+    def __init__(self, key: PartitionKey, name: TopicPartition, epoch: Epoch, hosted: H) -> None:
         self.key, self.name, self.epoch, self.hosted = key, name, epoch, hosted
         self.sent: Position | None = None
         self.sent_in = _NEVER_SENT

@@ -8,7 +8,7 @@ At most one proposal is under way for a partition; who may be proposed is decide
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from penstock.model.errors import (
     FENCED_LEADER_EPOCH,
@@ -22,9 +22,6 @@ from penstock.model.errors import (
     ErrorCode,
 )
 from penstock.model.ids import Epoch, Millis, NodeId, Offset
-
-if TYPE_CHECKING:
-    from penstock.replication.fetch_session import FetchSession
 
 UNKNOWN_BROKER_EPOCH: Final = -1
 """Asks the controller to take a member as it is: it was in sync before this leader came and has not fetched yet."""
@@ -45,6 +42,13 @@ _OVERTAKEN: Final = frozenset({
 })  # fmt: skip
 
 
+class Session(Protocol):
+    """A follower's fetch session. A fetch counts for all its partitions, also for those that it has no need to name."""
+
+    @property
+    def used_at(self) -> Millis: ...
+
+
 class Follower:
     """What a leader knows of one follower, all of it learned from that follower's fetches."""
 
@@ -57,8 +61,7 @@ class Follower:
         self.caught_up_at = caught_up_at
         self.fetched_at = Millis(0)
         self.leader_end_at_fetch = Offset(0)
-        # A fetch of a session counts for all its partitions, also for those that it has no need to name.
-        self.session: FetchSession | None = None
+        self.session: Session | None = None
 
     def fetched(self, offset: Offset, log_start: Offset, broker_epoch: int, leader_end: Offset, now: Millis) -> None:
         """A fetch at `offset` proves the follower holds everything before it."""

@@ -2,6 +2,30 @@
 
 Data plane, so calls return values instead of effect lists. The driver's rhythm is ask -> do -> tell: ask for leave
 to append or read, do it on the log, tell what became true.
+
+What each role makes of what it is asked and told; an empty field: nothing.
+
+| | follower, or no role yet | leader |
+|---|---|---|
+| `become`: an older partition epoch | | |
+| `become`: we lead a new epoch | leader; what followers told others is forgotten | the same, anew |
+| `become`: we lead the same epoch | | in-sync set, replicas; a proposal is over if the partition epoch rose |
+| `become`: another replica leads | follower of it | follower; proposal and followers are forgotten |
+| `check_append` | NOT_LEADER_OR_FOLLOWER | the epoch to stamp; acks=all: NOT_ENOUGH_REPLICAS |
+| `check_epoch` | FENCED_LEADER_EPOCH below ours, UNKNOWN_LEADER_EPOCH above | the same |
+| `check_read` | NOT_LEADER_OR_FOLLOWER, unless any replica will do | leave |
+| `follower_at` | UNKNOWN_LEADER_EPOCH: it has no followers | what the fetch proves; high watermark may rise |
+| `appended` | notes its end | notes its end; high watermark may rise |
+| `followed` | takes the leader's high watermark, as far as its own log goes | (not told) |
+| `time_passed` | | who is late is not waited for; high watermark may rise |
+| `wanted_isr` | | a proposal, one at a time |
+| `isr_settled` | | takes the set, unless the metadata log was faster |
+| `isr_refused` | | gives the proposal up, sends it again, or waits for the metadata log |
+
+Asserted whenever the role, the in-sync set or the proposal changes, and never for each batch: neither epoch falls; the
+leader is in its in-sync set, and all of that are replicas; a leader follows up on exactly the other replicas, anybody
+else on none; a proposal is a leader's, made from the epochs that hold now. The high watermark needs no assertion to
+stay at or below the end: `_advance` begins at the end and only goes down from there.
 """
 
 from __future__ import annotations
@@ -31,7 +55,7 @@ from penstock.replication.isr import (
 
 if TYPE_CHECKING:
     from penstock.metadata.entities import PartitionImage
-    from penstock.replication.fetch_session import FetchSession
+    from penstock.replication.isr import Session
 
 Eligible = Callable[[NodeId, int], bool]
 """Whether this incarnation of a broker may be in sync: alive, not on its way out, and the one the cluster knows."""
@@ -76,6 +100,7 @@ class Partition:
         """
         if image.partition_epoch < self.partition_epoch:
             return False  # an old decision arriving late
+        assert image.leader_epoch >= self.epoch, "leader epochs never fall while partition epochs rise"
         starts_leading = image.leader == self.me and image.leader_epoch > self.epoch
         if starts_leading or image.partition_epoch > self.partition_epoch or image.leader != self.me:
             # With the partition epoch that the controller told us before, a newer proposal stays as it is.
@@ -95,6 +120,7 @@ class Partition:
             self._admit_followers()
         else:
             self.followers = {}
+        self._check()
         self._advance(now)
         return starts_leading
 
@@ -175,19 +201,18 @@ class Partition:
 
     def follower_at(
         self,
-        follower: NodeId,
+        follower: Follower,
         offset: Offset,
         *,
         log_start: Offset,
         broker_epoch: int,
         leader_end: Offset,
         now: Millis,
-        session: FetchSession | None = None,
+        session: Session | None = None,
     ) -> bool:
-        """Told what a follower's fetch proves. True when the high watermark moved."""
-        state = self.check_follower(follower, broker_epoch)
-        state.session = session
-        state.fetched(offset, log_start, broker_epoch, leader_end, now)
+        """Told what the fetch of a follower proves that `check_follower` let in. True when the high watermark moved."""
+        follower.session = session
+        follower.fetched(offset, log_start, broker_epoch, leader_end, now)
         return self._advance(now)
 
     def followed(self, high_watermark: Offset, end: Offset) -> bool:
@@ -223,6 +248,7 @@ class Partition:
         wanted = (self.isr - late) | joining
         members = members_of(wanted, self.replicas, self.followers)
         self.proposal = Proposal(members, joining, self.epoch, self.partition_epoch)
+        assert self.me in wanted, "a leader does not propose to be out of sync with itself"
         return self.proposal
 
     def late(self, now: Millis) -> frozenset[NodeId]:
@@ -258,6 +284,7 @@ class Partition:
             return False  # the metadata log was faster, or brings something newer
         self._settle(isr)
         self.partition_epoch = partition_epoch
+        self._check()
         return self._advance(now)
 
     def isr_refused(self, proposal: Proposal, error: ErrorCode, now: Millis) -> bool:
@@ -269,6 +296,21 @@ class Partition:
             self.doubted, self.doubted_until = self.doubted | proposal.joining, Millis(now + DOUBT_MS)
             return False
         return True
+
+    def _check(self) -> None:
+        """What holds of any role; see the top of this module."""
+        if self.leader != self.me:
+            assert not self.followers, "only a leader has followers"
+            assert self.proposal is None, "only a leader wants another set"
+            return
+        assert self.me in self.isr, "a leader is in sync with itself"
+        assert len(self.followers) == len(self.replicas) - 1, "a leader follows up on the other replicas"
+        for node in self.isr:
+            assert node == self.me or node in self.followers, "who is in sync is a replica"
+        proposal = self.proposal
+        assert proposal is None or (proposal.leader_epoch, proposal.partition_epoch) == (
+            self.epoch, self.partition_epoch,
+        ), "a proposal counts against the epochs that it was made from"  # fmt: skip
 
     def _settle(self, isr: frozenset[NodeId]) -> None:
         """A set at a newer partition epoch: whatever was asked for before cannot come true any more."""
@@ -286,7 +328,7 @@ class Partition:
         return True
 
     def _held_back(self, end: Offset, now: Millis) -> Offset:
-        """The end that all have who count: the in-sync set, and followers that are about to come into it.
+        """The offset up to which every counted replica has the log: the in-sync set, and followers about to join it.
 
         A follower that keeps up counts before it is let in, or under load it could never catch up for good.
         """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from penstock.declared.positions import Path, Positions
 from penstock.model.config.files import property_lines
@@ -19,7 +18,7 @@ def lines_of(text: str, *, toml: bool) -> dict[str, int]:
     return {".".join(map(str, path)): positions.of(path).line for path in _leaves(tomllib.loads(text), ())}
 
 
-def _leaves(table: Mapping[str, Any], above: Path) -> Iterator[Path]:
+def _leaves(table: Mapping[str, object], above: Path) -> Iterator[Path]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _leaves(value, (*above, name))

@@ -10,30 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from penstock.metadata.features import NEW_CLUSTER, NEW_CLUSTER_KRAFT_VERSION, bootstrap_levels
 from penstock.model.errors import PenstockError
-from penstock.model.ids import METADATA_TOPIC, Epoch, Millis, NodeId, Offset, Uuid, usable_uuid, uuid_text
+from penstock.model.ids import METADATA_TOPIC, Epoch, Millis, NodeId, Offset, Uuid, new_uuid, uuid_text
 from penstock.protocol.disk.metadata_features import FeatureLevelRecord
 from penstock.protocol.disk.raft_records import VotersRecord
-from penstock.server.drivers.snapshot_file import BOOTSTRAP_CHECKPOINT, CheckpointWriter, SnapshotId
-from penstock.server.initial_controllers import voter_entry
+from penstock.server.controller.initial_controllers import voter_entry
+from penstock.server.quorum.snapshot_file import BOOTSTRAP_CHECKPOINT, CheckpointWriter, SnapshotId
 from penstock.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 if TYPE_CHECKING:
     from penstock.metadata.records import VersionedRecord
     from penstock.model.config.endpoints import Endpoint
     from penstock.model.config.settings import BrokerSettings
+    from penstock.model.ids import Randomness
     from penstock.model.ports import Clock, Files
 
 METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
-
-
-class Randomness(Protocol):
-    """The part of `random.Random` that is needed here."""
-
-    def randbytes(self, n: int) -> bytes: ...
 
 
 class AlreadyFormatted(PenstockError):
@@ -48,16 +43,6 @@ class Formatted:
     directory_ids: dict[str, Uuid]
     made: tuple[str, ...]
     """The directories that were empty before."""
-
-
-def new_uuid(random: Randomness) -> Uuid:
-    """A random id of version 4 whose text nobody mistakes for an option."""
-    while True:
-        raw = bytearray(random.randbytes(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        if usable_uuid(bytes(raw)):
-            return Uuid(bytes(raw))
 
 
 def new_cluster_id(random: Randomness) -> str:
@@ -80,13 +65,15 @@ def format_directories(
     standalone: bool = True,
     voters: VotersRecord | None = None,
     own_host: str = "localhost",
+    records: Sequence[VersionedRecord] = (),
 ) -> Formatted:
     """Formats every directory that is not formatted yet; calling it twice changes nothing.
 
     `cluster_id` None takes the id the directories have, or a new one. `voters` are the controllers of a new cluster;
     when this node is among them, its metadata directory gets the id that they know it by. Without them `standalone`
     writes the voter set with this node alone; a node that joins a quorum, or whose voters are given in its
-    configuration, has none. `own_host` is what a controller listener on all interfaces is called.
+    configuration, has none. `own_host` is what a controller listener on all interfaces is called. A new cluster starts
+    with `records` beside its feature levels: its first users.
     """
     directories = list(dict.fromkeys((*log_dirs, metadata_dir)))
     known = {directory: read_meta_properties(files, directory) for directory in directories}
@@ -99,7 +86,7 @@ def format_directories(
     for directory in made:
         ids[directory] = new_uuid(random)
         _make_directory(files, directory)
-        files.write_atomic(f"{directory}/{BOOTSTRAP_CHECKPOINT}", _bootstrap(levels, now))
+        files.write_atomic(f"{directory}/{BOOTSTRAP_CHECKPOINT}", _bootstrap(levels, records, now))
         if directory != metadata_dir or not settings.is_controller:
             continue
         known_as = {each.voter_id: each.voter_directory_id for each in voters.voters} if voters is not None else {}
@@ -142,9 +129,9 @@ def bootstrap_records(levels: Mapping[str, int] = NEW_CLUSTER) -> list[Versioned
     return [(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in bootstrap_levels(levels)]
 
 
-def _bootstrap(levels: Mapping[str, int], now: Millis) -> bytes:
+def _bootstrap(levels: Mapping[str, int], records: Sequence[VersionedRecord], now: Millis) -> bytes:
     writer = CheckpointWriter(Epoch(0), now)
-    return writer.header(Millis(0)) + writer.data(bootstrap_records(levels)) + writer.footer()
+    return writer.header(Millis(0)) + writer.data([*bootstrap_records(levels), *records]) + writer.footer()
 
 
 def _write_voters(files: Files, metadata_dir: str, voters: VotersRecord, now: Millis) -> None:
@@ -172,6 +159,7 @@ def format_for(
     ignore_formatted: bool = True,
     standalone: bool = True,
     voters: VotersRecord | None = None,
+    records: Sequence[VersionedRecord] = (),
 ) -> Formatted:
     """Formats the directories that `settings` name, as far as they are not formatted yet."""
     return format_directories(
@@ -187,4 +175,5 @@ def format_for(
         ignore_formatted=ignore_formatted,
         standalone=standalone,
         voters=voters,
+        records=records,
     )

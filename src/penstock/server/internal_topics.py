@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
 
 Topic = CreateTopicsRequest.CreatableTopic
+
+SEGMENT_BYTES_MIN: Final = 1_048_576
+"""What the segments of any topic may have at least."""
 
 
 def internal_topic(settings: BrokerSettings, name: str) -> Topic | None:
@@ -23,7 +26,7 @@ def internal_topic(settings: BrokerSettings, name: str) -> Topic | None:
             {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
-                "segment.bytes": settings["offsets.topic.segment.bytes"],
+                "segment.bytes": _segment_bytes(settings, "offsets.topic.segment.bytes"),
             },
         )
     if name == TRANSACTIONS_TOPIC:
@@ -35,11 +38,16 @@ def internal_topic(settings: BrokerSettings, name: str) -> Topic | None:
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
                 "min.insync.replicas": settings["transaction.state.log.min.isr"],
-                "segment.bytes": settings["transaction.state.log.segment.bytes"],
+                "segment.bytes": _segment_bytes(settings, "transaction.state.log.segment.bytes"),
                 "unclean.leader.election.enable": "false",
             },
         )
     return None
+
+
+def _segment_bytes(settings: BrokerSettings, name: str) -> int:
+    """As the setting says, but never so small that no controller would make the topic: groups could not work at all."""
+    return max(settings.number(name), SEGMENT_BYTES_MIN)
 
 
 def plain_topic(name: str, partitions: int = -1, replicas: int = -1, configs: dict[str, object] | None = None) -> Topic:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.model.config import BrokerSettings
 from penstock.model.errors import PenstockError
 from penstock.model.ports import Ports
-from penstock.server.security import AUTHORIZER
 
 if TYPE_CHECKING:
+    from penstock.metadata.records import VersionedRecord
     from penstock.model.ports import Clock, Files, Net, Offload
     from penstock.protocol.disk.raft_records import VotersRecord
     from penstock.server.formatting import Formatted
@@ -51,9 +51,22 @@ def load_settings(path: str) -> BrokerSettings:
         told = not_toml(str(wrong), text).at(path) if "(at " in str(wrong) else f"{path}: {wrong}"
         raise PenstockError(told) from wrong
     try:
-        return BrokerSettings.load(properties)
+        return BrokerSettings.load(_resolved(properties, path))
     except BadSettings as bad:
         raise BadSettings(placed(bad.problems, path, lines_of(text, toml=toml))) from None
+
+
+def _resolved(properties: dict[str, str], path: str) -> dict[str, str]:
+    """`${file:…}` and the like, if the file names its `config.providers`."""
+    if "config.providers" not in properties:
+        return properties
+    from penstock.security.references import Unresolved
+    from penstock.transport.config_references import resolved
+
+    try:
+        return resolved(properties)
+    except Unresolved as unresolved:
+        raise PenstockError(f"{path}: {unresolved}") from None
 
 
 def _with_amounts(properties: Mapping[str, str]) -> dict[str, str]:
@@ -78,10 +91,7 @@ def explain_settings(settings: BrokerSettings, *, everything: bool) -> list[Expl
 def idle_properties(settings: BrokerSettings) -> list[tuple[str, str]]:
     """The given properties that change nothing here, and why."""
     words = {"accepted": "has no meaning here", "later": "belongs to a part that is not built yet"}
-    refused = {AUTHORIZER: "keeps the node from starting, because ACLs are not enforced yet"}
-    if not settings.text(AUTHORIZER):
-        refused = {}
-    return [(name, refused.get(name, words[effect.value])) for name, effect in settings.without_effect()]
+    return [(name, words[effect.value]) for name, effect in settings.without_effect()]
 
 
 def dev_properties(
@@ -118,7 +128,7 @@ def dev_properties(
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": min_isr,
         "group.initial.rebalance.delay.ms": "0",
-        "penstock.admin.listener": f"127.0.0.1:{_admin_port(own_port)}",
+        "penstock.admin.listener": f"127.0.0.1:{admin_port(own_port)}",
     }
     if nodes > 1:
         properties |= {"default.replication.factor": replicas, "min.insync.replicas": min_isr}
@@ -126,7 +136,7 @@ def dev_properties(
     return properties
 
 
-def _admin_port(port: int) -> int:
+def admin_port(port: int) -> int:
     """One that goes with the clients' port, so that nodes with different ports never meet; 0 stays a free one."""
     if not port:
         return 0
@@ -163,8 +173,8 @@ class Given(NamedTuple):
 
 def _node(settings: BrokerSettings, given: Given | None, *, formats_itself: bool) -> Node:
     """Made on the event loop that it will serve clients on."""
+    from penstock.server.loops.ports import SystemClock, ThreadOffload
     from penstock.server.node import Node
-    from penstock.server.ports import SystemClock, ThreadOffload
     from penstock.storage.files import DiskFiles
 
     loop, random = asyncio.get_running_loop(), SystemRandom()
@@ -172,7 +182,7 @@ def _node(settings: BrokerSettings, given: Given | None, *, formats_itself: bool
         files = given.files or DiskFiles(max_open=_open_files_max())
         ports = Ports(given.clock, files, _net(settings, loop), given.offload)
         return Node(settings, ports, random=random, formats_itself=formats_itself)
-    from penstock.server.control_thread import ControlThread
+    from penstock.server.loops.control_thread import ControlThread
 
     clock = SystemClock()
 
@@ -207,10 +217,12 @@ def format_node(
     ignore_formatted: bool,
     standalone: bool = True,
     voters: VotersRecord | None = None,
+    records: Sequence[VersionedRecord] = (),
 ) -> Formatted:
-    """Prepares the directories of a new node; answers what was done. `voters` are those of a new cluster."""
+    """Prepares the directories of a new node; answers what was done. `voters` are those of a new cluster, `records`
+    what it starts with beside its feature levels."""
     from penstock.server.formatting import format_for
-    from penstock.server.ports import SystemClock
+    from penstock.server.loops.ports import SystemClock
     from penstock.storage.files import DiskFiles
 
     return format_for(
@@ -223,14 +235,15 @@ def format_node(
         ignore_formatted=ignore_formatted,
         standalone=standalone,
         voters=voters,
+        records=records,
     )
 
 
 def new_voters(controllers: Sequence[BrokerSettings]) -> VotersRecord:
     """The voter set of a new cluster whose nodes are all made here, with new ids for their metadata directories."""
+    from penstock.model.ids import new_uuid
     from penstock.protocol.disk.raft_records import VotersRecord
-    from penstock.server.formatting import new_uuid
-    from penstock.server.initial_controllers import voter_entry
+    from penstock.server.controller.initial_controllers import voter_entry
 
     random, own_host = SystemRandom(), socket.gethostname()
     return VotersRecord(

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TextIO
+from typing import Final, TextIO
 
 ROOT = "penstock"
 LEVELS = {
@@ -84,13 +84,18 @@ def level_of(name: str) -> int:
         raise ValueError(f"log level {name!r} is unknown; take one of {', '.join(LEVELS)}") from None
 
 
+KINDS_MAX: Final = 1_000
+_OTHERS: Final = "others"
+
+
 class Sparing:
     """Warnings of the same kind at most once per interval; the next one says how many were kept back.
 
-    A peer that reconnects and misbehaves a thousand times a second must not fill the disk.
+    A peer that reconnects and misbehaves a thousand times a second must not fill the disk, and neither must a thousand
+    peers that misbehave once: kinds name addresses; when `KINDS_MAX` of them are remembered, the others count as one.
     """
 
-    __slots__ = ("_clock", "_interval_ms", "_kinds", "_logger")
+    __slots__ = ("_clock", "_forgot_at", "_interval_ms", "_kinds", "_logger")
 
     def __init__(
         self, logger: logging.Logger, *, interval_ms: float = 10_000.0, clock: Callable[[], float] | None = None
@@ -99,9 +104,12 @@ class Sparing:
         self._interval_ms = interval_ms
         self._clock = clock or (lambda: time.monotonic() * 1000.0)
         self._kinds: dict[str, tuple[float, int]] = {}
+        self._forgot_at = float("-inf")
 
     def warning(self, kind: str, words: str, *args: object) -> None:
         now = self._clock()
+        if kind not in self._kinds and len(self._kinds) >= KINDS_MAX:
+            kind = self._room_for(kind, now)
         last, kept_back = self._kinds.get(kind, (float("-inf"), 0))
         if now - last < self._interval_ms:
             self._kinds[kind] = (last, kept_back + 1)
@@ -110,6 +118,14 @@ class Sparing:
         if kept_back:
             words, args = words + " (and %d like it since)", (*args, kept_back)
         self._logger.warning(words, *args)
+
+    def _room_for(self, kind: str, now: float) -> str:
+        """Forgets, once an interval, what was not met for one; when all of it is newer, `kind` is one of the others."""
+        if now - self._forgot_at < self._interval_ms:
+            return _OTHERS
+        self._forgot_at = now
+        self._kinds = {old: told for old, told in self._kinds.items() if now - told[0] < self._interval_ms}
+        return kind if len(self._kinds) < KINDS_MAX else _OTHERS
 
 
 def _trace_of(formatter: logging.Formatter, record: logging.LogRecord) -> str:

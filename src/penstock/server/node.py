@@ -16,32 +16,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import PenstockError, StorageFailed
-from penstock.server.authorize import AllowAll
-from penstock.server.control_metrics import broker_info
-from penstock.server.crossing import SharedQuarters
-from penstock.server.duty import duty
 from penstock.server.formatting import METADATA_DIRECTORY, format_for
-from penstock.server.hang_watch import HangWatch
-from penstock.server.http_admin import AdminServer, gathered
-from penstock.server.listener import Listeners
 from penstock.server.live_settings import LiveSettings
-from penstock.server.loop_watch import LoopWatch, Processor
-from penstock.server.metrics import (
+from penstock.server.loops.crossing import SharedQuarters
+from penstock.server.loops.duty import duty
+from penstock.server.loops.hang_watch import HangWatch
+from penstock.server.loops.loop_watch import LoopWatch, Processor
+from penstock.server.metrics.audit_metrics import audit_samples
+from penstock.server.metrics.control_metrics import broker_info
+from penstock.server.metrics.http_admin import AdminServer, gathered
+from penstock.server.metrics.page import (
     Metrics,
     connection_samples,
     control_loop_samples,
     loop_samples,
     request_samples,
 )
+from penstock.server.metrics.process_metrics import ProcessWatch
+from penstock.server.metrics.tls_metrics import tls_samples
 from penstock.server.parts.control import ControlPart
 from penstock.server.parts.identity import bound_settings, read_identity
-from penstock.server.process_metrics import ProcessWatch
-from penstock.server.reception import Reception
-from penstock.server.security import check_security
+from penstock.server.reception.authorize import AclAuthorizer, authorizer_of
+from penstock.server.reception.listener import Listeners
+from penstock.server.reception.reception import Reception
+from penstock.server.reception.security import check_security
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,14 +52,15 @@ if TYPE_CHECKING:
 
     from penstock.model.config import BrokerSettings, Endpoint
     from penstock.model.ids import Uuid
-    from penstock.model.ports import Ports
-    from penstock.server.context import Authorizer, Handler, Services
-    from penstock.server.crossing import Quarters
-    from penstock.server.drivers.partition_driver import PartitionDriver
-    from penstock.server.drivers.quorum_driver import QuorumDriver
-    from penstock.server.metrics import Families
+    from penstock.model.ports import Clock, Ports
+    from penstock.server.auditing.stream import Audit
+    from penstock.server.doors import Authorizer, Handler, Services
+    from penstock.server.loops.crossing import Quarters
+    from penstock.server.metrics.page import Families
+    from penstock.server.partitions.partition_driver import PartitionDriver
     from penstock.server.parts.broker import BrokerPart
     from penstock.server.parts.identity import Identity
+    from penstock.server.quorum.driver import QuorumDriver
 
 log = logging.getLogger("penstock.node")
 
@@ -86,19 +90,23 @@ class Node:
         authorizer: Authorizer | None = None,
         quarters: Quarters | None = None,
     ) -> None:
-        """`quarters` are where the metadata side lives; without them it shares the loop of the rest."""
+        """`quarters` are where the metadata side lives; without them it shares the loop of the rest.
+
+        `authorizer` stands in for the one that the settings ask for, on both sides of the node.
+        """
         self.settings = LiveSettings(settings)
         self._ports, self._random, self._formats_itself = ports, random, formats_itself
         self._quarters = quarters or SharedQuarters(ports, random)
         self._sides = self._quarters.sides
-        self._authorizer = authorizer or AllowAll()
+        self._stand_in = authorizer
         self._listeners = Listeners(settings)
         for name in check_security(settings):
-            log.warning("%s has no effect: all listeners of this node are PLAINTEXT, open and unencrypted", name)
+            log.warning("%s has no effect: no listener of this node that it holds for has TLS or logins", name)
         self._control: ControlPart | None = None
         self._broker: BrokerPart | None = None
         self._reception: Reception | None = None
         self._controllers: Reception | None = None
+        self._audited: list[Audit | None] = [None, None]  # of the broker, of the metadata side
         self._admin: AdminServer | None = None
         self._control_watch: LoopWatch | None = None
         self._hangs: HangWatch | None = None
@@ -108,8 +116,8 @@ class Node:
         self._progress = "starting"
         self.ending = "beginning to stop"
         """What a stop is about, for whoever has waited too long for it."""
-        self.processor: Processor | None = None
-        """Set before the start where the loop's thread is the machine's, and not a simulated one."""
+        self.processor: Callable[[], Processor] | None = None
+        """Set before the start where threads are the machine's, and not simulated: the account of whichever asks."""
         self.on_doom: Callable[[str], None] = lambda _why: None
         """Told, in any thread, that this node cannot go on: whoever runs it may be unable to hear of it otherwise."""
         self._failure: str | None = None
@@ -185,7 +193,7 @@ class Node:
         await there.call(self._listeners.open, self._quarters.ports.net, for_controllers=True)
         await self._build()
         control = self.control
-        await there.call(control.start)
+        await there.ask(control.start)
         await there.call(self._open_admin)
         if self._controllers is not None:
             await there.call(self._listeners.serve, self._controllers, for_controllers=True)
@@ -200,14 +208,14 @@ class Node:
         self._watch.start()
         self._process.start()
         if self._control_watch is not None:
-            await there.call(self._control_watch.start)
+            await there.ask(self._control_watch.start)
         if self._hangs is not None:
-            await there.call(self._hangs.start)
+            await there.ask(self._hangs.start)
         self.ready = True
 
     async def _build(self) -> None:
         loop, settings, ports = asyncio.get_running_loop(), self.settings, self._ports
-        self._watch, self._process = LoopWatch(loop, self.processor), ProcessWatch()
+        self._watch, self._process = LoopWatch(loop, self._account()), ProcessWatch()
         bound = bound_settings(settings, self._listeners)
         if self._formats_itself:
             format_for(bound, files=ports.files, clock=ports.clock, random=self._random, own_host=ports.net.host_name())
@@ -218,25 +226,64 @@ class Node:
             from penstock.server.parts.control_door import ControlDoor
 
             door = ControlDoor(self.control, self._sides.control)
+            authorizer = self._authorizer(ports.clock)
+            audit = self._audited[0] = self._audit(authorizer, ports.clock)
+            if audit is not None:
+                await audit.open()
             self._broker = BrokerPart(
-                settings, ports, self._random, door, identity.cluster_id, self._authorizer, self.give_up
+                settings, ports, self._random, door, identity.cluster_id, authorizer, self.give_up, audit
             )
-            self._reception = Reception(loop, self._broker.services, self._broker.dispatch, numbers=count(1, 2))
-        await self._sides.control.call(self._build_admin)
+            self._reception = Reception(
+                loop, self._broker.services, self._broker.dispatch, numbers=count(1, 2), offload=ports.offload
+            )
+            settings.on_change(partial(self._listeners.settings_changed, for_controllers=False))
+            door.metadata.on_publish(self._reception.follow)
+            self._broker.quotas.on_switch(self._reception.charge_by)
+        await self._sides.control.ask(self._build_admin)
 
-    def _build_control(self, bound: BrokerSettings, identity: Identity) -> None:
+    def _authorizer(self, clock: Clock) -> Authorizer:
+        """One for each side: it follows the image of that side, on its loop."""
+        return self._stand_in or authorizer_of(self.settings.static, clock.monotonic_ms)
+
+    def _account(self) -> Processor | None:
+        """That of the thread which calls."""
+        return None if self.processor is None else self.processor()
+
+    def _audit(self, authorizer: Authorizer, clock: Clock) -> Audit | None:
+        """The audit stream of one side; None unless the file asks for one."""
+        path = self.settings.text("penstock.audit.log.file")
+        if not path:
+            if self.settings.flag("penstock.audit.allowed"):
+                log.warning("penstock.audit.allowed has no effect without penstock.audit.log.file")
+            return None
+        from penstock.server.auditing.file import AuditFile
+        from penstock.server.auditing.stream import Audit
+
+        explain = authorizer.explain if isinstance(authorizer, AclAuthorizer) else None
+        told = self.settings.flag("penstock.audit.allowed")
+        return Audit(self.settings.node_id, clock, AuditFile(path), explain, tells_allowed=told)
+
+    async def _build_control(self, bound: BrokerSettings, identity: Identity) -> None:
         """On its own loop."""
         quarters = self._quarters
+        authorizer = self._authorizer(quarters.ports.clock)
+        audit = self._audited[1] = self._audit(authorizer, quarters.ports.clock)
+        if audit is not None:
+            await audit.open()
         # Dynamic settings are followed by each side with its own image.
         settings = LiveSettings(self.settings.static)
         control = self._control = ControlPart(
-            settings, bound, quarters.ports, quarters.random, identity, self._authorizer, self._fatal, self._sides,
-            on_stale=self.doomed,
+            settings, bound, quarters.ports, quarters.random, identity, authorizer,
+            self._fatal, self._sides, on_stale=self.doomed, audit=audit,
         )  # fmt: skip
         if control.dispatch is not None:
-            self._controllers = Reception(quarters.loop(), control.services, control.dispatch, numbers=count(2, 2))
+            self._controllers = Reception(
+                quarters.loop(), control.services, control.dispatch, numbers=count(2, 2), offload=quarters.ports.offload
+            )
+            settings.on_change(partial(self._listeners.settings_changed, for_controllers=True))
+            control.metadata.on_publish(self._controllers.follow)
         if quarters.loop() is not self._watch.loop:
-            self._control_watch = LoopWatch(quarters.loop())
+            self._control_watch = LoopWatch(quarters.loop(), self._account(), name="the control loop")
         self._hangs = HangWatch(
             quarters.ports.clock, self._sides, lambda: settings.number(HANG_TIMEOUT),
             list({id(each): each for each in (self._ports.offload, quarters.ports.offload)}.values()),
@@ -303,7 +350,7 @@ class Node:
         if self._control is not None:
             await self._take_down(self._control)
         self._listeners.stop_accepting(for_controllers=False)
-        await self._sides.control.call(self._listeners.stop_accepting, for_controllers=True)
+        await self._sides.control.ask(self._listeners.stop_accepting, for_controllers=True)
         self.ending = "waiting for calls to the disk that were begun"
         self._close_ports()
         log.info("stopped")
@@ -328,7 +375,12 @@ class Node:
             if self._reception is not None:
                 await self._reception.close(DRAIN_MS)
             self.ending = "syncing and closing the logs"
+            if self._hangs is not None:
+                # All of it may be one breath of a slow disk that has much to sync; a stop has a bound of its own.
+                await self._sides.control.ask(self._hangs.stop)
             await broker.close()
+            if self._audited[0] is not None:
+                await self._audited[0].close()
             log.info("the logs are closed")
         self.ending = "leaving the metadata quorum"
         await self._sides.control.call(self._take_down_control, control)
@@ -340,6 +392,8 @@ class Node:
         self._listeners.stop_accepting(for_controllers=True)
         if self._controllers is not None:
             await self._controllers.close(DRAIN_MS)
+        if self._audited[1] is not None:
+            await self._audited[1].close()
         if self._admin is not None:
             self._admin.close()
 
@@ -362,6 +416,8 @@ class Node:
             self._process.stop()
         if self._broker is not None:
             self._broker.crash()
+        if self._audited[0] is not None:
+            self._audited[0].abandon()
         self._close_ports()
 
     def _stop_watches(self) -> None:
@@ -377,6 +433,8 @@ class Node:
         self._stop_watches()
         if self._control is not None:
             self._control.crash()
+        if self._audited[1] is not None:
+            self._audited[1].abandon()
         if self._admin is not None:
             self._admin.close()
 
@@ -394,7 +452,7 @@ class Node:
         self.on_doom(why)
         self._sides.data.tell(self.give_up, why)
 
-    def when_uncaught(self, handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]) -> None:
+    def when_uncaught(self, handler: Callable[[asyncio.AbstractEventLoop, dict[str, object]], None]) -> None:
         """Who is told what nobody caught on the loop of the metadata side, in its thread, if it has one of its own."""
         self._quarters.on_uncaught(handler)
 
@@ -433,6 +491,9 @@ class Node:
             receptions = [each for each in (self._reception, self._controllers) if each is not None]
             metrics.register("requests", lambda: request_samples(*served))
             metrics.register("connections", lambda: connection_samples(self._listeners, *receptions))
+            metrics.register("TLS", lambda: tls_samples(self._listeners))
+            streams = [each for each in self._audited if each is not None]
+            metrics.register("audit", lambda: audit_samples(*streams))
             if (watch := self._control_watch) is not None:
                 metrics.register("control loop", lambda: control_loop_samples(watch))
         return metrics

@@ -8,15 +8,19 @@ in front of a heartbeat.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.protocol.wire import schema_of
-from penstock.transport.dial import LinkError, TimedOut, Unreachable
+from penstock.transport.dial import LinkError, LoginFailed, TimedOut, Unreachable, Untrusted
 
 if TYPE_CHECKING:
     from penstock.model.ports import Clock, Net
     from penstock.transport.dial import Link, OnReply, Reader
+    from penstock.transport.dial_security import DialSecurity
+
+log = logging.getLogger("penstock.peers")
 
 BACKOFF_FIRST_MS = 20.0
 BACKOFF_MAX_MS = 1_000.0
@@ -63,13 +67,14 @@ class Carried(NamedTuple):
 class _Line:
     """One link and what is known of its failures."""
 
-    __slots__ = ("failures", "link", "lock", "not_before_ms")
+    __slots__ = ("failures", "link", "lock", "not_before_ms", "warned_of")
 
     def __init__(self) -> None:
         self.link: Link | None = None
         self.lock = asyncio.Lock()
         self.failures = 0
         self.not_before_ms = 0.0
+        self.warned_of = ""
 
 
 class NetPeers:
@@ -83,8 +88,10 @@ class NetPeers:
         client_id: str,
         dial_first_ms: float = DIAL_FIRST_MS,
         dial_max_ms: float = DIAL_MAX_MS,
+        security: DialSecurity | None = None,
     ) -> None:
         """Dialling may take `dial_first_ms`, and twice as long after each failure, up to `dial_max_ms`."""
+        self._security = security
         self._net, self._clock, self._client_id = net, clock, client_id
         self._dial_first_ms, self._dial_max_ms = dial_first_ms, dial_max_ms
         self._lines: dict[tuple[Address, str], _Line] = {}
@@ -178,15 +185,22 @@ class NetPeers:
             try:
                 patience_ms = min(self._dial_max_ms, self._dial_first_ms * 2 ** min(line.failures, 10))
                 line.link = link = await self._met(to, min(timeout_ms, patience_ms))
-            except LinkError:
+            except LinkError as failure:
                 line.failures += 1
+                self._warn(line, failure)
                 pause = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** min(line.failures - 1, 10))
                 line.not_before_ms = self._clock.monotonic_ms() + pause
                 raise
-            line.failures, line.not_before_ms = 0, 0.0
+            line.failures, line.not_before_ms, line.warned_of = 0, 0.0, ""
             self._standing[link] = purpose
             link.when_lost(lambda: self._lost(link))
             return link
+
+    def _warn(self, line: _Line, failure: LinkError) -> None:
+        """What does not mend itself is told, once: nobody else says why two nodes do not find together."""
+        if isinstance(failure, (Untrusted, LoginFailed)) and line.warned_of != failure.why:
+            line.warned_of = failure.why
+            log.warning("%s", failure)
 
     def _lost(self, link: Link) -> None:
         purpose = self._standing.pop(link)
@@ -204,7 +218,7 @@ class NetPeers:
 
     async def _met(self, to: Address, timeout_ms: float) -> Link:
         """A new link whose peer has said what it serves."""
-        link: Link = await self._net.dial(to.host, to.port, int(timeout_ms))
+        link: Link = await self._net.dial(to.host, to.port, int(timeout_ms), self._security)
         link.client_id = self._client_id
         try:
             await link.negotiate(timeout_ms=timeout_ms)

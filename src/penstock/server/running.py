@@ -19,11 +19,11 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import PenstockError
-from penstock.server.duty import DUTY
-from penstock.server.processor_time import ProcessorTime
+from penstock.server.loops.duty import DUTY
+from penstock.server.loops.processor_time import ProcessorTime
 
 if TYPE_CHECKING:
     from penstock.server.node import Node
@@ -90,7 +90,7 @@ class _Run:
         # Loading makes nothing but objects that stay; the collector would walk them over and over and find nothing.
         gc.disable()
         node = self._node = self._make_node()
-        node.processor = ProcessorTime()
+        node.processor = ProcessorTime
         node.on_doom = self._doomed
         loop.set_exception_handler(self._uncaught)
         node.when_uncaught(self._uncaught)
@@ -134,13 +134,13 @@ class _Run:
             waiting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
 
-    def _uncaught(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _uncaught(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """What nobody caught: a duty that ended ends the node, anything else is logged."""
-        words = context.get(DUTY)
-        if words is None or self._node is None:
+        words, broken = context.get(DUTY), context.get("exception")
+        if not isinstance(words, str) or self._node is None:
             loop.default_exception_handler(context)
             return
-        log.error("%s", words, exc_info=context.get("exception"))
+        log.error("%s", words, exc_info=broken if isinstance(broken, BaseException) else None)
         self._node.doomed(words)
 
     def _doomed(self, why: str) -> None:
@@ -209,19 +209,19 @@ def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) ->
         loop.call_soon_threadsafe(callback)
 
 
-def _heard(task: asyncio.Task[Any]) -> None:
+def _heard(task: asyncio.Task[object]) -> None:
     """Whatever becomes of it, somebody else has told why."""
     if not task.cancelled():
         task.exception()
 
 
-def _waits_at(task: asyncio.Task[Any]) -> Iterator[str]:
+def _waits_at(task: asyncio.Task[object]) -> Iterator[str]:
     """Where a task stands still, the innermost call first."""
     calls: list[str] = []
-    awaited: Any = task.get_coro()
+    awaited: object = task.get_coro()
     while (frame := getattr(awaited, "cr_frame", None)) is not None:
         calls.append(_call(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno))
-        awaited = awaited.cr_await
+        awaited = getattr(awaited, "cr_await", None)
     if calls:
         yield f"waiting in {' < '.join(calls[: -INNERMOST - 1 : -1])}"
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from penstock.security.hiding import secret_in_clients
 from penstock.spark.errors import BadOption
 
 ONE_ROW_A_RECORD: Final = "record"
@@ -39,7 +40,8 @@ class Feed:
     pattern: str = ""
     """In place of topics."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of format("penstock"): those that decide which rows there are and what is in them."""
+    """Of format("penstock"): those that decide which rows there are and what is in them. Never a password: whoever
+    reads the table's metadata would read it, too."""
     start: Mapping[str, str] = field(default_factory=dict)
     """Of format("penstock"): those that say where reading began; none is the latest, as streams do."""
     view: str = ""
@@ -127,6 +129,8 @@ class Feed:
 
 
 def _decides(name: str) -> bool:
+    if name.startswith("kafka.") and secret_in_clients(name.removeprefix("kafka.")):
+        return False
     return (name.startswith(_PREFIXES) and name != _BOOTSTRAP) or name in _DECODING
 
 

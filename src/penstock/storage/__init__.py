@@ -13,8 +13,8 @@ Nothing syncs on the caller's thread except `Log.flush`, `Log.close` and of `Log
 what must reach the disk is handed out by `Log.files_to_sync` and `LogStore.checkpoint`, so that one sync off the loop
 serves everybody who waits.
 
-Read `log.py` first, then `segment.py` and `reading.py`; `recovery.py` and `beliefs.py` for what happens after a crash;
-`store.py` for the directories of a node, `departures.py` for how a log leaves them. File formats are each in a module
-of their own: `offset_index`, `time_index`, `transaction_index`, `producer_snapshot`, `checkpoints`,
-`partition_metadata`, `meta_properties`, `clean_shutdown`.
+Read `log.py` first, then `segment.py` and `reading.py`; `unsynced.py` for what the disk is owed, and in which order it
+is paid; `recovery.py` and `beliefs.py` for what happens after a crash; `store.py` for the directories of a node,
+`departures.py` for how a log leaves them. File formats are each in a module of their own: `offset_index`, `time_index`,
+`transaction_index`, `producer_snapshot`, `checkpoints`, `partition_metadata`, `meta_properties`, `clean_shutdown`.
 """

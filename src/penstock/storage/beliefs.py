@@ -10,6 +10,7 @@ lose what was acknowledged.
 | any            | the file is older than the log's `partition.metadata`    | as if it had no entry                   |
 | recovery point | it lies behind the log's end                             | the whole log is read again             |
 | log start      | it lies behind the log's end                             | the log starts with its first segment   |
+| log start      | after a clean stop the log's epochs begin before it      | the log starts where they begin         |
 | high watermark | it lies behind the log's end, or before its start        | the start, until replication tells      |
 | cleaner offset | it lies behind the active segment's base, or too early    | cleaning begins at the start            |
 

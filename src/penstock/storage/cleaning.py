@@ -28,6 +28,8 @@ class CleanPlan:
     clean_bytes: int
     dirty_bytes: int
     urgent: bool
+    cuts: int
+    """How often the log had been cut when the pass was planned."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -46,6 +48,7 @@ def plan_cleaning(
     log_end: int,
     last_stable: int,
     dedupe_buffer_bytes: int,
+    cuts: int,
 ) -> CleanPlan | None:
     """A plan when enough is dirty, or something has been dirty for too long; else None."""
     if not settings.compacts:
@@ -72,6 +75,7 @@ def plan_cleaning(
         clean_bytes=sum(segment.size for segment in sealed) - sum(segment.size for segment in dirty),
         dirty_bytes=sum(segment.size for segment in dirty),
         urgent=_waited_too_long(dirty, settings, now),
+        cuts=cuts,
     )
     if not plan.dirty_bytes or not (plan.urgent or plan.dirty_ratio > settings.min_cleanable_dirty_ratio):
         return None
@@ -94,8 +98,21 @@ def _waited_too_long(dirty: list[Segment], settings: LogSettings, now: int) -> b
     return now - oldest > max(0, settings.max_compaction_lag_ms)
 
 
-def still_valid(plan: CleanPlan, segments: Segments, replaced: list[CleanedSegment]) -> bool:
-    """Whether the log still has the segments that the pass read, unchanged. A truncation or deletion spoils it."""
+def overtaken(plan: CleanPlan, segments: Segments, cuts: int) -> bool:
+    """Whether the log has changed under the pass: a segment went, or the end was cut off.
+
+    Then it may well have missed a file or found half a batch, and nothing is wrong with the disk.
+    """
+    return cuts != plan.cuts or any(segment not in segments for segment in plan.segments)
+
+
+def still_valid(plan: CleanPlan, segments: Segments, cuts: int, replaced: list[CleanedSegment]) -> bool:
+    """Whether the log still has the segments that the pass read, unchanged. A truncation or deletion spoils it.
+
+    A segment that was cut and written again may have the size that it had.
+    """
+    if cuts != plan.cuts:
+        return False
     planned = {
         segment.base: (segment, facts.size) for segment, facts in zip(plan.segments, plan.job.segments, strict=True)
     }

@@ -17,16 +17,16 @@ from penstock.storage.names import Kind
 
 
 class Leaving(NamedTuple):
-    """A directory that will be called `kind`, and is purged at `due` if that is `-delete`.
+    """A directory that will be called `kind`, and that nobody serves since `since`, by the time of day.
 
-    `log` is None where a directory was found that nobody could open.
+    `log` is None where a directory was found that nobody could open: such a one is a stray.
     """
 
     name: TopicPartition
     path: str
     directory: LogDirectory
     kind: Kind
-    due: Millis
+    since: Millis
     log: Log | None
 
 

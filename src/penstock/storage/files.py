@@ -23,6 +23,10 @@ from penstock.model.ports import File
 _BUFFERS_PER_WRITE = 1024
 
 
+MODE = 0o600
+"""Records, keys of users and secrets among configs are their owner's alone, whatever the umask."""
+
+
 def descriptor_budget() -> int:
     """How many descriptors the log may keep: half of what the process has; the other half is for connections."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -59,18 +63,30 @@ class OpenFile:
         return self._device
 
     def pread(self, size: int, position: int) -> bytes:
-        return _pread(self.fd, size, position)
+        try:
+            return _pread(self.fd, size, position)
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def pwritev(self, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
-        return _pwritev(self.fd, buffers, position)
+        try:
+            return _pwritev(self.fd, buffers, position)
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self.fd, size)
+        try:
+            os.ftruncate(self.fd, size)
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def sync(self) -> None:
         # The size and the bytes; nobody needs the file's times to be durable.
         if not self._syncs.put_off:
-            os.fdatasync(self.fd)
+            try:
+                os.fdatasync(self.fd)
+            except OSError as error:
+                raise _named(error, self.path) from None
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size
@@ -107,22 +123,28 @@ class DiskFile:
     def pread(self, size: int, position: int) -> bytes:
         descriptor = self._descriptor or self._reopen()
         descriptor.used = True
-        return _pread(descriptor.fd, size, position)
+        try:
+            return _pread(descriptor.fd, size, position)
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def pwritev(self, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
         descriptor = self._descriptor or self._reopen()
         descriptor.used = True
-        if len(buffers) == 1:
-            # Nearly every write is of one batch, and whole.
-            written = os.pwrite(descriptor.fd, buffers[0], position)
-            if written == len(buffers[0]):
-                return written
-            return written + _pwritev(descriptor.fd, _after(buffers, written), position + written)
-        return _pwritev(descriptor.fd, buffers, position)
+        try:
+            if len(buffers) == 1:
+                # Nearly every write is of one batch, and whole.
+                written = os.pwrite(descriptor.fd, buffers[0], position)
+                if written == len(buffers[0]):
+                    return written
+                return written + _pwritev(descriptor.fd, _after(buffers, written), position + written)
+            return _pwritev(descriptor.fd, buffers, position)
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def truncate(self, size: int) -> None:
         descriptor = self._descriptor or self._reopen()
-        os.ftruncate(descriptor.fd, size)
+        descriptor.truncate(size)
 
     def sync(self) -> None:
         descriptor = self._descriptor or self._reopen()
@@ -165,14 +187,14 @@ class DiskFiles:
     def descriptor(self, path: str, flags: int) -> OpenFile:
         """Opens a path. When the process has run out of descriptors, idle files give theirs up first."""
         try:
-            return OpenFile(os.open(path, flags, 0o644), path, self._syncs)
+            return OpenFile(os.open(path, flags, MODE), path, self._syncs)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
         for file in list(self._open):
             file._descriptor = None
             self.forget(file)
-        return OpenFile(os.open(path, flags, 0o644), path, self._syncs)
+        return OpenFile(os.open(path, flags, MODE), path, self._syncs)
 
     def admit(self, file: DiskFile) -> None:
         """Counts a newly opened file and closes idle ones when there are too many."""
@@ -216,7 +238,7 @@ class DiskFiles:
         return os.path.isdir(path)
 
     def makedirs(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, mode=0o700, exist_ok=True)
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
@@ -232,15 +254,13 @@ class DiskFiles:
         try:
             return _pread(fd, max(os.fstat(fd).st_size, 1), 0)
         except OSError as error:
-            # A call with a descriptor does not know the name, and nobody can mend a file without it.
-            error.filename = path
-            raise
+            raise _named(error, path) from None
         finally:
             os.close(fd)
 
     def write_atomic(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, MODE)
         try:
             _pwritev(fd, (data,), 0)
             if not self._syncs.put_off:
@@ -289,7 +309,7 @@ class DiskFiles:
                 _sync_volume(path)
 
     def lock(self, path: str) -> File:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE)
         try:
             # Java sees only the record lock; only the other one tells two nodes of one process apart.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -320,6 +340,12 @@ def _sync_volume(path: str) -> None:
 
 def _flags(create: bool, writable: bool) -> int:
     return (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | os.O_CLOEXEC
+
+
+def _named(error: OSError, path: str) -> OSError:
+    """A call with a descriptor does not know the name, and nobody can mend a file without it."""
+    error.filename = path
+    return error
 
 
 def _pread(fd: int, size: int, position: int) -> bytes:

@@ -87,26 +87,43 @@ def is_data(item: Syncable) -> bool:
     return item.__class__ is Pinned or not isinstance(item, (PathSync, TextWrite, DirectorySync))
 
 
-def sync_together(items: Sequence[Syncable], volume: Volume | None = None) -> dict[int, OSError]:
-    """Syncs files by as few calls as it takes; returns what failed, by its place in `items`.
+class SyncTogether:
+    """Files to sync by as few calls as it takes; called, it returns what failed, by its place in `items`.
 
     `volume` is given when all of them lie on it and one sync of everything there pays. For a thread: it only waits for
     the disk. What it does between two waits keeps the loop from running, so that is next to nothing.
+
+    `path` is the file that is waited for, read from other threads: a thousand files that take long are no disk that
+    hangs.
     """
-    if volume is not None and volume.sync():
-        return {}
-    if len(items) > 1:
-        # While the first is waited for the others are written too.
-        for item in items:
-            if isinstance(item, Pinned):
-                start_writing(item.file.fileno())
-    failures: dict[int, OSError] = {}
-    for place, item in enumerate(items):
-        try:
-            item.sync()
-        except OSError as error:
-            failures[place] = error
-    return failures
+
+    __slots__ = ("_volume", "items", "path")
+
+    def __init__(self, items: Sequence[Syncable], volume: Volume | None = None) -> None:
+        self.items, self._volume = items, volume
+        self.path = _path_of(items[0])
+
+    def __call__(self) -> dict[int, OSError]:
+        if self._volume is not None and self._volume.sync():
+            return {}
+        if len(self.items) > 1:
+            # While the first is waited for the others are written too.
+            for item in self.items:
+                if isinstance(item, Pinned):
+                    self.path = item.file.path
+                    start_writing(item.file.fileno())
+        failures: dict[int, OSError] = {}
+        for place, item in enumerate(self.items):
+            self.path = _path_of(item)
+            try:
+                item.sync()
+            except OSError as error:
+                failures[place] = error
+        return failures
+
+
+def _path_of(item: Syncable) -> str | None:
+    return item.file.path if isinstance(item, Pinned) else getattr(item, "path", None)
 
 
 def lie_on(volume: Volume, items: Sequence[Syncable]) -> bool:

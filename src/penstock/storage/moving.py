@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from penstock.model.ids import Millis, Offset
 from penstock.storage.log import Log
-from penstock.storage.tickets import Read
+from penstock.storage.reading import Read
 
 _NO_BOUND = 1 << 62
 

@@ -124,12 +124,12 @@ class OffsetIndex:
             return (self._offsets[slot] + self.base, self._positions[slot]) if slot >= 0 else (self.base, 0)
         return self._search(relative, 0)
 
-    def floor_position(self, position: int) -> int:
-        """The largest indexed batch start that is not above `position`; 0 when there is none."""
-        if self._positions is not None:
+    def floor(self, position: int) -> tuple[int, int]:
+        """The entry with the largest batch start that is not above `position`; (base, 0) when there is none."""
+        if self._offsets is not None and self._positions is not None:
             slot = bisect_right(self._positions, position) - 1
-            return self._positions[slot] if slot >= 0 else 0
-        return self._search(position, 1)[1]
+            return (self._offsets[slot] + self.base, self._positions[slot]) if slot >= 0 else (self.base, 0)
+        return self._search(position, 1)
 
     def truncate(self, offset: int) -> None:
         """Forgets batches that end at `offset` or later."""

@@ -95,7 +95,7 @@ class Producer:
 class Producers:
     """All producers of one log. Offsets up to `end` are taken into account."""
 
-    __slots__ = ("_by_id", "_completed", "_open", "end", "expiration_ms", "first_unstable")
+    __slots__ = ("_by_id", "_open", "end", "expiration_ms", "first_unstable", "unreplicated")
 
     def __init__(self, expiration_ms: int = 86_400_000) -> None:
         self.expiration_ms = expiration_ms
@@ -103,7 +103,7 @@ class Producers:
         # Open transactions: first offset -> producer id, in the order of their first offsets.
         self._open: dict[int, int] = {}
         # Ended, with the marker not yet replicated: first offset -> offset of the marker.
-        self._completed: dict[int, int] = {}
+        self.unreplicated: dict[int, int] = {}
         self.first_unstable: int | None = None
         self.end = Offset(0)
 
@@ -224,7 +224,7 @@ class Producers:
         if first == _NONE:
             return None
         self._open.pop(first, None)
-        self._completed[first] = offset
+        self.unreplicated[first] = offset
         self._find_first_unstable()
         if not marker.aborts:
             return None
@@ -233,9 +233,8 @@ class Producers:
 
     def replicated_to(self, offset: int) -> None:
         """Markers below `offset` are replicated: their transactions are stable."""
-        if self._completed:
-            self._completed = {first: last for first, last in self._completed.items() if last >= offset}
-            self._find_first_unstable()
+        self.unreplicated = {first: last for first, last in self.unreplicated.items() if last >= offset}
+        self._find_first_unstable()
 
     def expire(self, now: Millis) -> int:
         """Forgets producers that were silent for too long; returns how many."""
@@ -272,7 +271,7 @@ class Producers:
     def clear(self, end: Offset) -> None:
         self._by_id.clear()
         self._open.clear()
-        self._completed.clear()
+        self.unreplicated.clear()
         self.first_unstable = None
         self.end = end
 
@@ -280,7 +279,7 @@ class Producers:
         return producer.transaction_first == _NONE and now - producer.last_timestamp >= self.expiration_ms
 
     def _find_first_unstable(self) -> None:
-        first = min(self._completed, default=None)
+        first = min(self.unreplicated, default=None)
         opened = next(iter(self._open), None)
         self.first_unstable = opened if first is None or (opened is not None and opened < first) else first
 

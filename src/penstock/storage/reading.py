@@ -7,16 +7,53 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from contextlib import suppress
+from typing import NamedTuple
 
 from penstock.model.errors import Corrupt
 from penstock.model.ids import Offset
-from penstock.storage.batch_walk import Glance
+from penstock.model.ports import File
+from penstock.storage.batch_walk import Glance, glance_batches
+from penstock.storage.files import DiskFile
 from penstock.storage.segment import Segment
 from penstock.storage.segments import Segments
-from penstock.storage.tickets import FileSpan, Read
 
 _RECENT_MAX = 1024
 _HINTS_MAX = 32
+
+
+class FileSpan:
+    """Bytes of a segment that nobody has read yet. While it lives the file cannot go away, even if it is removed."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file.pin() if isinstance(file, DiskFile) else file
+        self.position = position
+        self.size = size
+
+    def read(self, at: int = 0, size: int | None = None) -> bytes:
+        """`size` bytes from `at` on, or all that are left."""
+        left = self.size - at
+        return self.file.pread(left if size is None else min(size, left), self.position + at)
+
+    def fileno(self) -> int:
+        """The descriptor to send from, or -1 for a file in memory."""
+        return self.file.fileno()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"FileSpan({self.file.path}, {self.position}+{self.size})"
+
+
+class Read(NamedTuple):
+    """Whole batches, unread. `end` is the offset after them: the next one to ask for."""
+
+    spans: list[FileSpan]
+    size: int
+    end: Offset
 
 
 class RecentBatches:
@@ -68,13 +105,21 @@ class OlderReads:
         self._hints.clear()
         self._searched = None
 
-    def read(self, offset: int, max_bytes: int, limit: int, log_end: int, at_least_one: bool) -> Read:
+    def read(
+        self, offset: int, max_bytes: int, limit: int, log_end: int, at_least_one: bool, *, gapless: bool = False
+    ) -> Read:
+        """Like `Log.read`. In a `gapless` log a segment that has lost its end is read up to there and then Corrupt."""
         segments = self._segments
         index = segments.floor(offset)
         while True:
             segment = segments[index]
             segment_end = segments.end_of(index, log_end)
             start = self._start(segment, offset)
+            if gapless and not segment.whole and segment is not segments.active:
+                try:
+                    segment.check_end(segment_end)
+                except Corrupt as damage:
+                    return self._before(damage, segment, offset, start, max_bytes, limit)
             if start is not None:
                 break
             # The rest of this segment was compacted away: what is asked for begins in the next one.
@@ -120,6 +165,19 @@ class OlderReads:
             self._hint(end, segment, end_position)
         size = end_position - start
         return Read([FileSpan(segment.file, start, size)], size, Offset(end))
+
+    @staticmethod
+    def _before(damage: Corrupt, segment: Segment, offset: int, start: int | None, max_bytes: int, limit: int) -> Read:
+        """What there still is of a segment; raises the damage when nothing is."""
+        first, end, position = start or 0, offset, start or 0
+        with suppress(Corrupt):
+            for batch in glance_batches(segment.file, first, segment.size if start is not None else 0):
+                if batch.last >= limit or (position > first and batch.position + batch.size > first + max_bytes):
+                    break
+                end, position = batch.last + 1, batch.position + batch.size
+        if position == first:
+            raise damage
+        return Read([FileSpan(segment.file, first, position - first)], position - first, Offset(end))
 
     def _remember(self, segment: Segment) -> None:
         """One index block is held for each log, not one for each segment ever searched."""

@@ -8,15 +8,16 @@ before its end, so they are looked for when somebody repeats one, once for each 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.kernels import scan_batches
 from penstock.storage.producers import BATCHES_KEPT, CONTROL, Batch, advance_sequence
 
 if TYPE_CHECKING:
     from penstock.kernels import BatchHeader
-    from penstock.storage.log import Log
-    from penstock.storage.producers import Producer
+    from penstock.model.ids import Offset
+    from penstock.storage.producers import Producer, Producers
+    from penstock.storage.reading import Read
 
 _STEPS_BACK: Final = (500, 5_000, 50_000)
 """How many offsets to go back: others may have written in between, or little."""
@@ -26,7 +27,17 @@ _READ_BYTES: Final = 1 << 20
 _HALF_ROUND: Final = 1 << 30
 
 
-def recall(log: Log, header: BatchHeader) -> bool:
+class Source(Protocol):
+    """The log that is looked through."""
+
+    producers: Producers
+    log_start: Offset
+
+    def read(self, offset: int, *, max_bytes: int, limit: int, at_least_one: bool) -> Read:
+        """As `Log.read`."""
+
+
+def recall(log: Source, header: BatchHeader) -> bool:
     """Looks for earlier batches of the producer of `header`, if it may be one of them; whether any was found."""
     producer = log.producers.get(header.producer_id)
     if producer is None or not producer.from_snapshot or producer.epoch != header.producer_epoch:
@@ -53,7 +64,7 @@ def _is_earlier(sequence: int, producer: Producer) -> bool:
     return 0 < ahead < _HALF_ROUND
 
 
-def _batches(log: Log, header: BatchHeader, start: int, until: int, most: int) -> deque[Batch]:
+def _batches(log: Source, header: BatchHeader, start: int, until: int, most: int) -> deque[Batch]:
     """The last batches in [start, until) that the producer wrote in the epoch of `header`."""
     found: deque[Batch] = deque(maxlen=most)
     left = _BYTES_MAX

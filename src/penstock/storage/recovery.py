@@ -8,6 +8,7 @@ were flushed and are not read, so a bit that flipped there is served as it is an
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from penstock.kernels import BadBatch
@@ -51,6 +52,7 @@ class Loaded:
     recovery_point: Offset
     scanned_bytes: int
     cut_bytes: int
+    gapless: bool
 
 
 def load(
@@ -72,9 +74,11 @@ def load(
     """
     found = [parsed for name in files.listdir(directory) if (parsed := parse_segment_file(name))]
     if any(file.mark for file in found):
+        # What a cleaning left out leaves gaps.
+        gapless = gapless and not any(file.mark in (CLEANED, SWAP) for file in found)
         finish_interrupted(files, directory, found)
         found = [parsed for name in files.listdir(directory) if (parsed := parse_segment_file(name))]
-    loader = _Loader(files, directory, settings, producers, now, found, gapless)
+    loader = _Loader(files, directory, settings, producers, now, found, gapless, clean)
     return loader.load(clean, recovery_point, log_start)
 
 
@@ -114,7 +118,10 @@ def _end_without_index(file: File, base: int) -> int:
 
 
 def replay(producers: Producers, segments: Segments, end: int) -> None:
-    """Feeds the batches in [`producers.end`, `end`) to the producer state. Transaction indexes stay as they are."""
+    """Feeds the batches in [`producers.end`, `end`) to the producer state. Transaction indexes stay as they are.
+
+    Deleted records may end inside a batch, which is still there: its producer is known by it.
+    """
     for segment in segments.since(producers.end):
         if segment.base >= end or not segment.size:
             continue
@@ -125,12 +132,12 @@ def replay(producers: Producers, segments: Segments, end: int) -> None:
             header = batch.header
             if header.base_offset >= end:
                 break
-            if header.producer_id >= 0 and header.base_offset >= producers.end:
-                producers.apply(header, header.base_offset, _bytes_of(segment, batch))
+            if header.producer_id >= 0 and header.last_offset >= producers.end:
+                producers.apply(header, header.base_offset, batch_bytes(segment, batch))
     producers.end = Offset(end)
 
 
-def _bytes_of(segment: Segment, batch: Found) -> memoryview:
+def batch_bytes(segment: Segment, batch: Found) -> memoryview:
     """The bytes of a control batch; only those are looked into."""
     header = batch.header
     if not header.attributes & CONTROL:
@@ -150,8 +157,10 @@ class _Loader:
         now: Millis,
         found: list[SegmentFile],
         gapless: bool,
+        clean: bool,
     ) -> None:
         self.gapless = gapless
+        self.clean = clean
         self.files = files
         self.directory = directory
         self.settings = settings
@@ -187,6 +196,10 @@ class _Loader:
         if end is None:
             end = log_start
             self.segments.add(Segment.create(self.files, self.directory, end, self.now))
+        if not recovered and (epochs := self.epochs.entries()):
+            # A start that moved took the epochs before it along, and a clean stop wrote both down. In doubt records
+            # are kept: what one replica that leads believes to be trimmed goes from the others too.
+            log_start = min(log_start, epochs[0].start)
         start = max(log_start if log_start <= end else 0, self.segments[0].base)
         self.epochs.truncate_from_end(end)
         self.epochs.truncate_from_start(start)
@@ -195,6 +208,7 @@ class _Loader:
         return Loaded(
             self.segments, self.producers, self.snapshots, self.epochs, Offset(start), Offset(end),
             Offset(end if clean and not recovered else min(recovery_point, end)), self.scanned_bytes, self.cut_bytes,
+            self.gapless,
         )  # fmt: skip
 
     def _read_epochs(self) -> list[EpochStart]:
@@ -209,10 +223,18 @@ class _Loader:
         for file in found:
             kinds.setdefault(file.base, set()).add(file.kind)
         segments = []
+        last = max((base for base, present in kinds.items() if LOG in present), default=-1)
         for base, present in kinds.items():
             if LOG in present:
                 segments.append(self._open_segment(base, present))
                 continue
+            if self.clean and base < last and present - {SNAPSHOT}:
+                # A crash leaves indexes of a segment that was going; a stop leaves a segment whole or not at all.
+                raise Corrupt(
+                    f"{self.directory}/{segment_file(base, LOG)}", 0,
+                    "the file is gone and its indexes are here; restore it from a copy, or remove the partition's "
+                    "directory to have it copied from another replica",
+                )  # fmt: skip
             for kind in present - {SNAPSHOT}:
                 self.files.remove(f"{self.directory}/{segment_file(base, kind)}")
         return segments
@@ -231,11 +253,9 @@ class _Loader:
 
     def _rebuild_indexes(self, segment: Segment) -> None:
         self.scanned_bytes += segment.size
-        try:
+        # The end of the log is looked at next, and finds nonsense too; a reader of an earlier segment is told.
+        with suppress(Corrupt):
             segment.rebuild_indexes()
-        except BadBatch:
-            # The end of the log is looked at next, and finds this too.
-            segment.save()
         segment.offsets.seal()
 
     def _end_or_none(self) -> int | None:
@@ -325,8 +345,8 @@ class _Loader:
             expected = header.last_offset + 1
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(Epoch(header.leader_epoch), Offset(header.base_offset))
-            if header.producer_id >= 0 and header.base_offset >= self.producers.end:
-                aborted = self.producers.apply(header, header.base_offset, _bytes_of(segment, found))
+            if header.producer_id >= 0 and header.last_offset >= self.producers.end:
+                aborted = self.producers.apply(header, header.base_offset, batch_bytes(segment, found))
                 if aborted is not None:
                     segment.aborted.append(aborted)
         self.scanned_bytes += segment.size
@@ -350,8 +370,8 @@ class _Loader:
                 self.files.remove(path)
 
     def _load_producers(self, start: int, end: int, trusted: bool) -> None:
-        if trusted and not self.snapshots.offsets():
-            # A clean stop leaves a snapshot whenever there is anything to remember.
+        if trusted and start == end and not self.snapshots.offsets():
+            # There is nothing to remember; else a clean stop leaves a snapshot, and one that is gone is made again.
             self.producers.clear(Offset(end))
             self.snapshots.start_advanced(end)
             return

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.kernels import Record, read_header
+from penstock.kernels import BadBytes, Record, read_header
+from penstock.model.errors import Corrupt
 from penstock.model.ids import Offset
-from penstock.storage.batch_walk import Glance, glance_batches
+from penstock.storage.batch_walk import Glance
 from penstock.storage.segment import Segment
 from penstock.storage.segments import Segments
 from penstock.storage.time_index import NO_TIMESTAMP
@@ -14,16 +15,18 @@ from penstock.storage.transaction_index import AbortedTransaction
 
 
 def offset_for_time(
-    segments: Segments, timestamp: int, log_start: int, limit: int, log_end: int
+    segments: Segments, timestamp: int, log_start: int, limit: int, log_end: int, *, gapless: bool = False
 ) -> tuple[int, Offset] | None:
-    """The first record in [log_start, limit) that is not older than `timestamp`."""
+    """The first record in [log_start, limit) that is not older than `timestamp`.
+
+    Corrupt when it may be one of those that a segment of a `gapless` log has lost.
+    """
     for index, segment in enumerate(segments):
+        if gapless and not segment.whole and segment is not segments.active:
+            segment.check_end(segments.end_of(index, log_end))
         if segments.end_of(index, log_end) <= log_start or segment.largest_timestamp() < timestamp:
             continue
-        # Every record up to this entry is too old, so the search begins behind it.
-        floor = max(segment.times.lookup(timestamp).offset, log_start)
-        _, position = segment.offsets.lookup(floor)
-        for batch in glance_batches(segment.file, position, segment.size):
+        for batch in segment.batches_newer(timestamp, log_start):
             if batch.base >= limit:
                 return None
             if batch.max_timestamp < timestamp or batch.last < log_start:
@@ -40,8 +43,7 @@ def max_timestamp(segments: Segments) -> tuple[int, Offset] | None:
     latest = newest.latest()
     if latest.timestamp == NO_TIMESTAMP:
         return None
-    _, position = newest.offsets.lookup(latest.offset)
-    for batch in glance_batches(newest.file, position, newest.size):
+    for batch in newest.batches_at(latest.offset):
         if batch.max_timestamp == latest.timestamp:
             for record in _records(newest, batch):
                 if record.timestamp == latest.timestamp:
@@ -63,4 +65,7 @@ def _records(segment: Segment, batch: Glance) -> Sequence[Record]:
     from penstock.protocol.batch import read_records
 
     data = segment.file.pread(batch.size, batch.position)
-    return read_records(data) if read_header(data).record_count else ()
+    try:
+        return read_records(data) if read_header(data).record_count else ()
+    except (BadBytes, ValueError) as broken:
+        raise Corrupt(segment.file.path, batch.position, f"a batch that cannot be read: {broken}") from broken

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from zlib import crc32
 
+from penstock.kernels import BadBatch
 from penstock.model.errors import Corrupt
 from penstock.model.ports import File, Files
 from penstock.storage import offset_index, time_index
@@ -31,7 +35,7 @@ class Segment:
     __slots__ = (
         "_by_record_time", "_bytes_max", "_entries_left", "_file", "_first_timestamp", "_latest", "_limits_of",
         "_offset_max", "_preallocated", "_time_max", "aborted", "base", "bytes_since_entry", "created_ms", "directory",
-        "files", "interval_bytes", "mark", "offsets", "size", "times",
+        "files", "interval_bytes", "mark", "offsets", "size", "times", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +50,8 @@ class Segment:
         # How far apart index entries are when the indexes must be made again.
         self.interval_bytes = 4096
         self.mark = mark
+        # Whether it is known to end where the next one begins; see `check_end`.
+        self.whole = False
         self.offsets = OffsetIndex(files, self.path(OFFSET_INDEX), base)
         self.times = TimeIndex(files, self.path(TIME_INDEX), base)
         self.aborted = TransactionIndex(files, self.path(TRANSACTION_INDEX), has_aborted)
@@ -104,12 +110,6 @@ class Segment:
             or self._entries_left <= 0
         )
 
-    def is_old(self, timestamp: int, now: int, settings: LogSettings) -> bool:
-        """By record time when the first batch has one, so that replaying old data rolls as it did the first time."""
-        first = self.first_timestamp
-        waited = timestamp - first if first >= 0 else now - self.created_ms
-        return waited > self._open_ms(settings)
-
     def _open_ms(self, settings: LogSettings) -> int:
         """For how long the segment may take batches."""
         segment_ms = settings.segment_ms
@@ -121,6 +121,7 @@ class Segment:
     def _find_limits(self, settings: LogSettings) -> None:
         """For a segment that has batches. With full indexes there are no limits to stay within."""
         first = self.first_timestamp
+        # By record time when the first batch has one, so that replaying old data rolls as it did the first time.
         self._by_record_time = first >= 0
         self._time_max = (first if first >= 0 else self.created_ms) + self._open_ms(settings)
         self._bytes_max, self._offset_max = settings.segment_bytes, self.base + _RELATIVE_MAX
@@ -172,8 +173,38 @@ class Segment:
     def latest(self) -> TimestampOffset:
         """The largest timestamp in the segment and the last offset of the batch that has it."""
         if self._latest is None:
-            self._latest = self.times.last()
+            self._latest = self._find_trusted_latest()
         return self._latest
+
+    def _find_trusted_latest(self) -> TimestampOffset:
+        """The last entry of the time index, if the batches say so too; else the indexes are made again.
+
+        Retention goes by it: an entry that is too old would take records too soon, one that is too new would keep them
+        for ever. The batch that the entry names and the end of the segment are looked at, and nothing between.
+        """
+        if not self.size:
+            return self.times.last()
+        with suppress(Corrupt):
+            if not self.times.doubtful() and self._agrees(latest := self.times.last()):
+                return latest
+        try:
+            self.rebuild_indexes()
+        except (Corrupt, BadBatch):
+            # What the batches before the bad one say is all that can be known.
+            self.save()
+        return self._latest or self.times.last()
+
+    def _agrees(self, latest: TimestampOffset) -> bool:
+        if not self._confirms(latest):
+            return False
+        return all(batch.max_timestamp <= latest.timestamp for batch in self._since(self.offsets.last()))
+
+    def _confirms(self, entry: TimestampOffset) -> bool:
+        """Whether the batch that an entry of the time index names has that time."""
+        if entry.timestamp == NO_TIMESTAMP:
+            return True
+        batch = self.find(entry.offset)
+        return batch is not None and batch.base <= entry.offset and batch.max_timestamp == entry.timestamp
 
     def largest_timestamp(self) -> int:
         """For retention: the largest record timestamp, or the file's time when no record has one."""
@@ -182,51 +213,83 @@ class Segment:
 
     def find(self, offset: int) -> Glance | None:
         """The first batch that ends at `offset` or later; None when all end before."""
-        _, position = self._trusted(*self.offsets.lookup(offset))
-        for batch in glance_batches(self.file, position, self.size):
+        for batch in self._since(self.offsets.lookup(offset)):
             if batch.last >= offset:
                 return batch
         return None
+
+    def batches_at(self, offset: int) -> Iterator[Glance]:
+        """The batches from `offset` on, and maybe some before them."""
+        return self._since(self.offsets.lookup(offset))
+
+    def batches_newer(self, timestamp: int, start: int) -> Iterator[Glance]:
+        """The batches from `start` on that may have a record that is not older, and maybe some before them."""
+        entry = self.times.lookup(timestamp)
+        if not self._confirms(entry):
+            self.rebuild_indexes()
+            entry = self.times.lookup(timestamp)
+        # Every record up to the entry is too old.
+        return self.batches_at(max(entry.offset, start))
 
     def end(self) -> int:
         """The offset after the last batch. Corrupt when bytes are left over behind it."""
         if self.size == 0:
             return self.base
-        _, position = self._trusted(*self.offsets.last())
-        end = self.base
-        for batch in glance_batches(self.file, position, self.size):
+        end, position = self.base, 0
+        for batch in self._since(self.offsets.last()):
             end, position = batch.last + 1, batch.position + batch.size
         if position != self.size:
             raise Corrupt(self.path(LOG), position, f"{self.size - position} bytes are no whole batch")
         return end
+
+    def check_end(self, end: int) -> None:
+        """Corrupt when the segment, which gets no more batches, does not end at `end`: then records are missing.
+
+        Bytes behind its last batch are nobody's, and go.
+        """
+        found, position, why = self.base, 0, "bytes that are no batch, or nothing"
+        try:
+            for batch in self._since(self.offsets.last()):
+                found, position = batch.last + 1, batch.position + batch.size
+        except Corrupt as broken:
+            why = broken.why
+        if found != end:
+            raise Corrupt(self.path(LOG), position, f"{why}; there should be records up to offset {end - 1}")
+        if position < self.size:
+            self.file.truncate(position)
+            self.size = position
+        self.whole = True
 
     def cut(self, start: int, max_end: int, limit: int | None) -> Glance | int:
         """Where whole batches from `start` on end that fit before `max_end` and lie below offset `limit`.
 
         The answer is the first batch that is left out, or the file position when nothing is left out.
         """
-        floor = max(start, self.offsets.floor_position(max_end))
+        offset, floor = self.offsets.floor(max_end)
         if limit is not None:
-            floor = max(start, min(floor, self.offsets.lookup(limit)[1]))
-        position = floor
-        for batch in glance_batches(self.file, floor, self.size):
+            offset, floor = min(limit, offset), min(floor, self.offsets.lookup(limit)[1])
+        position = start
+        for batch in self._since((offset, floor)) if floor > start else glance_batches(self.file, start, self.size):
             if batch.position + batch.size > max_end or (limit is not None and batch.last >= limit):
                 return batch
             position = batch.position + batch.size
         return position
 
-    def _trusted(self, offset: int, position: int) -> tuple[int, int]:
-        """An index entry whose batch really is there; else the indexes are made again."""
-        if position == 0:
-            return offset, position
-        try:
-            batch = next(glance_batches(self.file, position, self.size), None)
-        except Corrupt:
-            batch = None
-        if batch is not None and self.base <= batch.base and batch.last <= offset:
-            return offset, position
-        self.rebuild_indexes()
-        return self.base, 0
+    def _since(self, entry: tuple[int, int]) -> Iterator[Glance]:
+        """The batches from an index entry on, if its batch really is there; else the indexes are made again.
+
+        An index has no checksum, and nobody looks at all of it: what is used of it is looked at when it is used.
+        """
+        offset, position = entry
+        if 0 < position < self.size:
+            batches = glance_batches(self.file, position, self.size)
+            with suppress(Corrupt):
+                first = next(batches, None)
+                if first is not None and self.base <= first.base and first.last <= offset:
+                    return chain((first,), batches)
+        if position:
+            self.rebuild_indexes()
+        return glance_batches(self.file, 0, self.size)
 
     # -- upkeep
 
@@ -286,8 +349,10 @@ class Segment:
 
     def _find_latest(self) -> TimestampOffset:
         latest = self.times.last()
-        _, position = self.offsets.lookup(latest.offset)
-        for batch in glance_batches(self.file, position, self.size):
+        if not self._confirms(latest):
+            self.rebuild_indexes()
+            latest = self.times.last()
+        for batch in self.batches_at(latest.offset):
             if batch.max_timestamp > latest.timestamp:
                 latest = TimestampOffset(batch.max_timestamp, batch.last)
         return latest
@@ -304,13 +369,22 @@ class Segment:
         self.bytes_since_entry = 0
 
     def rebuild_indexes(self) -> None:
-        """Makes offset and time index again from the batches. Checksums are not looked at."""
+        """Makes offset and time index again from the batches. Checksums are not looked at.
+
+        Corrupt when there is something else than batches; then the indexes hold those before it.
+        """
         self.reset_indexes()
-        for found in walk_batches(self.file, 0, self.size):
-            header = found.header
-            self.note(found.position, header.size, header.last_offset, header.max_timestamp, self.interval_bytes)
-        self.close_time_index()
-        self.save()
+        position = 0
+        try:
+            for found in walk_batches(self.file, 0, self.size):
+                header = found.header
+                self.note(found.position, header.size, header.last_offset, header.max_timestamp, self.interval_bytes)
+                position = found.position + header.size
+        except BadBatch as broken:
+            raise Corrupt(self.path(LOG), position, str(broken)) from broken
+        finally:
+            self.close_time_index()
+            self.save()
 
     def move(self, *, directory: str | None = None, mark: str | None = None) -> list[str]:
         """Renames all its files, or follows them after their directory was renamed. Returns the new paths.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from heapq import heappop, heappush
 
 from penstock.model.errors import (
     INCONSISTENT_TOPIC_ID,
@@ -21,12 +20,14 @@ from penstock.storage.checkpointing import OFFSET_TOLD, TELLS_OF_FUTURES, line_o
 from penstock.storage.checkpoints import CLEANER_OFFSETS, OFFSET_CHECKPOINTS, RECOVERY_POINTS
 from penstock.storage.clean_shutdown import UNKNOWN_BROKER_EPOCH
 from penstock.storage.departures import Departures, Leaving
+from penstock.storage.doomed import Doomed
 from penstock.storage.log import DEFAULT_PRODUCER_EXPIRATION_MS, Log
 from penstock.storage.log_directory import CheckpointWrite, LogDirectory
 from penstock.storage.names import PARTITION_METADATA, Kind, parse_partition_directory, partition_directory
 from penstock.storage.partition_metadata import read_partition_metadata
 from penstock.storage.reports import DirectoryReport, report_of
 from penstock.storage.settings import LogSettings
+from penstock.storage.strays import Stray
 
 ONE_SYNC_FROM = 64
 
@@ -56,8 +57,9 @@ class LogStore:
         self._lost: dict[PartitionKey, str] = {}
         self._homes: dict[Log, LogDirectory] = {}
         self.departures = Departures()
-        # A heap, by the time when they may go; no two have the same path.
-        self._doomed: list[tuple[int, str, LogDirectory]] = []
+        # Directories that were set aside, by path: nobody serves them, and they stay until they are doomed.
+        self.strays: dict[str, Stray] = {}
+        self._doomed = Doomed[tuple[str, LogDirectory]]()
         # The broker epoch of the last clean stop; -1 when one of the directories was not closed cleanly.
         self.clean_broker_epoch = UNKNOWN_BROKER_EPOCH
         self._cluster: tuple[str, int] = ("", -1)
@@ -112,11 +114,15 @@ class LogStore:
             return
         for entry in names:
             parsed = parse_partition_directory(entry)
-            if parsed is None or parsed[1] is Kind.STRAY or not self.files.isdir(f"{directory.path}/{entry}"):
+            path = f"{directory.path}/{entry}"
+            if parsed is None or not self.files.isdir(path):
                 continue
             name, kind = parsed
             if kind is Kind.DELETE:
-                heappush(self._doomed, (now, f"{directory.path}/{entry}", directory))
+                self._doomed.add((path, directory), 0)  # whoever was reading it went with the last process
+                continue
+            if kind is Kind.STRAY:
+                self.strays[path] = Stray(name, path, directory)
                 continue
             try:
                 log = self._open_log(directory, entry, name, kind, now)
@@ -220,6 +226,11 @@ class LogStore:
     def directory_of(self, log: Log) -> LogDirectory:
         return self._homes[log]
 
+    def home_of(self, key: PartitionKey) -> Uuid | None:
+        """The id of the directory that holds a partition's log; None while it has none."""
+        log = self.logs.get(key)
+        return None if log is None else self._homes[log].id
+
     def directory_at(self, path: str) -> LogDirectory:
         """LOG_DIR_NOT_FOUND when no directory is called so."""
         for directory in self.directories:
@@ -292,14 +303,13 @@ class LogStore:
         directory = self._homes.pop(log)
         directory.log_count -= 1
         log.close(clean=False)
-        due = Millis(now + log.settings.file_delete_delay_ms)
-        self.departures.add(Leaving(log.name, log.directory, directory, kind, due, log))
+        self.departures.add(Leaving(log.name, log.directory, directory, kind, now, log))
 
     def depart(self, leaving: Leaving) -> None:
         """Renames a directory of which no checkpoint speaks any more."""
         if not self.departures.pop(leaving):
             return  # the disk failed meanwhile
-        name, path, directory, kind, due, _ = leaving
+        name, path, directory, kind, since, log = leaving
         target = f"{directory.path}/{partition_directory(name, kind, self._new_uuid().hex())}"
         try:
             self.files.rename(path, target)
@@ -307,7 +317,23 @@ class LogStore:
             self.fail(directory, str(error))
             return
         if kind is Kind.DELETE:
-            heappush(self._doomed, (due, target, directory))
+            assert log is not None, "what nobody can open is a stray"
+            self._doomed.add((target, directory), log.settings.file_delete_delay_ms)
+        else:
+            self.strays[target] = Stray(name, target, directory, since)
+
+    def doom(self, stray: Stray) -> None:
+        """A directory that was set aside becomes one that is deleted: by its name, so that a crash changes nothing."""
+        target = f"{stray.directory.path}/{partition_directory(stray.name, Kind.DELETE, self._new_uuid().hex())}"
+        del self.strays[stray.path]
+        try:
+            self.files.rename(stray.path, target)
+        except FileNotFoundError:
+            return  # somebody took it away
+        except OSError as error:
+            self.fail(stray.directory, str(error))
+            return
+        self._doomed.add((target, stray.directory), 0)
 
     def settle(self) -> None:
         """Lets everything depart here and now. For tools, tests and the end; it syncs on the caller's thread."""
@@ -357,18 +383,13 @@ class LogStore:
         if log in self._homes:  # else its directory failed meanwhile
             self._let_go(log, Kind.DELETE, now)
 
-    def purgeable(self, now: Millis) -> list[str]:
+    def purgeable(self, monotonic_ms: float) -> list[str]:
         """Directories of removed logs whose delay is over, handed out once: remove them off the loop."""
-        due: list[str] = []
-        while self._doomed and self._doomed[0][0] <= now:
-            _at, path, directory = heappop(self._doomed)
-            if directory.online:
-                due.append(path)
-        return due
+        return [path for path, directory in self._doomed.take_due(monotonic_ms) if directory.online]
 
-    def purge(self, now: Millis) -> None:
+    def purge(self, monotonic_ms: float) -> None:
         """`purgeable`, removed here and now."""
-        for path in self.purgeable(now):
+        for path in self.purgeable(monotonic_ms):
             try:
                 self.files.rmtree(path)
             except FileNotFoundError:
@@ -397,11 +418,24 @@ class LogStore:
         for leaving in self.departures:
             if leaving.directory is directory:
                 self.departures.pop(leaving)  # it keeps its name, and is a stray when the directory comes back
+        for stray in list(self.strays.values()):
+            if stray.directory is directory:
+                del self.strays[stray.path]
         was_online = directory.online
         directory.fail(why)
         if was_online:
             self.on_failed(directory, lost)
         return lost
+
+    def directory_failed(self, failure: StorageFailed) -> None:
+        """A directory that fails goes offline alone: its partitions refuse, the others go on."""
+        path = failure.path
+        for directory in self.directories:
+            if path == directory.path or path.startswith(f"{directory.path}/"):
+                if directory.online:
+                    told = path == directory.path or path in failure.why
+                    self.fail(directory, failure.why if told else str(failure))
+                return
 
     # -- checkpoints
 

@@ -25,12 +25,14 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The file is made with the first entry."""
 
-    __slots__ = ("_count", "_file", "_files", "path", "present")
+    __slots__ = ("_count", "_file", "_files", "confirmed", "path", "present")
 
     def __init__(self, files: Files, path: str, present: bool) -> None:
         self._files = files
         self.path = path
         self.present = present
+        # Whether the entries that were in the file when it was opened are known to be those of the log.
+        self.confirmed = not present
         self._file: File | None = None
         self._count = -1
 
@@ -77,6 +79,7 @@ class TransactionIndex:
         self._count = keep
 
     def start_over(self) -> None:
+        self.confirmed = True
         if self.present:
             self.file.truncate(0)
             self._count = 0

@@ -22,17 +22,26 @@ from penstock.coordinators.groups.table import CONSUMER_PROTOCOL_TYPE
 from penstock.kernels import read_header
 from penstock.metadata.features import METADATA_VERSION, NEW_CLUSTER, NEW_CLUSTER_KRAFT_VERSION
 from penstock.metadata.records import VersionedRecord, version_of
-from penstock.model.ids import DIRECTORY_UNASSIGNED, OFFSETS_TOPIC, Epoch, NodeId, Offset, TopicPartition, Uuid
+from penstock.model.ids import (
+    DIRECTORY_UNASSIGNED,
+    OFFSETS_TOPIC,
+    Epoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+    Uuid,
+    new_uuid,
+)
 from penstock.protocol.disk.classic_group_records import GroupMetadataValue
 from penstock.protocol.disk.metadata_brokers import RegisterBrokerRecord
 from penstock.protocol.disk.metadata_configs import ConfigRecord
 from penstock.protocol.disk.metadata_features import ProducerIdsRecord
 from penstock.protocol.disk.metadata_topics import PartitionRecord, TopicRecord
 from penstock.quorum.state import QuorumState
-from penstock.server.drivers.coordinator_records import encode_batch
-from penstock.server.drivers.quorum_state_file import QUORUM_STATE, encode_quorum_state
-from penstock.server.drivers.snapshot_file import CheckpointWriter, SnapshotId, read_checkpoint
-from penstock.server.formatting import METADATA_DIRECTORY, bootstrap_records, new_uuid
+from penstock.server.coordinating.records import encode_batch
+from penstock.server.formatting import METADATA_DIRECTORY, bootstrap_records
+from penstock.server.quorum.snapshot_file import CheckpointWriter, SnapshotId, read_checkpoint
+from penstock.server.quorum.state_file import QUORUM_STATE, encode_quorum_state
 from penstock.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, OffsetCheckpoint
 from penstock.storage.clean_shutdown import write_clean_shutdown
 from penstock.storage.log import Log
@@ -187,7 +196,7 @@ class Past:
         if kept:
             batch = encode_batch(kept, now, _UNCOMPRESSED)
             log.append(batch, read_header(batch), epoch, now)
-        log.purge(now)  # the segment that began at 0
+        log.purge(0)  # the segment that began at 0
         log.close()
         return log
 

@@ -11,19 +11,22 @@ a node that is killed is missed within about three seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.testing.embedded import EmbeddedBroker, property_text, whole_ms
 
 if TYPE_CHECKING:
+    from penstock.certificates import ClientFiles
     from penstock.metadata.entities import PartitionImage
     from penstock.metadata.image import ClusterImage
+    from penstock.metadata.records import VersionedRecord
     from penstock.model.config import BrokerSettings
     from penstock.server.node import Node
     from penstock.testing.ancient import Past
     from penstock.testing.moving_time import MovingClock
+    from penstock.testing.security import EmbeddedSecurity
 
 T = TypeVar("T")
 
@@ -50,7 +53,7 @@ class EmbeddedNode(EmbeddedBroker):
 
     def __init__(self, cluster: EmbeddedCluster, node_id: int, port: int) -> None:
         super().__init__(cluster.data_dir, {}, passing=True)
-        self._cluster, self.node_id, self._port = cluster, node_id, port
+        self._cluster, self.node_id, self._port, self._security = cluster, node_id, port, cluster.security
         self._clock, self._thread_name = cluster.clock, f"penstock-broker-{node_id}"
 
     def kill(self) -> None:
@@ -59,6 +62,9 @@ class EmbeddedNode(EmbeddedBroker):
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.kill()
+
+    def _all_addresses(self) -> str:
+        return self._cluster.bootstrap_servers
 
     def advance(
         self, *, ms: int = 0, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0
@@ -81,7 +87,7 @@ class EmbeddedNode(EmbeddedBroker):
 class EmbeddedCluster:
     """A cluster of `nodes` nodes, each broker and controller. Nodes are numbered from 1, as in `penstock dev`."""
 
-    def __init__(self, data_dir: str, nodes: int, settings: Mapping[str, object]) -> None:
+    def __init__(self, data_dir: str, nodes: int, settings: Mapping[str, object], *, secure: bool = False) -> None:
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")
         from penstock.testing.moving_time import MovingClock
@@ -89,6 +95,11 @@ class EmbeddedCluster:
         self.data_dir = data_dir
         self.clock: MovingClock = MovingClock()
         self._settings = {name: property_text(value) for name, value in settings.items()}
+        self.security: EmbeddedSecurity | None = None
+        if secure:
+            from penstock.testing.security import EmbeddedSecurity
+
+            self.security = EmbeddedSecurity(data_dir)
         ports = _free_ports(2 * nodes)
         self._controllers = dict(enumerate(ports[nodes:], 1))
         self.nodes = {node_id: EmbeddedNode(self, node_id, port) for node_id, port in enumerate(ports[:nodes], 1)}
@@ -98,6 +109,27 @@ class EmbeddedCluster:
     def bootstrap_servers(self) -> str:
         """What any Kafka client takes as `bootstrap.servers`: all nodes, those that are down too."""
         return ",".join(node.bootstrap_servers for node in self.nodes.values())
+
+    @property
+    def client_settings(self) -> dict[str, Any]:
+        """Keywords for Penstock's own clients: `Producer(**c.client_settings)`. Of a secured cluster with its user."""
+        if self.security is None:
+            return {"bootstrap_servers": self.bootstrap_servers}
+        return self.security.client_settings(self.bootstrap_servers)
+
+    @property
+    def librdkafka_settings(self) -> dict[str, str]:
+        """The same for clients that are made of librdkafka, such as confluent-kafka."""
+        if self.security is None:
+            return {"bootstrap.servers": self.bootstrap_servers}
+        return self.security.librdkafka_settings(self.bootstrap_servers)
+
+    @property
+    def client_files(self) -> ClientFiles:
+        """Files for foreign clients of a secured cluster: `java`, `librdkafka`, and `trusted`, its authority in PEM."""
+        if self.security is None:
+            raise RuntimeError("the cluster is an open one; cluster(secure=True) makes a secured one")
+        return self.security.files
 
     # -- coming and going
 
@@ -254,19 +286,35 @@ class EmbeddedCluster:
             "controller.quorum.bootstrap.servers": ",".join(map(self.controller_address, self._controllers)),
             "penstock.admin.listener": "127.0.0.1:0",
         }
+        if self.security is not None:
+            own |= self._secured(self.security, node_id)
         overrides = {**QUICK, **own, **self._settings}
         return dev_properties(self.data_dir, port=0, overrides=overrides, node_id=node_id, nodes=len(self._controllers))
+
+    def _secured(self, security: EmbeddedSecurity, node_id: int) -> dict[str, str]:
+        from penstock.certificates.node_settings import Ports
+
+        # Brokers hear from the metadata where the others are, so any free port will do.
+        ports = Ports(self.nodes[node_id]._port, 0, self._controllers.get(node_id))
+        return security.settings(node_id, ports)
 
     def _format(self, node_ids: list[int]) -> None:
         """Nodes that come first are told who votes; those that come later only which cluster they belong to."""
         from penstock.server.launch import format_node, new_voters
 
+        records: Sequence[VersionedRecord] = ()
+        if self.security is not None:
+            self.security.prepare(node_ids)
+            records = () if self._cluster_id else self.security.first_user()
         every = [self.settings_of(node_id) for node_id in node_ids]
         voters = None if self._cluster_id else new_voters(every)
+        if self.security is not None:
+            self._cluster_id = self.security.cluster_id
         for settings in every:
             formatted = format_node(
-                settings, self._cluster_id or None, ignore_formatted=True, standalone=False, voters=voters
-            )
+                settings, self._cluster_id or None, ignore_formatted=True, standalone=False, voters=voters,
+                records=records,
+            )  # fmt: skip
             self._cluster_id = formatted.cluster_id
 
 
@@ -300,15 +348,22 @@ def _free_ports(count: int) -> list[int]:
 
 @contextmanager
 def cluster(
-    nodes: int = 3, settings: Mapping[str, object] | None = None, *, past: Past | None = None
+    nodes: int = 3,
+    settings: Mapping[str, object] | None = None,
+    *,
+    past: Past | None = None,
+    secure: bool = False,
 ) -> Iterator[EmbeddedCluster]:
     """A running cluster. `settings` are broker properties by their Kafka names, for all nodes. With a `past` it begins
-    old (`penstock.testing.ancient`)."""
+    old (`penstock.testing.ancient`). A `secure` one is as `broker(secure=True)`, with certificates among its nodes."""
     import tempfile
+
+    if secure and past is not None:
+        raise ValueError("a cluster with a past is an open one")
 
     # A node that was killed may have a write under way in a thread.
     with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as scratch:
-        running = EmbeddedCluster(scratch, nodes, settings or {})
+        running = EmbeddedCluster(scratch, nodes, settings or {}, secure=secure)
         try:
             running.begin(past)
             yield running

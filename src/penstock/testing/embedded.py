@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.certificates import ClientFiles
     from penstock.model.errors import ErrorCode
     from penstock.server.node import Node
     from penstock.testing.ancient import Past
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.testing.moving_time import MovingClock
     from penstock.testing.node_thread import NodeThread
     from penstock.testing.offload import CountingOffload
+    from penstock.testing.security import EmbeddedSecurity
 
 READY_TIMEOUT_S = 30.0
 SETTLE_TIMEOUT_S = 30.0
@@ -51,7 +53,9 @@ class EmbeddedBroker:
     May be used from any thread, and from a running event loop: the broker never touches the caller's.
     """
 
-    def __init__(self, data_dir: str, settings: Mapping[str, object], *, passing: bool = False) -> None:
+    def __init__(
+        self, data_dir: str, settings: Mapping[str, object], *, passing: bool = False, secure: bool = False
+    ) -> None:
         """`passing` data is not worth a sync: nobody wants it after the test."""
         self._data_dir, self._passing = data_dir, passing
         self._settings = {name: property_text(value) for name, value in settings.items()}
@@ -64,11 +68,35 @@ class EmbeddedBroker:
         self._paused: threading.Event | None = None
         self._snapshots: list[Snapshot] = []
         self._port = 0
+        self._security: EmbeddedSecurity | None = None
+        if secure:
+            from penstock.testing.security import EmbeddedSecurity
+
+            self._security = EmbeddedSecurity(data_dir)
 
     @property
     def bootstrap_servers(self) -> str:
         """What any Kafka client takes as `bootstrap.servers`."""
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def client_settings(self) -> dict[str, Any]:
+        """Keywords for Penstock's own clients: `Producer(**b.client_settings)`. Of a secured broker with its user."""
+        if self._security is None:
+            return {"bootstrap_servers": self.bootstrap_servers}
+        return self._security.client_settings(self.bootstrap_servers)
+
+    @property
+    def librdkafka_settings(self) -> dict[str, str]:
+        """The same for clients that are made of librdkafka, such as confluent-kafka."""
+        if self._security is None:
+            return {"bootstrap.servers": self.bootstrap_servers}
+        return self._security.librdkafka_settings(self.bootstrap_servers)
+
+    @property
+    def client_files(self) -> ClientFiles:
+        """Files for foreign clients of a secured broker: `java`, `librdkafka`, and `trusted`, its authority in PEM."""
+        return self._secured().files
 
     @property
     def admin_url(self) -> str:
@@ -115,6 +143,16 @@ class EmbeddedBroker:
         format_node(settings, None, ignore_formatted=True)
         past.lay_down(PassingFiles(), settings, self.clock.now_ms())
 
+    def secure(self) -> None:
+        """Makes certificates, the first user, and the data directory of a broker that knows them from its start."""
+        from penstock.model.config import BrokerSettings
+        from penstock.server.launch import DEV_NODE_ID, dev_properties, format_node
+
+        self._secured().prepare([DEV_NODE_ID])
+        settings = BrokerSettings.load(dev_properties(self._data_dir, port=0, overrides=self._overrides()))
+        records = self._secured().first_user()
+        format_node(settings, self._secured().cluster_id, ignore_formatted=True, records=records)
+
     def _begin(self) -> None:
         from penstock.testing.node_thread import NodeThread
 
@@ -130,6 +168,12 @@ class EmbeddedBroker:
             thread.kill()
             raise
         self._port = self._thread.node.port
+        if self._security is not None:
+            self._security.reach(self._all_addresses())
+
+    def _all_addresses(self) -> str:
+        """What clients of the whole cluster are told."""
+        return self.bootstrap_servers
 
     def stop(self) -> None:
         """Stops cleanly: flushes, writes its markers and frees the port. Stopping twice is fine."""
@@ -209,7 +253,7 @@ class EmbeddedBroker:
             self._faults.clear()
 
     def _order(self, api: str, code: int | None, times: int, *, served: bool) -> None:
-        from penstock.server.dispatch import SERVED
+        from penstock.server.reception.dispatch import SERVED
         from penstock.testing.faults import Faults, api_named
 
         if times < 1:
@@ -295,6 +339,11 @@ class EmbeddedBroker:
             raise RuntimeError("the broker does not run; start() it first")
         return self._thread.node
 
+    def _secured(self) -> EmbeddedSecurity:
+        if self._security is None:
+            raise RuntimeError("the broker is an open one; broker(secure=True) makes a secured one")
+        return self._security
+
     def _call(self, work: Coroutine[Any, Any, Any], timeout_s: float = READY_TIMEOUT_S) -> Any:
         assert self._thread is not None, "it runs"
         return self._thread.call(work, timeout_s)
@@ -312,19 +361,27 @@ class EmbeddedBroker:
         from penstock.testing.offload import CountingOffload
         from penstock.testing.passing_files import PassingFiles
 
-        # Only the clients' port has to stay the same; the others are free ones, so that brokers never meet.
-        ports = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:0",
-            "controller.quorum.bootstrap.servers": "127.0.0.1:0",
-            "penstock.admin.listener": "127.0.0.1:0",
-        }
         self._offload = CountingOffload()
         return dev_node(
             self._data_dir,
             port=self._port,
-            overrides={**_TEST_DEFAULTS, **ports, **self._settings},
+            overrides=self._overrides(),
             given=Given(self.clock, self._offload, PassingFiles() if self._passing else None),
         )
+
+    def _overrides(self) -> dict[str, str]:
+        # Only the clients' port has to stay the same; the others are free ones, so that brokers never meet.
+        own = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:0",
+            "controller.quorum.bootstrap.servers": "127.0.0.1:0",
+            "penstock.admin.listener": "127.0.0.1:0",
+        }
+        if self._security is not None:
+            from penstock.certificates.node_settings import Ports
+            from penstock.server.launch import DEV_NODE_ID
+
+            own |= self._security.settings(DEV_NODE_ID, Ports(self._port, 0, 0))
+        return {**_TEST_DEFAULTS, **own, **self._settings}
 
 
 def whole_ms(ms: int, seconds: float, minutes: float, hours: float, days: float) -> int:
@@ -341,14 +398,27 @@ def property_text(value: object) -> str:
 
 @contextmanager
 def broker(
-    settings: Mapping[str, object] | None = None, *, data_dir: str | None = None, past: Past | None = None
+    settings: Mapping[str, object] | None = None,
+    *,
+    data_dir: str | None = None,
+    past: Past | None = None,
+    secure: bool = False,
 ) -> Iterator[EmbeddedBroker]:
     """A running broker. `settings` are broker properties by their Kafka names; data goes to a temporary directory
-    unless `data_dir` names one. With a `past` it begins old (`penstock.testing.ancient`)."""
+    unless `data_dir` names one. With a `past` it begins old (`penstock.testing.ancient`).
+
+    A `secure` one has TLS, logins and an authorizer as `penstock dev --secure` has them: `client_settings` are the
+    keywords of its user `admin` for our clients, `librdkafka_settings` and `client_files` those for others.
+    """
     import tempfile
 
+    if secure and past is not None:
+        raise ValueError("a broker with a past is an open one")
+
     with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
-        running = EmbeddedBroker(data_dir or scratch, settings or {}, passing=data_dir is None)
+        running = EmbeddedBroker(data_dir or scratch, settings or {}, passing=data_dir is None, secure=secure)
+        if secure:
+            running.secure()
         if past is not None:
             running.format(past)
         running.start()

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.model.closest import did_you_mean
 from penstock.model.errors import ErrorCode, error_named
 from penstock.protocol.registry import APIS, Api
-from penstock.server.context import Disconnect
+from penstock.server.doors import Disconnect
 from penstock.testing.refusals import refusal_of
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context, Handler
+    from penstock.server.doors import Context, Handler
 
 _WHY = "a test ordered it"
 

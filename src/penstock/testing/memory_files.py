@@ -13,6 +13,7 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from typing import NamedTuple
 
 from penstock.model.ids import Millis
@@ -100,6 +101,8 @@ class MemoryFile:
 
     def pread(self, size: int, position: int) -> bytes:
         self._files.check(self.path, self._life, reading=True)
+        if min(size, position) < 0:
+            raise OSError(errno.EINVAL, "Invalid argument", self.path)  # as a disk does
         return bytes(self._inode.data[position : position + size])
 
     def pwritev(self, buffers: Sequence[bytes | bytearray | memoryview], position: int) -> int:
@@ -365,8 +368,9 @@ class MemoryFiles:
         return self._directory(head), name
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
+@lru_cache(maxsize=4_096)  # the same few paths are walked ten thousand times in a run of the simulator
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part)
 
 
 def _bytes_in(directory: _Directory) -> int:

@@ -13,7 +13,7 @@ from typing import Any, TypeVarTuple, Unpack
 import uvloop
 
 from penstock.model.ids import Millis
-from penstock.server.ports import SystemClock
+from penstock.server.loops.ports import SystemClock
 
 Ts = TypeVarTuple("Ts")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
-from penstock.server.ports import ThreadOffload
+from penstock.server.loops.ports import ThreadOffload
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class CountingOffload(ThreadOffload):
@@ -20,13 +21,13 @@ class CountingOffload(ThreadOffload):
         super().__init__()
         self.busy = 0
 
-    def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
+    def call(self, work: Callable[[*Ts], T], *args: *Ts) -> Awaitable[T]:
         running = asyncio.ensure_future(super().call(work, *args))
         self.busy += 1
         running.add_done_callback(self._ended)
         return running
 
-    async def run(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def run(self, task: str, arguments: dict[str, object]) -> dict[str, object]:
         self.busy += 1
         try:
             return await super().run(task, arguments)

@@ -251,6 +251,18 @@ def _delete_acls(made: Any, request: Any, _version: int, code: int) -> Any:
     return made(filter_results=[made.DeleteAclsFilterResult(error_code=code) for _ in request.filters])
 
 
+def _alter_client_quotas(made: Any, request: Any, _version: int, code: int) -> Any:
+    def parts(asked: Any) -> list[Any]:
+        return [made.EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in asked.entity]
+
+    return made(entries=[made.EntryData(error_code=code, entity=parts(asked)) for asked in request.entries])
+
+
+def _alter_user_scram_credentials(made: Any, request: Any, _version: int, code: int) -> Any:
+    users = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
+    return made(results=[made.AlterUserScramCredentialsResult(user=user, error_code=code) for user in users])
+
+
 _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "Produce": _produce,
     "Fetch": _fetch,
@@ -277,4 +289,6 @@ _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "ElectLeaders": _elect_leaders,
     "CreateAcls": _create_acls,
     "DeleteAcls": _delete_acls,
+    "AlterClientQuotas": _alter_client_quotas,
+    "AlterUserScramCredentials": _alter_user_scram_credentials,
 }

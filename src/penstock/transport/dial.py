@@ -7,7 +7,13 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, TypeAlias
 
-from penstock.model.errors import UNSUPPORTED_VERSION, PenstockError, error_of
+from penstock.model.errors import (
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_VERSION,
+    ErrorCode,
+    PenstockError,
+    error_of,
+)
 from penstock.protocol.frame import decode_response, encode_request, encode_request_parts, frame_request
 from penstock.protocol.registry import API_VERSIONS, APIS
 from penstock.protocol.wire import Malformed, schema_of
@@ -47,8 +53,27 @@ class Foreign(LinkError):
     """Somebody answers at the address, and not in Kafka's protocol."""
 
 
+class Untrusted(LinkError):
+    """TLS found no connection that both sides could trust. Trying again does not help before somebody mends it."""
+
+
+class LoginFailed(LinkError):
+    """The peer did not take our login, or did not prove itself. Trying again with the same credentials does not help.
+
+    `error` is the code that it answered.
+    """
+
+    def __init__(self, host: str, port: int, why: str, error: ErrorCode = SASL_AUTHENTICATION_FAILED) -> None:
+        super().__init__(host, port, why)
+        self.error = error
+
+
 class Severed(LinkError):
     """The connection ended before the reply came; whether the request took effect is unknown."""
+
+
+class Silent(Severed):
+    """The peer ended a new connection without a byte: it is being stopped, or expects something else to be said."""
 
 
 class TimedOut(LinkError):
@@ -85,8 +110,8 @@ class Link(FrameStream):
     """One connection to a broker. Requests may be pipelined; each gets its own reply, error or timeout."""
 
     __slots__ = (
-        "_asked", "_foreign", "_next_correlation", "_on_lost", "_unanswered", "_watch", "_watch_at", "client_id",
-        "host", "port", "versions", "why_lost",
+        "_asked", "_distrusted", "_foreign", "_next_correlation", "_on_lost", "_unanswered", "_watch", "_watch_at",
+        "client_id", "host", "over_tls", "port", "versions", "why_lost",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +124,8 @@ class Link(FrameStream):
         self.versions: dict[int, tuple[int, int]] = {}
         self.why_lost = ""
         self._foreign = False  # the peer sent what is no frame
+        self._distrusted = False  # TLS ended it
+        self.over_tls = False
         self._asked: dict[int, _Asked] = {}
         self._next_correlation = self._unanswered = 0
         self._on_lost: Callable[[], None] | None = None
@@ -214,6 +241,10 @@ class Link(FrameStream):
         except Severed:
             if self._foreign:
                 raise Foreign(self.host, self.port, self.why_lost) from None
+            if self._distrusted:
+                raise Untrusted(self.host, self.port, self.why_lost) from None
+            if not self.bytes_in:
+                raise Silent(self.host, self.port, self._why_silent()) from None
             raise
         self.frame_bytes_max = whole
         if reply.error_code == UNSUPPORTED_VERSION.code:
@@ -222,6 +253,14 @@ class Link(FrameStream):
         if reply.error_code:
             raise Unsupported(self.host, self.port, f"ApiVersions was refused: {error_of(reply.error_code).name}")
         self.versions = {known.api_key: (known.min_version, known.max_version) for known in reply.api_keys}
+
+    def _why_silent(self) -> str:
+        if self.over_tls:
+            return f"{self.why_lost} after the TLS handshake; does it want a certificate of ours? Its log says why"
+        return (
+            f"{self.why_lost} without a word; is this a listener with TLS? "
+            "Then set security.protocol to SSL or SASL_SSL"
+        )
 
     def newest(self, key: int, ours_max: int | None = None) -> int:
         """The newest version of an API that both sides know; `Unsupported` when there is none."""
@@ -262,7 +301,10 @@ class Link(FrameStream):
 
     def no_frame(self, beginning: bytes, size: int) -> str:
         if beginning[:2] in (b"\x15\x03", b"\x16\x03"):
-            return "it answers in TLS, not Kafka"
+            return (
+                "it answers in TLS, and was dialled without: "
+                "set security.protocol to SSL or SASL_SSL, or dial a plaintext listener"
+            )
         if beginning in (b"HTTP", b"<htm", b"<HTM", b"<!do", b"<!DO"):
             return "it answers in HTTP, not Kafka"
         if beginning == b"SSH-":
@@ -274,6 +316,11 @@ class Link(FrameStream):
         self._foreign = True
 
     def lost(self, cause: Exception | None) -> None:
+        if isinstance(cause, PenstockError):  # the system's own are OSErrors
+            from penstock.transport.tls.advice import why_ended
+
+            self._distrusted = True
+            self.why_lost = self.why_lost or why_ended(cause)
         why = self.why_lost or (f"the connection broke: {cause}" if cause else "the broker closed the connection")
         self.why_lost = why
         waiting, self._asked = self._asked, {}

@@ -27,10 +27,14 @@ class Intake:
 
     As in Kafka a request is granted its whole size while anything at all is left, so the budget may be overdrawn by
     one request. That way a request larger than the budget can still be served, and nobody who holds a part of a
-    grant waits for the rest of it.
+    grant waits for the rest of it. What streams had read before they stopped counts too, but never keeps the budget
+    from being granted to one of them: else they would all wait for each other.
     """
 
-    __slots__ = ("_loop", "_recycles", "_waiting", "_waking", "budget_bytes", "held_bytes", "scratch", "tick", "view")
+    __slots__ = (
+        "_loop", "_recycles", "_waiting", "_waking", "budget_bytes", "held_bytes", "scratch", "stashed_bytes", "tick",
+        "view",
+    )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, budget_bytes: int = -1) -> None:
         """`budget_bytes` below one means no bound (`queued.max.request.bytes` = -1)."""
@@ -39,6 +43,7 @@ class Intake:
         self.view = memoryview(self.scratch)
         self.budget_bytes = budget_bytes
         self.held_bytes = 0
+        self.stashed_bytes = 0  # of these, what belongs to no request that was granted
         self.tick = 0  # advanced by the idle wheel; streams stamp themselves with it
         self._recycles = False  # memory of large frames is kept for the next ones
         self._waiting: dict[Waiter, None] = {}  # in order of arrival
@@ -46,7 +51,7 @@ class Intake:
 
     @property
     def exhausted(self) -> bool:
-        return 0 < self.budget_bytes <= self.held_bytes
+        return 0 < self.budget_bytes <= self.held_bytes and self.held_bytes > self.stashed_bytes
 
     @property
     def waiting(self) -> int:
@@ -66,6 +71,15 @@ class Intake:
     def hold(self, size: int) -> None:
         """Counts bytes that are in memory already; never refuses."""
         self.held_bytes += size
+
+    def stash(self, size: int) -> None:
+        """Counts bytes that were read and wait for their turn."""
+        self.held_bytes += size
+        self.stashed_bytes += size
+
+    def unstash(self, size: int) -> None:
+        self.stashed_bytes -= size
+        self.release(size)
 
     def release(self, size: int) -> None:
         self.held_bytes -= size

@@ -8,10 +8,15 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.transport.dial import Link, Unreachable
 from penstock.transport.intake import Intake
+
+if TYPE_CHECKING:
+    from penstock.transport.dial_security import DialSecurity
+    from penstock.transport.tls.source import ContextSource
+    from penstock.transport.tls.stream import TlsShared
 
 # Replies are as large as the asker allowed, so this only stops nonsense.
 RESPONSE_BYTES_MAX = 1 << 30
@@ -41,7 +46,7 @@ class Listening:
 class AsyncioNet:
     """Listens and dials on one loop. All links it dials share one intake."""
 
-    __slots__ = ("_backlog", "_intake", "_loop", "_receive_buffer_bytes", "_send_buffer_bytes")
+    __slots__ = ("_backlog", "_intake", "_loop", "_receive_buffer_bytes", "_send_buffer_bytes", "_tls")
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class AsyncioNet:
         self._send_buffer_bytes = send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
         self._intake = intake or Intake(loop)
+        self._tls: TlsShared | None = None
 
     async def listen(self, host: str, port: int, accept: Callable[[], Any], *, serving: bool = True) -> Listening:
         """Binds `host` (empty for all interfaces) and makes a protocol by `accept` for every connection.
@@ -77,17 +83,41 @@ class AsyncioNet:
         server = await self._loop.create_server(accept, sock=listening, backlog=self._backlog, start_serving=serving)
         return Listening(server, bound[0], bound[1])
 
-    async def dial(self, host: str, port: int, timeout_ms: int) -> Link:
-        """A standing link, or `Unreachable` with host, port and cause."""
-        link = Link(self._loop, self._intake, host, port, RESPONSE_BYTES_MAX)
+    async def dial(self, host: str, port: int, timeout_ms: int, security: DialSecurity | None = None) -> Link:
+        """A standing link, or `Unreachable` with host, port and cause; `Untrusted` when TLS finds it not to be safe.
+
+        A link with credentials logs in when it negotiates.
+        """
+        link = self._link(host, port, security)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._loop.create_connection(lambda: link, host, port)
+                if security is not None and security.tls is not None:
+                    await self._dial_tls(link, security.tls, timeout_ms)
+                else:
+                    await self._loop.create_connection(lambda: link, host, port)
         except TimeoutError:
             raise Unreachable(host, port, f"no connection within {timeout_ms} ms") from None
         except OSError as cause:
             raise Unreachable(host, port, _why(cause)) from cause
         return link
+
+    def _link(self, host: str, port: int, security: DialSecurity | None) -> Link:
+        if security is None or security.credentials is None:
+            return Link(self._loop, self._intake, host, port, RESPONSE_BYTES_MAX)
+        from penstock.transport.login import AuthenticatedLink
+
+        return AuthenticatedLink(
+            self._loop, self._intake, host, port, RESPONSE_BYTES_MAX, security.credentials, security.run
+        )
+
+    async def _dial_tls(self, link: Link, source: ContextSource, timeout_ms: int) -> None:
+        # Imported by the first dial that asks for TLS: `ssl` takes longer than many a command.
+        from penstock.transport.tls.stream import TlsShared
+        from penstock.transport.tls_dialling import connect
+
+        if self._tls is None:
+            self._tls = TlsShared(self._loop)
+        await connect(self._tls, source, link, timeout_ms)
 
     def host_name(self) -> str:
         return socket.gethostname()

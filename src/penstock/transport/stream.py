@@ -43,7 +43,7 @@ class FrameStream(asyncio.BufferedProtocol):
     """The protocol under `server.connection` and `transport.dial`.
 
     Subclasses answer `frame`, and may answer `opened`, `refused`, `drained` and `lost`. A frame that `frame` has not
-    finished with counts as in flight until `done(size)`; at 16 frames or 4 MB in flight reading stops.
+    finished with counts as in flight until `done(size)`; at `in_flight_max` frames or 4 MB reading stops.
     """
 
     __slots__ = (
@@ -68,6 +68,7 @@ class FrameStream(asyncio.BufferedProtocol):
         "frame_bytes_max",
         "in_flight",
         "in_flight_bytes",
+        "in_flight_max",
         "intake",
         "loop",
         "touched",
@@ -83,6 +84,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self.closing = False
         self.in_flight = 0
         self.in_flight_bytes = 0
+        self.in_flight_max = IN_FLIGHT_MAX
         self.bytes_in = 0
         self.bytes_out = 0
         self._head = b""  # fewer than four bytes of a size
@@ -169,12 +171,11 @@ class FrameStream(asyncio.BufferedProtocol):
     def _consume(self, view: memoryview, at: int, end: int) -> None:
         """Delivers the whole frames of view[at:end] and puts what is left where it belongs."""
         turn = FRAMES_PER_TURN
-        size_max = self.frame_bytes_max
         self._parsing = True
         self._cork = []
         while end - at >= 4:
             (size,) = _SIZE.unpack_from(view, at)
-            if not 0 <= size <= size_max:
+            if not 0 <= size <= self.frame_bytes_max:
                 self._refuse(bytes(view[at : at + 4]), size)
                 break
             stop = at + 4 + size
@@ -241,18 +242,18 @@ class FrameStream(asyncio.BufferedProtocol):
     def _stash(self, left: memoryview) -> None:
         """Keeps frames that may not start yet. Reading stops until they are consumed."""
         self._rest = bytearray(left)
-        self.intake.hold(len(left))
+        self.intake.stash(len(left))
 
     def _consume_rest(self) -> None:
         rest = self._rest
         assert rest is not None
         self._rest = None
         self._consume(memoryview(rest), 0, len(rest))
-        self.intake.release(len(rest))
+        self.intake.unstash(len(rest))
 
     @property
     def saturated(self) -> bool:
-        return self.in_flight >= IN_FLIGHT_MAX or self.in_flight_bytes >= IN_FLIGHT_BYTES_MAX
+        return self.in_flight >= self.in_flight_max or self.in_flight_bytes >= IN_FLIGHT_BYTES_MAX
 
     def _regulate(self) -> None:
         """Reads exactly while there is something to do with what would be read."""
@@ -469,6 +470,8 @@ class FrameStream(asyncio.BufferedProtocol):
             self._linger.cancel()
             self._linger = None
         self.intake.forget(self)
-        self.intake.release(self.in_flight_bytes + self._own_bytes + len(self._rest or b""))
+        if self._rest is not None:
+            self.intake.unstash(len(self._rest))
+        self.intake.release(self.in_flight_bytes + self._own_bytes)
         self._own = self._rest = self._outbox = None
         self.lost(exc)

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from penstock.protocol.registry import APIS, Api
-from penstock.server.dispatch import Dispatch
+from penstock.server.reception.dispatch import Dispatch
 from tests.compat.answers.comparing import Difference
 from tests.compat.answers.deviations import DEVIATIONS
 from tests.compat.answers.drawing import Drawing

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from penstock.model.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import OFFSETS_TOPIC
 from penstock.protocol.registry import APIS
-from penstock.server.dispatch import SERVED
+from penstock.server.reception.dispatch import SERVED
 from tests.compat.answers.chance import about
 from tests.compat.answers.comparing import Difference
 from tests.compat.answers.duo import Exchange

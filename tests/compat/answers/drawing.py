@@ -129,7 +129,29 @@ class Drawing:
         by_name |= dict.fromkeys((*rules, "permission_type"), one_of(1, 2, 2, 3, 3, 3, 4, 0))
         names = ("resource_name", "resource_name_filter", "principal", "principal_filter", "host", "host_filter")
         by_name |= dict.fromkeys(names, one_of("alpha", "User:anna", "*", "127.0.0.1", ""))
+        some_name = one_of("anna", "bert", "User", "")
+        by_name |= {
+            "entity_type": one_of("user", "user", "client-id", "ip", "group", ""),
+            "entity_name": one_of("anna", "app", "127.0.0.1", ""),
+            "match_type": one_of(0, 0, 1, 2, 7),
+            "match": one_of("anna", "app", ""),
+            "mechanism": one_of(1, 2, 2, 0, 7),
+            "iterations": one_of(4_096, 8_192, 4_095, 16_385, -1),
+            "salt": one_of(b"salt", b""),
+            "salted_password": one_of(b"salted", b""),
+            **dict.fromkeys(("principal_type", "owner_principal_type"), one_of("User", "User", "Group", "")),
+            **dict.fromkeys(("principal_name", "owner_principal_name"), some_name),
+            **dict.fromkeys(("max_lifetime_ms", "renew_period_ms", "expiry_time_period_ms"), one_of(-1, 0, 1_000)),
+            "hmac": one_of(b"nobody's", b""),
+            "auth_bytes": one_of(b"\0anna\0secret", b""),
+        }
         by_struct: dict[tuple[str, str], Maker] = {
+            ("OpData", "key"): one_of("producer_byte_rate", "request_percentage", "connection_creation_rate", "x"),
+            ("OpData", "value"): one_of(1.0, 1_024.0, 0.5, 0.0, -1.0, float(1 << 63)),
+            ("UserName", "name"): some_name,
+            ("ScramCredentialDeletion", "name"): some_name,
+            ("ScramCredentialUpsertion", "name"): some_name,
+            ("SaslHandshakeRequest", "mechanism"): one_of("PLAIN", "SCRAM-SHA-512", ""),
             ("ListOffsetsPartition", "timestamp"): one_of(
                 -1, -1, -2, -2, -3, -4, -5, -6, -7, 0, BASE_MS, BASE_MS + 1, BASE_MS + 3, INT64_MAX
             ),

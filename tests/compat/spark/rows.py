@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.compat.contents import Contents
 from tests.patience import within
+from tests.spark.starting import started
 
 JVM, OURS = "kafka", "penstock"
 
@@ -22,7 +23,7 @@ Long values are digests: a failing comparison of megabytes helps nobody.
 """
 
 LONG_BYTES = 10_000
-STREAM_TIMEOUT_S = within(120)
+STREAM_TIMEOUT_S = 120
 
 
 def batch(spark: SparkSession, by: str, bootstrap: str, options: Mapping[str, str]) -> list[Row]:
@@ -42,9 +43,11 @@ class Stream:
         """Reads what is there now, from where it stopped, and gives everything that it has read so far."""
         source = self._spark.readStream.format(self._by).options(**self._options).load()
         writer = source.writeStream.format("parquet").option("checkpointLocation", str(self._home / "checkpoint"))
-        query = writer.trigger(availableNow=True).start(str(self._home / "rows"))
+        query = started(writer.trigger(availableNow=True), str(self._home / "rows"))
         try:
-            assert query.awaitTermination(STREAM_TIMEOUT_S), f"{self._by}: not drained within {STREAM_TIMEOUT_S} s"
+            assert query.awaitTermination(within(STREAM_TIMEOUT_S)), (
+                f"{self._by}: not drained within {STREAM_TIMEOUT_S} s"
+            )
             self.batches = [progress.numInputRows for progress in query.recentProgress]
         finally:
             query.stop()

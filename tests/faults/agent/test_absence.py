@@ -262,6 +262,26 @@ async def test_patterns_that_match_each_others_rotations_read_each_file_once(log
     assert channel.counts == Counter(written)
 
 
+async def test_what_may_be_its_compressed_copy_is_judged_before_a_file_is_told_as_gone(
+    logs: Path, state: Path, tmp_path: Path
+) -> None:
+    """The copy is found by its own name. It waits for a second look, and its original is given up before that."""
+    log, channel = logs / "access.log", Recording()
+    first, second = numbered("first", 0, 3), numbered("second", 0, 3)
+    await once_read(logs, state, first[:1], channel)
+    append(log, first[1:])
+    # Another name keeps the inode, so no other file is given it.
+    os.link(log, tmp_path / "in another folder")
+    rotate(log, packed=True)
+    append(log, second)
+    paths, slow = (str(log), str(logs / "*.gz")), {"discover_ms": 200, "rotate_wait_ms": 1000}
+    async with tailing(paths, state, channel, **slow) as life:  # type: ignore[arg-type]  # several
+        await channel.wait_for(*first, *second)
+        await until(lambda: not life.input._followed.disturbed)  # type: ignore[attr-defined]  # its inside
+        assert life.input.status().missed == 0
+    in_order(channel, first, second)
+
+
 async def test_what_was_rotated_and_compressed_later_is_read_once(logs: Path, state: Path) -> None:
     log, channel = logs / "access.log", Recording()
     first, second = numbered("first", 0, 2000), numbered("second", 0, KB_OF_LINES)

@@ -16,7 +16,7 @@ import zstandard
 
 from penstock.agent.listening import streams
 from tests.faults.agent_network.watching import MEMORY_BYTES, Watched, watched
-from tests.patience import until
+from tests.patience import until, within
 from tests.unit.agent.listening.channels import DEADLINE_S, on_loop
 
 CHUNK = b"x" * (1 << 16)
@@ -85,7 +85,7 @@ async def refused(victim: Watched, head: bytes, wanted: int, *, then: bytes = CH
     writer.write(head)
     answer = asyncio.create_task(reader.readline())
     with contextlib.suppress(ConnectionError):
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             while not answer.done():
                 writer.write(then)
                 await writer.drain()

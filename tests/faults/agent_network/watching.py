@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.agent.settings.kinds import kind_of
-from tests.patience import until
+from tests.patience import until, within
 from tests.unit.agent.listening.channels import (
     DEADLINE_S,
     HandChannel,
@@ -84,7 +84,7 @@ class Watched:
         given = [b"content-length: %d" % len(body), b"content-type: application/json", b"connection: close", *headers]
         reader, writer = await self.connect()
         writer.write(b"POST / HTTP/1.1\r\nhost: x\r\n" + b"\r\n".join(given) + b"\r\n\r\n" + body)
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             answer = await reader.read()
         writer.close()
         return answer

@@ -23,7 +23,10 @@ log = logging.getLogger(__name__)
 NAMES = ("anew-0", "anew-1", "anew-2")
 RECORDS = 20
 CONFIGS = {"segment.ms": "1000", "retention.ms": "-1"}
-_QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 5_000}
+
+
+def _quiet() -> dict[str, int]:
+    return {"log_level": 0, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": within(5_000)}
 
 
 @dataclass
@@ -49,7 +52,7 @@ class Churn:
         self.failures: list[str] = []
 
     def __enter__(self) -> Churn:
-        self._admin = AdminClient({"bootstrap.servers": self._bootstrap, **_QUIET})
+        self._admin = AdminClient({"bootstrap.servers": self._bootstrap, **_quiet()})
         self._thread.start()
         return self
 
@@ -87,10 +90,14 @@ class Churn:
 
     def _create(self, name: str) -> None:
         made = NewTopic(name, 1, self._replicas, config=CONFIGS)
-        self._admin.create_topics([made], operation_timeout=5, request_timeout=8)[name].result(within(10))
+        self._admin.create_topics([made], operation_timeout=within(5), request_timeout=within(8))[name].result(
+            within(10)
+        )
 
     def _delete(self, name: str) -> None:
-        self._admin.delete_topics([name], operation_timeout=5, request_timeout=8)[name].result(within(10))
+        self._admin.delete_topics([name], operation_timeout=within(5), request_timeout=within(8))[name].result(
+            within(10)
+        )
 
     @staticmethod
     def _asked(request: Callable[[str], None], name: str, done_before: int) -> bool:
@@ -105,8 +112,8 @@ class Churn:
 
     def _write(self, name: str, topic: _Topic) -> None:
         producer = Producer({
-            "bootstrap.servers": self._bootstrap, "enable.idempotence": True, "message.timeout.ms": 20_000,
-            "retry.backoff.ms": 50, "topic.metadata.refresh.fast.interval.ms": 100, **_QUIET,
+            "bootstrap.servers": self._bootstrap, "enable.idempotence": True, "message.timeout.ms": within(20_000),
+            "retry.backoff.ms": 50, "topic.metadata.refresh.fast.interval.ms": 100, **_quiet(),
         })  # fmt: skip
 
         def noted(value: str) -> Callable[[object, object], None]:

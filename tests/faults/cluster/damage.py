@@ -68,6 +68,32 @@ def kinds(topic: str) -> dict[str, Place]:
     }
 
 
+_CONFIRMED = "an entry is believed if the batch that it names says so; one that only makes a search longer stays"
+HARMLESS = {
+    "bootstrap.checkpoint": "what a new cluster begins with; read before there is any metadata, and never again",
+    "lock": "held, never read",
+    "meta.properties": "its lines are read by their names; what is behind them is of no name",
+    "partition.metadata": "its two lines are read by their names; what is behind them is of no name",
+    "metadata partition.metadata": "there is one metadata log, whose id never differs",
+    "transaction index": "there are no transactions, so one that is empty or gone tells the truth",
+    "metadata producer snapshot": "nobody produces to the metadata log with a sequence",
+    "oldest metadata snapshot": "only the newest that can be read is read and sent",
+    "active offset index": _CONFIRMED,
+    "sealed offset index": _CONFIRMED,
+    "active time index": _CONFIRMED,
+    "sealed time index": _CONFIRMED,
+    "metadata offset index": _CONFIRMED,
+    "metadata time index": _CONFIRMED,
+}
+"""Kinds that may stay as they were damaged, when all was asked for and was right; and why nothing else can happen."""
+
+MADE_UNDER_ANOTHER_NAME = {
+    "active segment": "what is missing is copied from the leader, into the segment that is the last one then",
+    "producer snapshot": "an older one and the log tell the same, and the next is taken at the end of that time",
+}
+"""Kinds that are repaired although a file that is gone does not come back."""
+
+
 def _empty(path: Path, _chance: random.Random) -> None:
     path.write_bytes(b"")
 
@@ -130,14 +156,17 @@ class Case(NamedTuple):
 
 
 def every_case(topic: str, chance: random.Random) -> list[Case]:
-    """Each kind with each damage, after a crash or a stop, in any order."""
+    """Each kind with each damage, after a crash or a stop, in any order; those after a crash come first.
+
+    A node that refuses is down already for the next case, if that one wants it to be down in the same way.
+    """
     found = [
         # Only a stop leaves the mark of a stop.
         Case(kind, damage, crashed=kind != "clean shutdown" and chance.random() < 0.5)
         for kind in kinds(topic)
         for damage in (*DAMAGES, UNREADABLE)
     ]
-    return chance.sample(found, len(found))
+    return sorted(chance.sample(found, len(found)), key=lambda case: not case.crashed)
 
 
 def harm(case: Case, path: Path, shim: Shim, chance: random.Random) -> None:

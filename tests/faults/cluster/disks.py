@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.leftovers import note_command
 from tests.patience import within
 
 DISK_BYTES = 256 << 20
@@ -59,6 +60,9 @@ class Disk:
             file.truncate(DISK_BYTES)
         _run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", str(self.image))
         self.path.mkdir(parents=True, exist_ok=True)
+        note_command("rm", "-f", str(self.image))
+        note_command("umount", "-l", str(self.path))
+        note_command("fsfreeze", "-u", str(self.path))
         self._mount()
         # A directory of the file system's own, which no node has to know.
         (self.path / "lost+found").rmdir()

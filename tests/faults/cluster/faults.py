@@ -31,6 +31,7 @@ from tests.faults.cluster.replicas import stored
 from tests.faults.cluster.schedule import Kind, Takes
 from tests.faults.cluster.shim import CHANGES, Calls, Shim
 from tests.faults.cluster.watched import WatchedCluster
+from tests.patience import within
 
 log = logging.getLogger(__name__)
 
@@ -445,7 +446,7 @@ def move_partitions(scene: Scene, _node: ClusterNode, chance: random.Random) -> 
                 TopicPartition(scene.topic, partition): chance.sample(brokers, size)
                 for partition in scene.load.partitions
             }
-            with Admin(bootstrap_servers=scene.cluster.bootstrap, request_timeout_ms=5_000) as admin:
+            with Admin(bootstrap_servers=scene.cluster.bootstrap, request_timeout_ms=within(5_000)) as admin:
                 admin.alter_partition_reassignments(targets)
 
     yield from _beside(work)
@@ -454,7 +455,7 @@ def move_partitions(scene: Scene, _node: ClusterNode, chance: random.Random) -> 
 @fault(lasts_s=(0.0, 0.1))
 def elect_preferred(scene: Scene, _node: ClusterNode, _chance: random.Random) -> Iterator[None]:
     def work() -> None:
-        with Admin(bootstrap_servers=scene.cluster.bootstrap, request_timeout_ms=5_000) as admin:
+        with Admin(bootstrap_servers=scene.cluster.bootstrap, request_timeout_ms=within(5_000)) as admin:
             admin.elect_leaders([TopicPartition(scene.topic, partition) for partition in scene.load.partitions])
 
     yield from _beside(work)

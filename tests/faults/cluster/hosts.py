@@ -1,7 +1,7 @@
 """Where nodes run: a network namespace each, joined by a switch of our own (`switch.py`); else the loopback.
 
 Links are directed, and several troubles may lie on one at a time. Everything has a name of this process, and goes when
-the network is closed; devices go with the switch, even when this process is killed.
+the network is closed; devices go with the switch, even when this process is killed, and namespaces with the next run.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from itertools import count, product
 from tests.compat.cluster import Host, loopback_host
 from tests.faults.cluster.links import CUT, Manner, Pair
 from tests.faults.cluster.switch import mac
+from tests.leftovers import note_command
 from tests.patience import within
 
 CLIENTS = 254
@@ -110,6 +111,7 @@ class Switched:
         assert node_id <= HOSTS_MAX, f"the switch has {HOSTS_MAX} ports for nodes"
         space = self._space(node_id)
         self._nodes.add(node_id)
+        note_command("ip", "netns", "del", space)
         _ip("netns", "add", space)
         _ip("link", "set", self._device(node_id), "netns", space)
         self._set_up(node_id, "-n", space)

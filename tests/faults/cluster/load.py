@@ -118,10 +118,7 @@ class Load:
 
     def finish(self) -> None:
         """Ends the writers, lets every reader catch up, reads everything once more, and judges it all."""
-        for writer in self.writers:
-            writer._stopping.set()
-        for writer in self.writers:
-            writer.stop()
+        self.end_writing()
         found = read_all(self.cluster.bootstrap, self.topic, self.partitions)
         ends = dict.fromkeys(self.partitions, 0)
         for (partition, offset), value in found.items():
@@ -131,6 +128,18 @@ class Load:
             self._wait_until_read(reader, ends)
             reader.stop()
         self.judge()
+
+    def end_writing(self) -> None:
+        """Returns when the last record is answered or given up."""
+        for writer in self.writers:
+            writer._stopping.set()
+        for writer in self.writers:
+            writer.stop()
+
+    def assert_nothing_given_up(self) -> None:
+        """What was given up is no anomaly, but clients that try again for two minutes are not to give up."""
+        given_up = [f"{each.name}: {words}" for each in self.writers for words in each.failures]
+        assert not given_up, f"{len(given_up)} sends failed for good, such as {given_up[:5]}"
 
     def _wait_until_read(self, reader: Reader, ends: dict[int, int]) -> None:
         def caught_up() -> bool:
@@ -148,9 +157,7 @@ class Load:
             path = self.cluster.home / "history.jsonl"
             self.history.save(path)
             raise AssertionError(f"{self.history.summary()}; kept in {path}\n{report(anomalies)}")
-        # What was given up is no anomaly, but clients that try again for two minutes are not to give up.
-        given_up = [f"{each.name}: {words}" for each in self.writers for words in each.failures]
-        assert not given_up, f"{len(given_up)} sends failed for good, such as {given_up[:5]}"
+        self.assert_nothing_given_up()
 
     def keep(self, path: Path) -> None:
         self.history.save(path)

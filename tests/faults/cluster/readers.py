@@ -14,6 +14,7 @@ import confluent_kafka
 import penstock.blocking
 from penstock.client.errors import ClientError
 from tests.faults.cluster.history import History, Read
+from tests.patience import within
 
 # The library reads its schemas through a call that Python 3.11 deprecates; warnings are errors here.
 with warnings.catch_warnings():
@@ -65,8 +66,9 @@ class Reader(ABC):
 def _librdkafka(bootstrap: str, group: str, **more: Any) -> dict[str, Any]:
     return {
         "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
-        "socket.timeout.ms": 5_000, "socket.connection.setup.timeout.ms": 2_000, "reconnect.backoff.ms": 50,
-        "reconnect.backoff.max.ms": 500, "topic.metadata.refresh.interval.ms": 2_000, "fetch.wait.max.ms": 200,
+        "socket.timeout.ms": within(5_000), "socket.connection.setup.timeout.ms": within(2_000),
+        "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "topic.metadata.refresh.interval.ms": 2_000,
+        "fetch.wait.max.ms": 200,
         "fetch.error.backoff.ms": 50, "check.crcs": True, "log_level": 0, **more,
     }  # fmt: skip
 
@@ -88,7 +90,7 @@ class ConfluentAssigned(Reader):
 
 class ConfluentMember(ConfluentAssigned):
     def work(self) -> None:
-        timing = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 500, "auto.commit.interval.ms": 500}
+        timing = {"session.timeout.ms": within(6_000), "heartbeat.interval.ms": 500, "auto.commit.interval.ms": 500}
         consumer = confluent_kafka.Consumer(_librdkafka(self.bootstrap, "confluent-members", **timing))
         consumer.subscribe([self.topic], on_assign=self.began)
         self._drain(consumer)
@@ -97,7 +99,7 @@ class ConfluentMember(ConfluentAssigned):
 class OwnAssigned(Reader):
     def work(self) -> None:
         with penstock.blocking.Consumer(
-            bootstrap_servers=self.bootstrap, offset_reset="earliest", request_timeout_ms=5_000
+            bootstrap_servers=self.bootstrap, offset_reset="earliest", request_timeout_ms=within(5_000)
         ) as consumer:
             consumer.assign([(self.topic, partition) for partition in self.partitions])
             while not self._stopping.is_set():
@@ -115,7 +117,7 @@ class OwnMember(Reader):
     def work(self) -> None:
         with penstock.blocking.Consumer(
             bootstrap_servers=self.bootstrap, group_id="own-members", group_protocol="consumer",
-            offset_reset="earliest", request_timeout_ms=5_000, auto_commit_interval_ms=500,
+            offset_reset="earliest", request_timeout_ms=within(5_000), auto_commit_interval_ms=500,
         ) as consumer:  # fmt: skip
             consumer.subscribe([self.topic], on_assigned=self.began)
             while not self._stopping.is_set():
@@ -133,7 +135,7 @@ class KafkaPythonAssigned(Reader):
     def work(self) -> None:
         consumer = kafka.KafkaConsumer(
             bootstrap_servers=self.bootstrap.split(","), auto_offset_reset="none", enable_auto_commit=False,
-            group_id=None, request_timeout_ms=5_000, reconnect_backoff_ms=50, reconnect_backoff_max_ms=500,
+            group_id=None, request_timeout_ms=within(5_000), reconnect_backoff_ms=50, reconnect_backoff_max_ms=500,
             retry_backoff_ms=50, metadata_max_age_ms=2_000, fetch_max_wait_ms=200,
         )  # fmt: skip
         places = {partition: kafka.TopicPartition(self.topic, partition) for partition in self.partitions}

@@ -20,6 +20,7 @@ from statistics import median
 from tests.compat.processes import TimedOut, wait_for
 from tests.faults.cluster.churn import Churn
 from tests.faults.cluster.faults import MENU, Scene
+from tests.faults.cluster.load import Load
 from tests.faults.cluster.schedule import Act, Planned, Takes, Verb, Wave
 from tests.faults.cluster.watched import FROZEN_S, FrozenWatch, Told
 
@@ -47,6 +48,8 @@ class Healing:
 class Siege:
     scene: Scene
     churn: Churn
+    beside: Load
+    """Writes to a topic of short retention."""
     healings: list[Healing] = field(default_factory=list)
     begun: Counter[str] = field(default_factory=Counter)
     overlapping: int = 0

@@ -79,13 +79,13 @@ def staged(home: Path, nodes: int, roles: dict[int, str] | None = None, *, rate_
         stack.enter_context(cluster)
         cluster.new_topic(TOPIC, PARTITIONS, retention_ms="-1")
         cluster.new_topic(SHORT_LIVED, 1, **SHORT)
-        stack.enter_context(
+        beside = stack.enter_context(
             Load(cluster, SHORT_LIVED, 1, writing=writers.IDEMPOTENT[:1], reading=[], rate_per_s=rate_per_s)
         )
         churn = stack.enter_context(Churn(cluster.bootstrap))
         load = stack.enter_context(Load(cluster, TOPIC, PARTITIONS, rate_per_s=rate_per_s))
         load.wait_for_progress()
-        siege = Siege(Scene(cluster, network, load, shims, disks), churn)
+        siege = Siege(Scene(cluster, network, load, shims, disks), churn, beside)
         stack.callback(siege.abandon)
         yield siege
 
@@ -110,6 +110,9 @@ def judge(siege: Siege) -> None:
     scene.load.finish()
     scene.cluster.wait_until_whole()
     siege.churn.stop()
+    # Records on their way to nodes that have stopped would be waited for as long as a producer tries.
+    siege.beside.end_writing()
+    siege.beside.assert_nothing_given_up()
     placed = {each: {at.index: at.replicas for at in scene.cluster.partitions(each)} for each in (TOPIC, SHORT_LIVED)}
     with Admin(bootstrap_servers=scene.cluster.bootstrap) as admin:
         decided = admin.describe_quorum().high_watermark

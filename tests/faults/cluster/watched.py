@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.compat.cluster import QUICK, ClusterNode, Host, PenstockCluster, loopback_host
+from tests.compat.cluster import ClusterNode, Host, PenstockCluster, loopback_host
 from tests.compat.processes import free_ports
-from tests.patience import Patience, factor
+from tests.patience import Patience, within
 
 LEADER = "kafka_server_raftmetrics_current_leader"
 APPLIED = "kafka_server_brokermetadatametrics_last_applied_record_offset"
 # A node that others are ahead of for so long is not about to catch up.
 FROZEN_S = 20.0
 ANSWER_S = 3.0
-# Faults last a few seconds, and some of them have to outlast a session.
-STRETCH_MAX = 3.0
 
 
 class Told(NamedTuple):
@@ -33,6 +31,9 @@ class Told(NamedTuple):
 class WatchedCluster(PenstockCluster):
     """Nodes whose admin page listens beside them."""
 
+    # Faults last a few seconds, and some of them have to outlast a session.
+    stretch_max = 3.0
+
     def __init__(
         self,
         home: Path,
@@ -43,7 +44,7 @@ class WatchedCluster(PenstockCluster):
         host: Callable[[int], Host] = loopback_host,
     ) -> None:
         self._admin_ports: dict[int, int] = {}
-        super().__init__(home, nodes, roles=roles, properties={**_stretched(QUICK), **(properties or {})}, host=host)
+        super().__init__(home, nodes, roles=roles, properties=properties, host=host)
 
     def properties(self, node: ClusterNode) -> dict[str, str]:
         return {**super().properties(node), "penstock.admin.listener": f"{node.host.address}:{self.admin_port(node)}"}
@@ -57,14 +58,19 @@ class WatchedCluster(PenstockCluster):
         """OSError when it does not answer."""
         try:
             status, _ = self._page(node, "/readyz", timeout_s)
-            _, metrics = self._page(node, "/metrics", timeout_s)
+            numbers = self.numbers(node, timeout_s=timeout_s)
         except http.client.HTTPException as broken:
             raise ConnectionError(f"node {node.node_id}: {broken!r}") from broken
-        samples = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
-        return Told(status == 200, int(float(samples.get(APPLIED, -1))), int(float(samples.get(LEADER, -1))))
+        return Told(status == 200, int(numbers.get(APPLIED, -1)), int(numbers.get(LEADER, -1)))
+
+    def numbers(self, node: ClusterNode, *, timeout_s: float = ANSWER_S) -> dict[str, float]:
+        """Its page of metrics, by name and labels."""
+        _, page = self._page(node, "/metrics", timeout_s)
+        samples = (line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, value in samples}
 
     def _page(self, node: ClusterNode, path: str, timeout_s: float = ANSWER_S) -> tuple[int, str]:
-        link = http.client.HTTPConnection(node.host.address, self.admin_port(node), timeout=timeout_s)
+        link = http.client.HTTPConnection(node.host.address, self.admin_port(node), timeout=within(timeout_s))
         try:
             link.request("GET", path)
             reply = link.getresponse()
@@ -76,14 +82,6 @@ class WatchedCluster(PenstockCluster):
         """Why it is not ready, as it says."""
         found: list[str] = json.loads(self._page(node, "/readyz")[1])["reasons"]
         return found
-
-
-def _stretched(times: Mapping[str, str]) -> dict[str, str]:
-    """Sessions and elections that a machine as busy as this one lets nodes keep, when nothing is done to them."""
-    return {
-        name: str(round(int(value) * min(factor(), STRETCH_MAX))) if name.endswith(".ms") else value
-        for name, value in times.items()
-    }
 
 
 @dataclass

@@ -31,9 +31,9 @@ with warnings.catch_warnings():
     from kafka import KafkaProducer
 
 UNANSWERED_MAX = 200
-GIVE_UP_MS = within(120_000)
+GIVE_UP_MS = 120_000
 # A silent broker is noticed after this time; one that has no processor is not silent.
-NOTICE_MS = within(5_000)
+NOTICE_MS = 5_000
 NOT_ENOUGH_REPLICAS = 19
 
 Done = Callable[[Outcome, int], None]
@@ -117,8 +117,8 @@ class Confluent(Writer):
     def work(self) -> None:
         producer = confluent_kafka.Producer({
             "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 5,
-            "message.timeout.ms": GIVE_UP_MS, "socket.timeout.ms": NOTICE_MS,
-            "socket.connection.setup.timeout.ms": 2_000,
+            "message.timeout.ms": within(GIVE_UP_MS), "socket.timeout.ms": within(NOTICE_MS),
+            "socket.connection.setup.timeout.ms": within(2_000),
             "retry.backoff.ms": 50, "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500, "topic.metadata.refresh.fast.interval.ms": 100, "log_level": 0,
         })  # fmt: skip
@@ -135,7 +135,7 @@ class Confluent(Writer):
 
                 producer.produce(self.topic, self.value(number), partition=partition, on_delivery=delivered)
             producer.poll(0)
-        producer.flush(GIVE_UP_MS / 1000)
+        producer.flush(within(GIVE_UP_MS) / 1000)
 
 
 class KafkaPython(Writer):
@@ -144,8 +144,8 @@ class KafkaPython(Writer):
     def work(self) -> None:
         producer = KafkaProducer(
             bootstrap_servers=self.bootstrap.split(","), enable_idempotence=True, acks="all", linger_ms=5,
-            delivery_timeout_ms=GIVE_UP_MS, request_timeout_ms=NOTICE_MS, retry_backoff_ms=50,
-            reconnect_backoff_ms=50, reconnect_backoff_max_ms=500, max_block_ms=GIVE_UP_MS,
+            delivery_timeout_ms=within(GIVE_UP_MS), request_timeout_ms=within(NOTICE_MS), retry_backoff_ms=50,
+            reconnect_backoff_ms=50, reconnect_backoff_max_ms=500, max_block_ms=within(GIVE_UP_MS),
         )  # fmt: skip
         for turn in self.pace():
             if turn is None:
@@ -155,8 +155,8 @@ class KafkaPython(Writer):
             sent = producer.send(self.topic, self.value(number), partition=partition)
             sent.add_callback(lambda found, done=done: done(Outcome.ACKED, found.offset))
             sent.add_errback(lambda error, done=done: done(Outcome.UNKNOWN, -1, repr(error)))
-        producer.flush(GIVE_UP_MS / 1000)
-        producer.close(timeout=5)
+        producer.flush(within(GIVE_UP_MS) / 1000)
+        producer.close(timeout=within(5))
 
 
 class AioKafka(Writer):
@@ -169,7 +169,7 @@ class AioKafka(Writer):
         producer = AIOKafkaProducer(
             bootstrap_servers=self.bootstrap.split(","), enable_idempotence=True, acks="all", linger_ms=5,
             # It gives a batch up after this time, too: it has no other.
-            request_timeout_ms=GIVE_UP_MS, retry_backoff_ms=50, metadata_max_age_ms=2_000,
+            request_timeout_ms=within(GIVE_UP_MS), retry_backoff_ms=50, metadata_max_age_ms=2_000,
         )  # fmt: skip
         await producer.start()
         answers: set[asyncio.Task[None]] = set()
@@ -200,8 +200,8 @@ class AioKafka(Writer):
 class Own(Writer):
     def work(self) -> None:
         with penstock.blocking.Producer(
-            bootstrap_servers=self.bootstrap, acks="all", idempotence=True, delivery_timeout_ms=GIVE_UP_MS,
-            request_timeout_ms=NOTICE_MS, max_block_ms=GIVE_UP_MS,
+            bootstrap_servers=self.bootstrap, acks="all", idempotence=True, delivery_timeout_ms=within(GIVE_UP_MS),
+            request_timeout_ms=within(NOTICE_MS), max_block_ms=within(GIVE_UP_MS),
         ) as producer:  # fmt: skip
             for turn in self.pace():
                 if turn is None:
@@ -238,7 +238,9 @@ class OneShot(Writer):
             return
         batch = encode_batch([Record(self.value(number))], base_timestamp_ms=int(time.time() * 1000))
         try:
-            reply = produce_reply(link.call(produce_request(self.topic, partition, batch, acks=-1, timeout_ms=2_000)))
+            reply = produce_reply(
+                link.call(produce_request(self.topic, partition, batch, acks=-1, timeout_ms=within(2_000)))
+            )
         except OSError:
             self._hang_up()
             done(Outcome.UNKNOWN)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.patience import within
+from tests.spark.starting import started
 
 ROOT = Path(__file__).resolve().parents[3]
-TIMEOUT_S = within(240.0)
+TIMEOUT_S = 240.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Plan:
                 cwd=ROOT,
             )  # fmt: skip
         try:
-            return child.wait(timeout_s)
+            return child.wait(within(timeout_s))
         finally:
             if child.poll() is None:
                 child.kill()
@@ -56,9 +57,9 @@ class Plan:
         assert isinstance(spark, SparkSession)
         source = spark.readStream.format("penstock").options(**self.source).load()
         writer = source.writeStream.format(self.sink_format).options(**self.sink)
-        query = writer.option("checkpointLocation", self.checkpoint).trigger(availableNow=True).start()
+        query = started(writer.option("checkpointLocation", self.checkpoint).trigger(availableNow=True))
         try:
-            assert query.awaitTermination(int(TIMEOUT_S)), "the topic was not drained in time"
+            assert query.awaitTermination(int(within(TIMEOUT_S))), "the topic was not drained in time"
         finally:
             query.stop()
 

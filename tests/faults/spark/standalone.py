@@ -11,10 +11,9 @@ import pyspark
 
 from tests.compat.processes import Child, free_ports, wait_for
 from tests.faults.spark.driver import ROOT
-from tests.patience import within
 
 WORKERS = 2
-START_TIMEOUT_S = within(90)
+START_TIMEOUT_S = 90
 
 
 class Standalone:

@@ -11,7 +11,8 @@ import pytest
 from penstock.testing.sim import run
 from penstock.testing.sim.activities import BY_THEMSELVES
 from penstock.testing.sim.acts import CHORES, MISHAPS
-from penstock.testing.sim.plan import Plan, drawn
+from penstock.testing.sim.drawing import drawn
+from penstock.testing.sim.plan import Plan
 from penstock.testing.sim.world import World
 from tests.faults.counts import MINUTES, SOAKING
 from tests.sim.cluster.seeds import SECONDS, SHAPES

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.testing.ancient import Age
 from penstock.testing.sim import run
-from penstock.testing.sim.plan import AGES, CENTURIES_MS, drawn
+from penstock.testing.sim.drawing import AGES, CENTURIES_MS, drawn
 
 OLD = [age for age in AGES if age is not None]
 SECONDS = 5.0

@@ -19,7 +19,7 @@ def test_a_story_of_a_failure_names_what_happened_and_how_to_see_it_again(monkey
     async def unwilling(_store: object) -> None:
         raise OSError("no")
 
-    monkeypatch.setattr("penstock.server.listener.Listeners.open", unwilling)
+    monkeypatch.setattr("penstock.server.reception.listener.Listeners.open", unwilling)
     story = run(9, nodes=1)
     assert not story.ok
     told = story.text()

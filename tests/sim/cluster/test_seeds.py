@@ -17,7 +17,7 @@ from penstock.testing.sim import Story, run
 from tests.faults.counts import MINUTES, SOAKING
 from tests.sim.cluster.seeds import FOUND, SECONDS, SHAPES
 
-FAST_S = 25.0
+FAST_S = 10.0
 """How long `make test` tries new seeds."""
 
 FIRST_SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
@@ -73,7 +73,7 @@ def test_clusters_keep_their_promises(capsys: pytest.CaptureFixture[str]) -> Non
         print(f"\n{seeds} whole clusters, {virtual_s:.0f} virtual seconds, {rate:.2f} seeds a second")
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", [3])
 def test_a_seed_tells_the_same_story_twice(seed: int) -> None:
     first, second = (run(seed, nodes=3, seconds=6) for _ in range(2))
     assert first.last == second.last
@@ -81,7 +81,7 @@ def test_a_seed_tells_the_same_story_twice(seed: int) -> None:
 
 
 def test_a_seed_does_not_depend_on_how_text_is_hashed() -> None:
-    command = "from penstock.testing.sim import run; print(run(5, nodes=3, seconds=5).digest)"
+    command = "from penstock.testing.sim import run; print(run(1, nodes=3, seconds=5).digest)"
     digests = {
         subprocess.run(
             [sys.executable, "-c", command],
@@ -90,6 +90,6 @@ def test_a_seed_does_not_depend_on_how_text_is_hashed() -> None:
             text=True,
             check=True,
         ).stdout
-        for hash_seed in ("1", "2")
+        for hash_seed in ("1", "7")
     }
     assert len(digests) == 1, digests

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench import memory
-from bench.brokers import APACHE, NULL, PENSTOCK_NODE
+from bench.brokers import APACHE, EARLIER, NULL, PENSTOCK_NODE
 from bench.headline import __main__ as headline
 from bench.headline import compare, page, record, targets
 from bench.headline.calm import Calm, stolen_s
@@ -44,7 +44,7 @@ def test_a_ratio_to_kafka_that_fell_by_more_than_15_percent_is_named(higher_is_b
         run(figure("it", higher_is_better=higher_is_better, apache=[100.0], penstock=[now])),
     )
     (worse,) = compare.slower(found)
-    assert (worse.figure, worse.partner, worse.rounds) == ("group: it", APACHE, "no spread")
+    assert (worse.figure, worse.partner, worse.rounds) == ("group: it", APACHE, "1 of 1 worse")
     assert "! " in compare.table(found)
 
 
@@ -60,14 +60,44 @@ def test_without_kafka_the_null_broker_is_the_partner_and_without_both_there_is_
     assert [(change.figure, change.partner) for change in found] == [("group: bound", NULL)]
 
 
-def test_rounds_that_overlap_are_told_from_those_that_lie_apart() -> None:
-    before = run(figure("it", apache=[100.0, 100.0], penstock=[200.0, 100.0]))
-    now = run(figure("it", apache=[100.0, 100.0], penstock=[110.0, 60.0]))
-    (change,) = compare.changes(before, now)
-    assert (change.spread_before, change.spread_now, change.rounds) == ((1.0, 2.0), (0.6, 1.1), "overlap")
-    now = run(figure("it", apache=[100.0, 100.0], penstock=[90.0, 60.0]))
-    (change,) = compare.changes(before, now)
-    assert (change.spread_now, change.rounds) == ((0.6, 0.9), "apart")
+@pytest.mark.parametrize(
+    ("rounds", "word"),
+    [
+        ([120.0, 110.0, 130.0], "!"),
+        ([120.0, 110.0, 190.0], "?"),
+        ([120.0] * 7, "!"),
+        ([120.0] * 6 + [190.0], "?"),
+        ([120.0] * 9 + [190.0], "?"),
+        ([120.0] * 10 + [190.0], "!"),
+        ([190.0] * 6 + [120.0] * 5, ""),
+    ],
+    ids=["each", "not each of few", "seven", "six of seven", "nine of ten", "ten of eleven", "within the tolerance"],
+)
+def test_a_figure_is_slower_when_chance_is_ruled_out(rounds: list[float], word: str) -> None:
+    before = run(figure("it", apache=[100.0] * 3, penstock=[200.0, 210.0, 180.0]))
+    found = compare.changes(before, run(figure("it", apache=[100.0] * len(rounds), penstock=rounds)))
+    assert compare.table(found).splitlines()[1].split(" ")[0] == word
+    assert bool(compare.slower(found)) is (word == "!")
+
+
+def test_a_second_look_adds_its_rounds_to_the_first() -> None:
+    first = run(figure("it", earlier=[10.0, 10.0], penstock=[8.0, 9.0]), figure("other", earlier=[1.0], penstock=[1.0]))
+    both = compare.pooled(first, run(figure("it", earlier=[10.0], penstock=[12.0])))
+    assert [each["samples"]["penstock"] for each in both["series"]] == [[8.0, 9.0, 12.0], [1.0]]
+    assert [change.now for change in compare.beside(both)] == [0.9, 1.0]
+
+
+def test_earlier_code_in_the_same_run_is_compared_round_by_round() -> None:
+    now = run(
+        figure("cost", higher_is_better=False, earlier=[10.0, 10.0], penstock=[12.0, 13.0]),
+        figure("rate", earlier=[100.0, 120.0], penstock=[110.0, 110.0]),
+        figure("without a partner", penstock=[1.0]),
+    )
+    worse, better = compare.beside(now)
+    assert (worse.figure, worse.partner, worse.rounds) == ("group: cost", EARLIER, "2 of 2 worse")
+    assert worse.slowdown == pytest.approx(0.25)
+    assert (better.figure, better.slowdown, better.rounds) == ("group: rate", 0.0, "1 of 2 worse")
+    assert compare.slower([worse, better]) == [worse]
 
 
 @pytest.mark.parametrize(("rate", "code"), [(200.0, 0), (160.0, 1)], ids=["as fast", "slower"])

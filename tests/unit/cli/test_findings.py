@@ -12,6 +12,7 @@ from penstock.cli.diagnosis import findings
 from penstock.cli.diagnosis.probe import Answer, Knock, knock
 from penstock.cli.health import Reason
 from penstock.client.admin import LogDirInfo
+from penstock.security.weak_settings import Weakness
 from penstock.testing import broker
 
 OURS = dict.fromkeys(findings.NEEDED, (2, 5))
@@ -28,6 +29,19 @@ def test_every_answer_but_a_good_one_has_words(answer: Answer) -> None:
         assert "h:1" in found.what
         assert found.why
         assert found.attempt
+
+
+@pytest.mark.parametrize(
+    ("days", "level"), [(365, None), (30, None), (29, "notice"), (7, "notice"), (6, "problem"), (-1, "problem")]
+)
+def test_a_certificate_is_told_before_it_ends(days: int, level: str | None) -> None:
+    found = findings.certificate_finding("h:1", "CN=node-1", days)
+    assert (found and found.level) == level
+
+
+def test_a_weak_setting_is_a_notice() -> None:
+    (found,) = findings.weak_findings(1, [Weakness("super.users", "too many")])
+    assert (found.level, found.what) == ("notice", "super.users of broker 1: too many")
 
 
 def test_an_advertised_localhost_is_told_to_be_the_clients_own() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -37,6 +39,16 @@ def test_the_guide_names_every_number_that_metrics_gives() -> None:
     consumer = Engine(ConsumerSettings.of({"group_id": "g"})).measures()
     guide = GUIDE.read_text()
     assert [name for name in [*producer, *consumer] if f"`{name}`" not in guide] == []
+
+
+@pytest.mark.parametrize("module", [CLIENTS["Producer"], BLOCKING["Producer"]])
+def test_what_is_declared_of_send_is_what_the_kernel_says_and_takes(module: str) -> None:
+    """The declaration is for readers, and never runs: what `help` shows is the kernel's."""
+    (declared,) = [method for method in methods_of(module, "Producer") if method.name == "send"]
+    send = vars(importlib.import_module(module))["Producer"].send
+    assert (inspect.getdoc(send) or "").endswith(declared.contract)  # Cython puts the signature before it
+    named = re.findall(r"(\w+): ", declared.call.partition(" -> ")[0])
+    assert named == list(inspect.signature(send).parameters)[1:]
 
 
 PUBLIC = [*CLIENTS.items(), *BLOCKING.items(), *((name, module) for module, name in answers())]

@@ -60,7 +60,15 @@ def right_without_await() -> None:
         admin.create_topic("orders")
 
 
+def right_with_security() -> None:
+    Producer(username="alice", password="secret", cafile="ca.pem", mechanism="SCRAM-SHA-512")
+    Consumer("orders", security_protocol="SSL", ssl_truststore_location="ca.pem", ssl_truststore_type="PEM")
+    blocking.Admin(client_config="client.properties")
+
+
 def wrong() -> None:
+    Producer(security_protocol="TLS")  # error: expected "Literal['PLAINTEXT'
+    Consumer(usrname="alice")  # error: did you mean "username"?
     Producer(liger_ms=20)  # error: did you mean "linger_ms"?
     Producer(linger_ms="soon")  # error: expected "int"
     Producer(compression="zip")  # error: expected "Literal['none'

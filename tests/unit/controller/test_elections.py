@@ -77,6 +77,19 @@ def test_who_leaves_a_small_isr_stays_eligible() -> None:
     assert (whole.isr, whole.elr) == ((2, 1), ())
 
 
+def test_the_last_leader_is_remembered_though_somebody_is_in_sync_who_may_not_lead() -> None:
+    """The directory of 2 is offline. When 1 and then 2 came back without a clean end, nobody else is known."""
+    two = after(WHOLE, {1, 3}, isr=(1, 2))
+    gone = after(two, {3}, isr=(2,))
+    assert (gone.leader, gone.isr, gone.elr, gone.last_known_elr) == (-1, (2,), (1,), (1,))
+    back = after(gone, {3}, lost=frozenset({1}))
+    assert (back.leader, back.isr, back.elr, back.last_known_elr) == (-1, (2,), (), (1,))
+    both = after(back, {3}, isr=(), lost=frozenset({2}))
+    assert (both.leader, both.isr, both.elr, both.last_known_elr) == (-1, (), (), (1,))
+    led = after(both, {1, 2, 3})
+    assert (led.leader, led.isr, led.last_known_elr, led.leader_recovery_state) == (1, (1,), (), RECOVERING)
+
+
 def test_who_lost_its_log_is_not_eligible() -> None:
     one = after(WHOLE, {1}, isr=(1,))
     assert one.elr == (2, 3)

@@ -17,9 +17,8 @@ from penstock.protocol.codec import decode, encode
 from penstock.protocol.compression import CODECS
 from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
 from penstock.protocol.wire import Malformed
-from penstock.replication.admission import admit
-from penstock.server.dispatch import Dispatch
-from penstock.server.drivers.plain_produces import takes
+from penstock.replication.admission import admit, takes_as_it_is
+from penstock.server.reception.dispatch import Dispatch
 from tests.properties import examples
 
 compiled = pytest.importorskip("penstock.kernels._compiled")
@@ -132,7 +131,7 @@ def test_what_a_topic_takes_as_it_is_admission_admits_as_it_is(batch: bytes, ove
     topic = TopicSettings.of(overrides, {})
     frame = bytearray(encode(request_of([[batch]]), 12))
     plain = compiled.read_plain_produce(frame, 0, 12)
-    if plain is None or not takes(topic, plain.topics[0][1][0], NOW):
+    if plain is None or not takes_as_it_is(topic, plain.topics[0][1][0], NOW):
         return
     try:
         admitted = admit(batch, settings=topic, now=NOW, api_version=12)

@@ -6,12 +6,21 @@ from typing import Any
 
 from hypothesis import assume, given
 
-from penstock.metadata.delta import Delta, delta_between
+from penstock.metadata.delta import Delta
+from penstock.metadata.difference import delta_between
 from penstock.metadata.entities import ConfigKey, PartitionImage
 from penstock.metadata.image import ClusterImage
 from penstock.model.ids import Epoch, Offset
-from penstock.protocol.disk.metadata_configs import ConfigRecord
+from penstock.protocol.disk.metadata_configs import ClientQuotaRecord, ConfigRecord
 from penstock.protocol.disk.metadata_features import FeatureLevelRecord
+from penstock.protocol.disk.metadata_security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from penstock.protocol.disk.metadata_topics import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -112,6 +121,33 @@ def test_the_delta_names_what_changed_and_starts_again() -> None:
     assert topic is not None
     applied([RemoveTopicRecord(topic_id=uuid_of(1))], image)
     assert image.take_delta() == Delta(deleted={uuid_of(1): topic})
+
+
+def test_the_delta_names_acls_credentials_and_tokens_by_their_keys() -> None:
+    added = [
+        AccessControlEntryRecord(id=uuid_of(1), resource_name="t", principal="User:x"),
+        UserScramCredentialRecord(name="u", mechanism=2),
+        DelegationTokenRecord(token_id="k", owner="User:x"),
+    ]
+    image = applied(added)
+    first = image.take_delta()
+    assert first == Delta(acls={uuid_of(1)}, scram={(2, "u")}, tokens={"k"})
+    assert first.security
+    removed = [
+        RemoveAccessControlEntryRecord(id=uuid_of(1)),
+        RemoveUserScramCredentialRecord(name="u", mechanism=2),
+        RemoveDelegationTokenRecord(token_id="k"),
+    ]
+    before = image.copy()
+    assert applied(removed, image).take_delta() == first == delta_between(before, image)
+    assert (image.acls, image.scram, image.tokens) == ({}, {}, {})
+
+
+def test_an_entity_of_a_quota_is_the_same_in_either_order() -> None:
+    parts = [ClientQuotaRecord.EntityData(entity_type=type, entity_name="x") for type in ("user", "client-id")]
+    one = ClientQuotaRecord(entity=parts, key="k", value=1.0)
+    other = ClientQuotaRecord(entity=parts[::-1], key="k", value=2.0)
+    assert applied([one, other]).quotas == {(("client-id", "x"), ("user", "x")): {"k": 2.0}}
 
 
 def test_a_topic_that_came_and_went_is_in_no_delta() -> None:

@@ -11,9 +11,18 @@ import pytest
 
 from penstock.model.ids import ZERO_UUID, Uuid
 from penstock.protocol.codec import decode, encode
+from penstock.protocol.disk.metadata_configs import ConfigRecord
+from penstock.protocol.disk.metadata_security import UserScramCredentialRecord
+from penstock.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from penstock.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
+from penstock.protocol.messages.describe_delegation_token import DescribeDelegationTokenResponse
+from penstock.protocol.messages.envelope import EnvelopeRequest
+from penstock.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.protocol.messages.heartbeat import HeartbeatRequest
 from penstock.protocol.messages.produce import ProduceResponse
+from penstock.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from penstock.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from penstock.protocol.versions import NO_VERSIONS, Versions
 from penstock.protocol.wire import (
     Malformed,
@@ -101,6 +110,27 @@ def test_messages_with_default_structs_can_be_pickled() -> None:
 
 def test_the_text_of_a_message_says_only_what_differs_from_the_defaults() -> None:
     assert repr(Sample(name="n", place=Sample.Place(row=1))) == "Sample(name='n', place=Sample.Place(row=1))"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        SaslAuthenticateRequest(auth_bytes=b"swordfish"),
+        SaslAuthenticateResponse(auth_bytes=b"swordfish"),
+        AlterUserScramCredentialsRequest.ScramCredentialUpsertion(salted_password=b"swordfish"),
+        CreateDelegationTokenResponse(hmac=b"swordfish"),
+        RenewDelegationTokenRequest(hmac=b"swordfish"),
+        ExpireDelegationTokenRequest(hmac=b"swordfish"),
+        DescribeDelegationTokenResponse.DescribedDelegationToken(hmac=b"swordfish"),
+        EnvelopeRequest(request_data=b"swordfish"),
+        ConfigRecord(name="ssl.key.password", value="swordfish"),
+        UserScramCredentialRecord(name="alice", stored_key=b"swordfish", server_key=b"swordfish"),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_cve_2026_33558_the_text_of_a_message_shows_no_secret(made: object) -> None:
+    assert "swordfish" not in repr(made)
+    assert "[hidden]" in repr(made)
 
 
 def test_messages_are_equal_by_value_and_class() -> None:

@@ -130,7 +130,12 @@ class World:
                 follower.state.followed(Offset(0), follower.end)
             return
         state.follower_at(
-            node, Offset(offset), log_start=Offset(0), broker_epoch=broker_epoch, leader_end=leader.end, now=self.now
+            state.check_follower(node, broker_epoch),
+            Offset(offset),
+            log_start=Offset(0),
+            broker_epoch=broker_epoch,
+            leader_end=leader.end,
+            now=self.now,
         )
         is_current = (follower.state.epoch, follower.state.leader, follower.broker_epoch) == (
             epoch, leader_node, broker_epoch,

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.model.errors import INVALID_FETCH_SESSION_EPOCH, Refused
 from penstock.model.ids import Epoch, Millis, PartitionKey, TopicPartition, Uuid
-from penstock.protocol.messages.fetch import FetchRequest
+from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
 from penstock.replication.fetch_session import FetchSession, FetchSessions
 from penstock.replication.fetching_session import FULL, FetchingSession, Question
 from penstock.replication.following import Following, Position
@@ -200,7 +200,7 @@ def test_the_leader_tells_the_ends_again_when_it_is_asked_in_a_new_epoch() -> No
     session.answered(question, *leader.fetch(question))
     assert leader.current is not None
     (interest,) = leader.current.interests.values()
-    interest.told(5, 5, with_records=True)
+    interest.told(answer(5, 5))
     following.hosted.offset += 1
     session.touch(following)
     leader.fetch(ask(session))
@@ -220,20 +220,24 @@ def test_the_leader_tells_the_ends_again_when_two_answers_were_under_way() -> No
     session.answered(question, *leader.fetch(question))
     assert leader.current is not None
     (interest,) = leader.current.interests.values()
-    interest.told(5, 0, with_records=True)
-    interest.told(9, 0, with_records=True)
+    interest.told(answer(5, 0))
+    interest.told(answer(9, 0))
     following.hosted.offset += 1
     session.touch(following)
     leader.fetch(ask(session))
     assert interest.sent_high_watermark == -1
 
 
+def answer(high_watermark: int, log_start: int) -> FetchResponse.PartitionData:
+    return FetchResponse.PartitionData(high_watermark=high_watermark, log_start_offset=log_start, records=b"records")
+
+
 class Leader:
     """The leader's side, as it is; it may forget a session at any time."""
 
     def __init__(self, random: Random) -> None:
-        self.sessions = FetchSessions(5, random)
-        self.current: FetchSession | None = None
+        self.sessions: FetchSessions[Any, Any] = FetchSessions(5, random)
+        self.current: FetchSession[Any, Any] | None = None
 
     def fetch(self, question: Question) -> tuple[int, int]:
         topics: list[Any] = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.metadata.entities import PartitionImage
@@ -20,7 +22,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import Epoch, Millis, NodeId, Offset
 from penstock.replication.fetch_session import FetchSession
-from penstock.replication.isr import DOUBT_MS, Proposal
+from penstock.replication.isr import DOUBT_MS, Proposal, Session
 from penstock.replication.partition import Partition
 
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
@@ -40,9 +42,9 @@ class Leader:
         self.state = Partition(A, min_isr, LAG_MS, eligible=lambda node, epoch: self.alive.get(node) == epoch)
         self.state.become(image(isr=isr), end=Offset(end), now=T0)
 
-    def fetch(self, node: NodeId, offset: int, *, at: int = T0, session: FetchSession | None = None) -> None:
+    def fetch(self, node: NodeId, offset: int, *, at: int = T0, session: Session | None = None) -> None:
         self.state.follower_at(
-            node,
+            self.state.check_follower(node, 10 + node),
             Offset(offset),
             log_start=Offset(0),
             broker_epoch=10 + node,
@@ -162,7 +164,7 @@ def test_a_follower_with_the_whole_log_never_goes() -> None:
 
 def test_fetches_of_a_session_count_for_partitions_that_they_do_not_name() -> None:
     leader = Leader(isr=(1, 2), end=10)
-    session = FetchSession(7, by_id=True, privileged=True, now=T0)
+    session: FetchSession[Any, Any] = FetchSession(7, by_id=True, privileged=True, now=T0)
     leader.fetch(B, 10, session=session)
     session.used_at = Millis(T0 + 5 * LAG_MS)
     leader.append(11, at=T0 + 5 * LAG_MS + 100)

@@ -42,7 +42,7 @@ def fetch(
     partition: Partition, follower: NodeId, offset: int, now: Millis = T0, *, broker_epoch: int = 1, log_start: int = 0
 ) -> bool:
     return partition.follower_at(
-        follower,
+        partition.check_follower(follower, broker_epoch),
         Offset(offset),
         log_start=Offset(log_start),
         broker_epoch=broker_epoch,
@@ -238,3 +238,18 @@ def test_a_log_that_was_cut_takes_the_high_watermark_with_it() -> None:
     partition.become(image(leader=2, isr=(2,), replicas=(1, 2), epoch=1, version=1), end=Offset(9), now=T0)
     partition.become(image(epoch=2, version=2), end=Offset(4), log_end=Offset(4), now=T0)
     assert partition.high_watermark == 4
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (image(isr=(2,), replicas=(1, 2), version=1), "a leader is in sync with itself"),
+        (image(isr=(1, 3), replicas=(1, 2), version=1), "who is in sync is a replica"),
+        (image(isr=(1, 2), replicas=(1, 2, 2), version=1), "a leader follows up on the other replicas"),
+        (image(isr=(1, 2), replicas=(1, 2), epoch=-1, version=1), "leader epochs never fall"),
+    ],
+)
+def test_a_role_that_cannot_be_is_our_own_mistake(told: PartitionImage, words: str) -> None:
+    partition = leading(isr=(1, 2), replicas=(1, 2))
+    with pytest.raises(AssertionError, match=words):
+        partition.become(told, end=Offset(0), now=T0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
@@ -14,14 +15,15 @@ from penstock.model.config import BrokerSettings
 from penstock.protocol.frame import decode_response, encode_request
 from penstock.protocol.registry import APIS
 from penstock.protocol.wire import schema_of
-from penstock.server.authorize import AllowAll
-from penstock.server.connection import Connection
-from penstock.server.context import Handler, Services
-from penstock.server.dispatch import Dispatch
-from penstock.server.listener import Listeners
-from penstock.server.ports import SystemClock
-from penstock.server.quotas import UNLIMITED, Quotas
-from penstock.server.reception import Reception
+from penstock.server.doors import Handler, Services
+from penstock.server.loops.ports import SystemClock, ThreadOffload
+from penstock.server.reception.authorize import AllowAll
+from penstock.server.reception.connection import Connection
+from penstock.server.reception.dispatch import Dispatch
+from penstock.server.reception.listener import Listeners
+from penstock.server.reception.quotas import UNLIMITED, Quotas
+from penstock.server.reception.reception import Reception
+from penstock.server.reception.strangers import Strangers
 from penstock.transport.net import AsyncioNet
 from tests.patience import until, within
 from tests.unit.transport.pairs import framed, on_loop
@@ -91,19 +93,26 @@ class World:
         return next(iter(self.listeners)).info.port
 
     @property
+    def strangers(self) -> Strangers:
+        entrance = next(iter(self.listeners)).entrance
+        assert entrance is not None
+        return entrance.strangers
+
+    @property
     def connection(self) -> Connection:
         (only,) = self.reception.connections
+        assert isinstance(only, Connection)
         return only
 
-    async def client(self, limit: int = 1 << 16) -> Client:
+    async def client(self, limit: int = 1 << 16, tls: ssl.SSLContext | None = None) -> Client:
         standing = len(self.reception.connections)
-        client = await self.stranger(limit)
+        client = await self.stranger(limit, tls)
         await until(lambda: len(self.reception.connections) > standing)
         return client
 
-    async def stranger(self, limit: int = 1 << 16) -> Client:
+    async def stranger(self, limit: int = 1 << 16, tls: ssl.SSLContext | None = None) -> Client:
         """A client of whom nothing is known yet: it may be refused."""
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.port, limit=limit))
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port, limit=limit, ssl=tls))
         self.clients.append(client)
         return client
 
@@ -119,13 +128,14 @@ async def serving(
 ) -> AsyncIterator[World]:
     loop = asyncio.get_running_loop()
     loaded = settings_with(**settings)
-    node = cast(Services, SimpleNamespace(settings=loaded, clock=SystemClock(), authorizer=AllowAll()))
+    node = cast(Services, SimpleNamespace(settings=loaded, clock=SystemClock(), authorizer=AllowAll(), audit=None))
     if change is not None:
         change(node)
     names = served or tuple(api.name for api in APIS.values() if handlers and api.name in handlers)
     dispatch = Dispatch(names, handlers=handlers)
     node.apis = dispatch
-    reception = Reception(loop, node, dispatch, quotas=quotas)
+    offload = ThreadOffload()
+    reception = Reception(loop, node, dispatch, quotas=quotas, offload=offload)
     listeners = Listeners(loaded)
     await listeners.open(AsyncioNet(loop))
     await listeners.serve(reception)
@@ -141,3 +151,4 @@ async def serving(
         for client in world.clients:
             with contextlib.suppress(OSError):
                 await client.writer.wait_closed()
+        offload.close()

@@ -6,10 +6,10 @@ import pytest
 
 from penstock.kernels import scan_batches
 from penstock.model.config import BrokerSettings
-from penstock.model.ids import Millis, NodeId, Offset, Uuid, uuid_parse, uuid_text
-from penstock.server.drivers.snapshot_file import CheckpointWriter, read_checkpoint
-from penstock.server.formatting import AlreadyFormatted, Formatted, format_directories, new_uuid
-from penstock.server.initial_controllers import InitialController, voters_of
+from penstock.model.ids import Millis, NodeId, Offset, Uuid
+from penstock.server.controller.initial_controllers import InitialController, voters_of
+from penstock.server.formatting import AlreadyFormatted, Formatted, format_directories
+from penstock.server.quorum.snapshot_file import CheckpointWriter, read_checkpoint
 from penstock.storage.meta_properties import read_meta_properties
 from penstock.testing.memory_files import MemoryFiles
 from tests.walks.control_plane import PROPERTIES
@@ -145,15 +145,6 @@ def test_a_formatted_directory_survives_a_power_cut() -> None:
     assert meta is not None
     assert meta.cluster_id == done.cluster_id
     assert files.exists(f"/deep/down/a/{VOTERS}")
-
-
-def test_ids_look_like_kafkas() -> None:
-    random = Random(3)
-    for _ in range(200):
-        text = uuid_text(new_uuid(random))
-        assert len(text) == 22
-        assert not text.startswith("-")
-        assert uuid_parse(text)[6] >> 4 == 4
 
 
 def test_offsets_in_a_checkpoint_run_from_zero() -> None:

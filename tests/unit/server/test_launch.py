@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from penstock.model.config import BadSettings, BrokerSettings
-from penstock.server.launch import dev_properties, load_settings
+from penstock.model.errors import PenstockError
+from penstock.model.secret import Secret
+from penstock.server.launch import dev_node, dev_properties, explain_settings, load_settings
+from penstock.server.loops.control_thread import NAME
+from penstock.server.loops.processor_time import ProcessorTime
 
 
 def ports(port: int) -> tuple[int, int]:
@@ -84,3 +90,44 @@ def test_times_and_sizes_may_be_written_with_units_in_toml_and_not_in_kafkas_own
     properties.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
     with pytest.raises(BadSettings, match="not a number of type"):
         load_settings(str(properties))
+
+
+def test_values_may_stand_in_other_files_that_the_file_names(tmp_path: Path) -> None:
+    kafka = "org.apache.kafka.common.config.provider."
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "token").write_text("sesame")
+    given = {
+        **dev_properties("/data", port=9092, overrides={}),
+        "config.providers": "dir",
+        "config.providers.dir.class": f"{kafka}DirectoryConfigProvider",
+        "config.providers.dir.param.allowed.paths": str(tmp_path / "secrets"),
+        "delegation.token.secret.key": f"${{dir:{tmp_path}/secrets:token}}",
+    }
+    path = tmp_path / "server.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+    settings = load_settings(str(path))
+    secret = settings["delegation.token.secret.key"]
+    assert isinstance(secret, Secret)
+    assert secret.reveal() == "sesame"
+    assert "sesame" not in repr(settings)
+    assert "sesame" not in str(explain_settings(settings, everything=True))
+    (tmp_path / "secrets" / "token").unlink()
+    with pytest.raises(PenstockError, match=r"server.properties: delegation.token.secret.key: .* cannot be read"):
+        load_settings(str(path))
+
+
+def test_either_loop_of_a_node_knows_what_its_own_thread_got_of_the_processors(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def processor() -> ProcessorTime:
+        asked.append(threading.current_thread().name)
+        return ProcessorTime()
+
+    async def live() -> None:
+        node = dev_node(str(tmp_path), port=0, overrides={"penstock.admin.listener": ""})
+        node.processor = processor
+        await node.start()
+        await node.stop()
+
+    asyncio.run(live())
+    assert sorted(asked) == sorted([threading.current_thread().name, NAME])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.server.logs import ROOT, Sparing, configure
+from penstock.server.logs import KINDS_MAX, ROOT, Sparing, configure
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +78,14 @@ def test_repeated_warnings_are_counted_instead_of_written(caplog: pytest.LogCapt
     sparing.warning("malformed", "closed %s", "b")
     said = [record.getMessage() for record in caplog.records]
     assert said == ["closed a", "something else", "closed b (and 2 like it since)"]
+
+
+def test_kinds_beyond_the_most_that_are_remembered_count_as_one(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    sparing = Sparing(logging.getLogger("penstock.test"), interval_ms=100, clock=lambda: now)
+    for number in range(3 * KINDS_MAX):
+        sparing.warning(f"from {number}", "from %d", number)
+    assert len(caplog.messages) == KINDS_MAX + 1
+    now = 100.0
+    sparing.warning("from elsewhere", "from elsewhere")
+    assert caplog.messages[-1] == "from elsewhere"

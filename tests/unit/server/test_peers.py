@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from penstock.server.loops.ports import SystemClock
 from penstock.server.peers import SILENCE_MS, Address, Carried, NetPeers
-from penstock.server.ports import SystemClock
 from penstock.transport.dial import TimedOut
 from tests.patience import within
 
@@ -48,7 +48,7 @@ class Lines:
     def __init__(self) -> None:
         self.dialled: list[SilentLink] = []
 
-    async def dial(self, host: str, port: int, timeout_ms: int) -> SilentLink:
+    async def dial(self, host: str, port: int, timeout_ms: int, security: object) -> SilentLink:
         self.dialled.append(SilentLink())
         return self.dialled[-1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from penstock.model.ids import Millis
 from penstock.model.ports import Files
 from penstock.storage.files import DiskFiles
-from penstock.storage.tickets import FileSpan
+from penstock.storage.reading import FileSpan
 from penstock.testing.memory_files import MemoryFiles
 
 Made = tuple[Files, str]
@@ -37,6 +38,17 @@ def test_both_read_back_what_was_written(made: Made) -> None:
     assert (file.size(), files.size(f"{root}/a")) == (14, 14)
     file.truncate(7)
     assert files.read(f"{root}/a") == b"\0\0hello"
+
+
+def test_nobody_but_the_owner_can_read_what_is_stored(tmp_path: Path) -> None:
+    """A log directory may lie where others can look, as in Kafka's packages."""
+    files, root = DiskFiles(), str(tmp_path / "logs")
+    files.makedirs(root)
+    files.open(f"{root}/a.log", create=True).close()
+    files.write_atomic(f"{root}/bootstrap.checkpoint", b"keys")
+    files.lock(f"{root}/.lock").close()
+    modes = {name: stat.S_IMODE(os.stat(f"{root}/{name}").st_mode) for name in (*os.listdir(root), ".")}
+    assert modes == {"a.log": 0o600, "bootstrap.checkpoint": 0o600, ".lock": 0o600, ".": 0o700}
 
 
 def test_both_keep_names_as_a_disk_does(made: Made) -> None:
@@ -247,3 +259,22 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Is a directory") as refused:
         DiskFiles().read(str(tmp_path))
     assert refused.value.filename == str(tmp_path)
+
+
+def test_a_file_that_is_open_and_fails_is_named(tmp_path: Path) -> None:
+    """A disk that fails under an open file, and a full one: the calls are told a descriptor and no name."""
+    files = DiskFiles(max_open=8)
+    in_its_place, full = files.open(str(tmp_path), writable=False), files.open("/dev/full")
+    failing: list[tuple[str, Callable[[], object]]] = [
+        (str(tmp_path), lambda: in_its_place.pread(1, 0)),
+        (str(tmp_path), lambda: in_its_place.pin().pread(1, 0)),
+        (str(tmp_path), lambda: in_its_place.truncate(0)),
+        ("/dev/full", lambda: full.pwritev((b"1",), 0)),
+        ("/dev/full", lambda: full.pwritev((b"1", b"2"), 0)),
+        ("/dev/full", lambda: full.pin().pwritev((b"1",), 0)),
+        ("/dev/full", lambda: full.sync()),
+    ]
+    for path, call in failing:
+        with pytest.raises(OSError, match="Errno") as refused:
+            call()
+        assert refused.value.filename == path

@@ -13,11 +13,11 @@ from penstock.storage.flushing import (
     DirectorySync,
     PathSync,
     Pinned,
+    SyncTogether,
     TextWrite,
     is_data,
     lie_on,
     pinned,
-    sync_together,
 )
 from penstock.storage.shared_sync import Volume
 
@@ -54,7 +54,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def sync(home: Path, files: list[Pinned]) -> dict[int, OSError]:
     """As a round of group commit does it."""
     volume = Volume(str(home))
-    return sync_together(files, volume if volume.pays(len(files), 0) and lie_on(volume, files) else None)
+    return SyncTogether(files, volume if volume.pays(len(files), 0) and lie_on(volume, files) else None)()
 
 
 def test_many_files_of_one_volume_take_one_sync(
@@ -104,9 +104,26 @@ class _FailingLibrary:
 
 def test_a_file_that_fails_is_named_and_the_others_are_synced() -> None:
     first, last = Sound(), Sound()
-    failures = sync_together([first, Broken(), last])
+    failures = SyncTogether([first, Broken(), last])()
     assert list(failures) == [1]
     assert (first.synced, last.synced) == (1, 1)
+
+
+def test_the_file_that_is_waited_for_is_told(tmp_path: Path) -> None:
+    class Slow(Sound):
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.path = path
+
+        def sync(self) -> None:
+            seen.append(together.path)
+
+    seen: list[str | None] = []
+    (first,) = on_disk(tmp_path, 1)
+    together = SyncTogether([first, Slow("/d/2.log"), Slow("/d/3.log"), Sound()])
+    assert together.path == f"{tmp_path}/0"
+    assert together() == {}
+    assert seen == ["/d/2.log", "/d/3.log"]
 
 
 def test_names_and_small_files_have_an_order_and_bytes_have_none(tmp_path: Path) -> None:

@@ -91,8 +91,13 @@ def with_entry(checkpoint: str, offset: int, *, written_ms: int, made_ms: int = 
     files = MemoryFiles()
     files.now = Millis(made_ms)
     store = opened(files)
-    fill(store.create(NAME, NEW.topic_id, SETTINGS, now=NOW), RECORDS, b"new")
+    made = store.create(NAME, NEW.topic_id, SETTINGS, now=NOW)
+    fill(made, RECORDS, b"new")
     if clean:
+        if checkpoint == LOG_STARTS and 0 < offset <= RECORDS:
+            # After a clean stop the epochs tell of the start too.
+            made.commit_to(made.next)
+            made.advance_start(Offset(offset))
         store.close(1)
     files.now = Millis(written_ms)
     OffsetCheckpoint(files, f"{HOME}/{checkpoint}").write({NAME: offset})

@@ -8,8 +8,8 @@ from penstock.kernels import scan_batches
 from penstock.model.errors import OFFSET_OUT_OF_RANGE, Refused
 from penstock.model.ids import Epoch, Millis, TopicPartition, Uuid
 from penstock.storage.log import Log
+from penstock.storage.reading import Read
 from penstock.storage.settings import PlainLogSettings
-from penstock.storage.tickets import Read
 from penstock.testing.memory_files import MemoryFiles
 
 from .batches import batch, header_of, sized

@@ -245,6 +245,21 @@ def test_producer_state_and_aborted_lists_are_the_same_after_every_kind_of_start
     assert (state_of(log), log.aborted(0, log.next)) == (after_cut, aborted)
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_producer_is_known_by_a_batch_of_which_only_the_end_is_left(clean: bool) -> None:
+    files = MemoryFiles()
+    log = new_log(files)
+    produce(log, 0, 4)
+    log.commit_to(log.next)
+    log.advance_start(Offset(2))
+    log.close()
+    for snapshot in [name for name in files.listdir(DIRECTORY) if name.endswith(".snapshot")]:
+        files.remove(f"{DIRECTORY}/{snapshot}")
+    log = Log.open(files, DIRECTORY, NAME, TOPIC_ID, SETTINGS, now=NOW, clean=clean, log_start=2)
+    assert produce(log, 0, 4).base == 0, "the same batch again"
+    assert log.next == 4
+
+
 def test_a_broken_snapshot_is_replaced_by_an_older_one_and_a_replay() -> None:
     files = MemoryFiles()
     log = new_log(files)

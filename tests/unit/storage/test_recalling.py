@@ -67,3 +67,18 @@ def test_a_log_that_was_deleted_from_below_is_read_from_where_it_begins() -> Non
     found = again(log, 8)
     assert found is not None
     assert found.base == 8
+
+
+def test_producers_are_known_although_the_only_snapshot_is_gone() -> None:
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, batch(2, producer=(7, 0, 0)))
+    log.close()
+    (snapshot,) = (name for name in files.listdir(log.directory) if name.endswith(".snapshot"))
+    files.remove(f"{log.directory}/{snapshot}")
+    log = reopen(files, clean=True, recovery_point=int(log.next))
+    found = again(log, 0)
+    assert found is not None
+    assert (found.base, found.end) == (0, 2)
+    with pytest.raises(Refused):
+        again(log, 4)

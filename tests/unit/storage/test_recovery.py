@@ -455,3 +455,17 @@ def test_a_truncation_that_a_crash_undid_leaves_no_offset_twice() -> None:
     assert readable(log) == list(range(8))
     append(log, sized(BATCH_BYTES))
     assert readable(log) == list(range(9))
+
+
+@pytest.mark.parametrize("told", [7, 15, 34])
+def test_after_a_stop_the_start_is_not_believed_that_the_epochs_contradict(told: int) -> None:
+    """The checkpoint is text without a checksum: a digit that changed would take records from every replica."""
+    files = MemoryFiles()
+    log = filled(files, 35)
+    log.commit_to(log.next)
+    log.advance_start(Offset(5))
+    log.close()
+    log = reopen(files, clean=True, recovery_point=35, log_start=told)
+    assert log.log_start == 5
+    log = reopen(files, clean=True, recovery_point=35, log_start=3)
+    assert log.log_start == 3, "what was trimmed is shown again rather than more lost"

@@ -129,8 +129,8 @@ def test_a_swap_keeps_the_newest_value_of_each_key_and_every_offset() -> None:
     assert [offset for offset in after if offset < active] == [active - 3, active - 2, active - 1]
     assert span.read() == old_bytes, "who was reading goes on reading what was there"
     assert [name for name in files.listdir(DIRECTORY) if name.endswith(".deleted")]
-    log.purge(NOW)
-    log.purge(Millis(NOW + SETTINGS.file_delete_delay_ms))
+    log.purge(0)
+    log.purge(SETTINGS.file_delete_delay_ms)
     assert not [name for name in files.listdir(DIRECTORY) if name.endswith((".deleted", ".cleaned", ".swap"))]
     log.close()
     assert contents(Log.open(files, DIRECTORY, NAME, TOPIC_ID, SETTINGS, now=NOW, clean=True)) == after
@@ -147,6 +147,23 @@ def test_a_pass_that_a_truncation_overtook_is_thrown_away() -> None:
     assert not log.swap(plan, result, now=NOW)
     assert contents(log) == left
     assert not [name for name in files.listdir(DIRECTORY) if name.endswith((".cleaned", ".swap"))]
+
+
+def test_a_pass_over_what_was_cut_off_and_written_again_is_thrown_away() -> None:
+    files = MemoryFiles()
+    log = table(files)
+    plan = log.cleanable(NOW)
+    assert plan is not None
+    result = clean(files, DIRECTORY, plan.job)
+    end, last = log.next, log.segments[-2]
+    log.truncate(Offset(last.base + 1), now=NOW)
+    for number in range(log.next, end):
+        put(log, b"other%d" % (number % 3), b"val%d" % number)
+    assert last in log.segments
+    assert last is not log.segments[-1]
+    left = contents(log)
+    assert not log.swap(plan, result, now=NOW)
+    assert contents(log) == left
 
 
 def steps_of_a_swap() -> int:

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from penstock.model.errors import NOT_LEADER_OR_FOLLOWER
 from penstock.protocol.codec import decode, encode
 from penstock.protocol.registry import APIS
-from penstock.server.dispatch import SERVED
+from penstock.server.reception.dispatch import SERVED
 from penstock.testing import EmbeddedBroker, broker
 from penstock.testing.refusals import refusal_of
 from tests.patience import within

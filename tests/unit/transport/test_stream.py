@@ -6,6 +6,7 @@ import asyncio
 import random
 import socket
 import struct
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -199,6 +200,32 @@ async def test_the_budget_holds_back_new_frames_until_old_ones_are_done() -> Non
         await until(lambda: other.stream.frames)
         other.stream.done(700_000)
         await asyncio.gather(*sending)
+        assert intake.held_bytes == 0
+
+
+@on_loop
+async def test_beginnings_of_frames_never_hold_the_whole_budget_against_each_other() -> None:
+    """Each of four connections has read more than the budget before the first of them is granted its frame."""
+    intake = Intake(asyncio.get_running_loop(), budget_bytes=100_000)
+    async with AsyncExitStack() as stack:
+        everybody = [await stack.enter_async_context(paired(intake=intake)) for _ in range(4)]
+        sending = [asyncio.ensure_future(pair.send(framed(bytes(200_000)) * 3)) for pair in everybody]
+        await until(lambda: all(len(pair.stream.frames) == 3 for pair in everybody))
+        await asyncio.gather(*sending)
+        assert intake.held_bytes == 0
+
+
+@on_loop
+async def test_who_waits_is_granted_its_frame_when_the_one_who_was_granted_leaves() -> None:
+    intake = Intake(asyncio.get_running_loop(), budget_bytes=100_000)
+    async with paired(intake=intake) as waiting:
+        async with paired(intake=intake) as granted:
+            await granted.send(framed(bytes(200_000))[:1_000])
+            await until(lambda: intake.exhausted)
+            sending = asyncio.ensure_future(waiting.send(framed(bytes(200_000))))
+            await until(lambda: waiting.stream in intake._waiting)
+        await until(lambda: len(waiting.stream.frames) == 1)
+        await sending
         assert intake.held_bytes == 0
 
 

@@ -15,7 +15,7 @@ from penstock.model.ids import TopicPartition
 from tests.patience import until, within
 from tests.walks.agent.feeding import FEEDS, Feed
 
-PATIENCE_S = within(20.0)
+PATIENCE_S = 20.0
 
 FILE = """
 name = "walk"
@@ -78,7 +78,7 @@ async def records_of(bootstrap: str, topic: str, count: int, partitions: int = 1
     found: list[ConsumerRecord] = []
     async with Consumer(bootstrap_servers=bootstrap, offset_reset="earliest") as consumer:
         consumer.assign(wanted)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(within(PATIENCE_S)):
             while len(found) < count:
                 found += await consumer.poll(10_000, timeout_ms=200)
             end = sum((await consumer.end_offsets(*wanted)).values())

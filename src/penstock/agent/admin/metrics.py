@@ -5,13 +5,13 @@ Labels are names of inputs, so there are few; files, of which there may be ten t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from penstock.agent.admin.snapshot import InputSnapshot, Snapshot
 from penstock.agent.inputs.input import FileStatus
+from penstock.transport.prometheus import COUNTER, GAUGE, head_lines, labels_text, sample_line
 
-MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX: Final = "penstock_agent_"
 
 
@@ -36,46 +36,46 @@ class OfFile(NamedTuple):
 
 
 AGENT: Final = (
-    OfAgent("up_seconds", "gauge", "How long the agent runs.", lambda s: s.up_s),
-    OfAgent("broker_up", "gauge", "1 while brokers answer.", lambda s: s.brokers_up),
-    OfAgent("memory_bytes", "gauge", "Read and not yet acknowledged.", lambda s: s.memory_bytes),
-    OfAgent("memory_limit_bytes", "gauge", "The bound of it; then inputs wait.", lambda s: s.memory_limit_bytes),
-    OfAgent("in_flight_bytes", "gauge", "On its way to brokers.", lambda s: s.in_flight_bytes),
-    OfAgent("spool_bytes", "gauge", "In the spool on disk.", lambda s: s.spool_bytes),
-    OfAgent("spool_limit_bytes", "gauge", "The cap of it; 0 without a spool.", lambda s: s.spool_limit_bytes),
-    OfAgent("spooling", "gauge", "1 while events go through the spool.", lambda s: s.spooling),
-    OfAgent("silent_seconds", "gauge", "How long what waits had no acknowledgement.", lambda s: s.silent_s),
-    OfAgent("reloads_total", "counter", "Reloads since the start.", lambda s: s.reloads),
+    OfAgent("up_seconds", GAUGE, "How long the agent runs.", lambda s: s.up_s),
+    OfAgent("broker_up", GAUGE, "1 while brokers answer.", lambda s: s.brokers_up),
+    OfAgent("memory_bytes", GAUGE, "Read and not yet acknowledged.", lambda s: s.memory_bytes),
+    OfAgent("memory_limit_bytes", GAUGE, "The bound of it; then inputs wait.", lambda s: s.memory_limit_bytes),
+    OfAgent("in_flight_bytes", GAUGE, "On its way to brokers.", lambda s: s.in_flight_bytes),
+    OfAgent("spool_bytes", GAUGE, "In the spool on disk.", lambda s: s.spool_bytes),
+    OfAgent("spool_limit_bytes", GAUGE, "The cap of it; 0 without a spool.", lambda s: s.spool_limit_bytes),
+    OfAgent("spooling", GAUGE, "1 while events go through the spool.", lambda s: s.spooling),
+    OfAgent("silent_seconds", GAUGE, "How long what waits had no acknowledgement.", lambda s: s.silent_s),
+    OfAgent("reloads_total", COUNTER, "Reloads since the start.", lambda s: s.reloads),
     OfAgent(
         "checkpoint_age_seconds",
-        "gauge",
+        GAUGE,
         "How long positions could not be saved; 0 when all is well.",
         lambda s: s.checkpoint_age_s,
     ),
 )
 INPUT: Final = (
-    OfInput("events_total", "counter", "Events taken in.", lambda i: i.events),
-    OfInput("bytes_total", "counter", "Bytes taken in.", lambda i: i.bytes),
-    OfInput("sent_total", "counter", "Records that brokers have acknowledged.", lambda i: i.sent),
-    OfInput("filtered_total", "counter", "Events left out on purpose.", lambda i: i.filtered),
-    OfInput("failed_total", "counter", "Events that could not be understood.", lambda i: i.failed),
-    OfInput("dead_letters_total", "counter", "Events sent to dead letters.", lambda i: i.dead),
-    OfInput("untimed_total", "counter", "Events whose own time could not be read.", lambda i: i.untimed),
-    OfInput("unsendable_total", "counter", "Records that no broker takes, dropped.", lambda i: i.unsendable),
-    OfInput("dropped_total", "counter", "Events lost because their protocol cannot wait.", lambda i: i.dropped),
-    OfInput("refused_total", "counter", "Senders told to come again.", lambda i: i.refused),
-    OfInput("malformed_total", "counter", "Events that were no such thing.", lambda i: i.malformed),
-    OfInput("truncated_total", "counter", "Events cut because they were too long.", lambda i: i.truncated),
-    OfInput("missed_files_total", "counter", "Files that went away before all was read.", lambda i: i.missed),
-    OfInput("retried_total", "counter", "Records sent again.", lambda i: i.retried),
-    OfInput("spooled_total", "counter", "Records that went through the spool.", lambda i: i.spooled),
-    OfInput("restarts_total", "counter", "How often the input failed and was started again.", lambda i: i.restarts),
-    OfInput("waiting_bytes", "gauge", "Taken in and not yet safe.", lambda i: i.waiting_bytes),
-    OfInput("errors_total", "counter", "What went wrong in the input itself.", lambda i: i.errors),
-    OfInput("failing", "gauge", "1 while the input fails and is tried again.", lambda i: i.failing),
-    OfInput("behind_bytes", "gauge", "Written to its files and not yet safe.", lambda i: i.behind_bytes),
-    OfInput("files", "gauge", "Files that it follows.", lambda i: i.files),
-    OfInput("connections", "gauge", "Connections that stand.", lambda i: i.connections),
+    OfInput("events_total", COUNTER, "Events taken in.", lambda i: i.events),
+    OfInput("bytes_total", COUNTER, "Bytes taken in.", lambda i: i.bytes),
+    OfInput("sent_total", COUNTER, "Records that brokers have acknowledged.", lambda i: i.sent),
+    OfInput("filtered_total", COUNTER, "Events left out on purpose.", lambda i: i.filtered),
+    OfInput("failed_total", COUNTER, "Events that could not be understood.", lambda i: i.failed),
+    OfInput("dead_letters_total", COUNTER, "Events sent to dead letters.", lambda i: i.dead),
+    OfInput("untimed_total", COUNTER, "Events whose own time could not be read.", lambda i: i.untimed),
+    OfInput("unsendable_total", COUNTER, "Records that no broker takes, dropped.", lambda i: i.unsendable),
+    OfInput("dropped_total", COUNTER, "Events lost because their protocol cannot wait.", lambda i: i.dropped),
+    OfInput("refused_total", COUNTER, "Senders told to come again.", lambda i: i.refused),
+    OfInput("malformed_total", COUNTER, "Events that were no such thing.", lambda i: i.malformed),
+    OfInput("truncated_total", COUNTER, "Events cut because they were too long.", lambda i: i.truncated),
+    OfInput("missed_files_total", COUNTER, "Files that went away before all was read.", lambda i: i.missed),
+    OfInput("retried_total", COUNTER, "Records sent again.", lambda i: i.retried),
+    OfInput("spooled_total", COUNTER, "Records that went through the spool.", lambda i: i.spooled),
+    OfInput("restarts_total", COUNTER, "How often the input failed and was started again.", lambda i: i.restarts),
+    OfInput("waiting_bytes", GAUGE, "Taken in and not yet safe.", lambda i: i.waiting_bytes),
+    OfInput("errors_total", COUNTER, "What went wrong in the input itself.", lambda i: i.errors),
+    OfInput("failing", GAUGE, "1 while the input fails and is tried again.", lambda i: i.failing),
+    OfInput("behind_bytes", GAUGE, "Written to its files and not yet safe.", lambda i: i.behind_bytes),
+    OfInput("files", GAUGE, "Files that it follows.", lambda i: i.files),
+    OfInput("connections", GAUGE, "Connections that stand.", lambda i: i.connections),
 )
 FILE: Final = (
     OfFile("file_size_bytes", "Size of a file.", lambda f: f.size_bytes),
@@ -94,12 +94,15 @@ def page(snapshot: Snapshot, *, files: bool = False) -> str:
     """`files` adds those of every file; the snapshot must have them."""
     lines: list[str] = []
     for agent in AGENT:
-        lines += [*_head(agent.name, agent.kind, agent.help), _line(agent.name, "", agent.value(snapshot))]
+        lines += [*_head(agent.name, agent.kind, agent.help), _line(agent.name, {}, agent.value(snapshot))]
     for each in INPUT:
         lines += _head(each.name, each.kind, each.help)
-        lines += (_line(each.name, _of(name, i), each.value(i)) for name, i in snapshot.inputs.items())
-    lines += _head("info", "gauge", "Always 1; its labels say which agent this is.")
-    lines.append(_line("info", f'{{name="{_escape(snapshot.name)}",version="{_escape(snapshot.version)}"}}', 1))
+        lines += (
+            _line(each.name, {"input": name, "type": told.kind}, each.value(told))
+            for name, told in snapshot.inputs.items()
+        )
+    lines += _head("info", GAUGE, "Always 1; its labels say which agent this is.")
+    lines.append(_line("info", {"name": snapshot.name, "version": snapshot.version}, 1))
     if files:
         lines += _files(snapshot)
     return "\n".join(lines) + "\n"
@@ -107,26 +110,16 @@ def page(snapshot: Snapshot, *, files: bool = False) -> str:
 
 def _files(snapshot: Snapshot) -> Iterable[str]:
     for metric in FILE:
-        yield from _head(metric.name, "gauge", metric.help)
+        yield from _head(metric.name, GAUGE, metric.help)
         for name, each in snapshot.inputs.items():
             for file in each.details:
-                labels = f'{{input="{_escape(name)}",path="{_escape(file.path)}"}}'
-                yield _line(metric.name, labels, metric.value(file))
-
-
-def _of(name: str, each: InputSnapshot) -> str:
-    return f'{{input="{_escape(name)}",type="{_escape(each.kind)}"}}'
+                yield _line(metric.name, {"input": name, "path": file.path}, metric.value(file))
 
 
 def _head(name: str, kind: str, words: str) -> list[str]:
-    return [f"# HELP {PREFIX}{name} {words}", f"# TYPE {PREFIX}{name} {kind}"]
+    return head_lines(PREFIX + name, kind, words)
 
 
-def _line(name: str, labels: str, value: float) -> str:
-    return f"{PREFIX}{name}{labels} {int(value) if value == int(value) else repr(float(value))}"
-
-
-def _escape(text: str) -> str:
-    """Names of files may be no text at all; a page that cannot be encoded would be none."""
-    plain = text.encode("utf-8", "replace").decode()
-    return plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _line(name: str, labels: Mapping[str, str], value: float) -> str:
+    whole = int(value)
+    return sample_line(PREFIX + name, labels_text(labels), whole if value == whole else value)

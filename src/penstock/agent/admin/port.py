@@ -10,6 +10,7 @@ from penstock.agent.admin.snapshot import Snapshot
 from penstock.agent.admin.verdicts import health, readiness
 from penstock.agent.errors import AgentError
 from penstock.agent.http import HttpServer, Limits, Request, Response
+from penstock.transport.prometheus import MEDIA_TYPE
 
 LIMITS: Final = Limits(body_bytes_max=1 << 10, held_bytes_max=32 << 10, head_bytes_max=8 << 10, connections_max=32)
 """This port shares the loop with everything else: it takes next to nothing in."""
@@ -46,7 +47,7 @@ class AdminPort:
         files = request.query.get("files", "") in ("1", "true", "yes")
         match request.path:
             case "/metrics":
-                return Response(200, metrics.page(self._look(files), files=files).encode(), metrics.MEDIA_TYPE)
+                return Response(200, metrics.page(self._look(files), files=files).encode(), MEDIA_TYPE)
             case "/healthz":
                 return _verdict("healthy", health(self._look(False)))
             case "/readyz":

@@ -10,8 +10,8 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import penstock
 from penstock.agent.inputs.input import FileStatus
+from penstock.model.version import VERSION
 
 if TYPE_CHECKING:
     from penstock.agent.counting import AgentStatus, InputReport
@@ -119,7 +119,7 @@ def picture(
     return Snapshot(
         name=status.name,
         state=STOPPING if status.stopping else RUNNING if ready else STARTING,
-        version=penstock.__version__,
+        version=VERSION,
         pid=os.getpid(),
         file=str(settings.path),
         state_dir=str(settings.state_dir),

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
-from penstock.agent.http.inflating import ENCODINGS, NotInflatable, TooLarge, UnknownEncoding, inflate
+from penstock.agent.http.inflating import ENCODINGS, BadBody, BodyTooLarge, UnknownEncoding, inflate
 from penstock.agent.http.messages import Counts, Limits, Request, Response, reason
 from penstock.agent.listening.streams import Guest
 
@@ -219,9 +219,9 @@ class HttpConnection(Guest):
             # Small ones may be bombs too. One after the other, because none is charged before it is inflated.
             async with self._host.inflating:
                 plain = await asyncio.to_thread(inflate, request.body, encoding, self._limits.body_bytes_max)
-        except TooLarge as wrong:
+        except BodyTooLarge as wrong:
             return Response.refusal(413, str(wrong))
-        except NotInflatable as wrong:
+        except BadBody as wrong:
             return Response.refusal(400, str(wrong))
         except UnknownEncoding as wrong:
             return Response.refusal(415, str(wrong), (("accept-encoding", ", ".join(ENCODINGS)),))

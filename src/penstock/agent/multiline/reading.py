@@ -9,6 +9,7 @@ from penstock.agent.multiline.gathering import Gatherer
 from penstock.agent.multiline.rules import ANY, MODES, PRESETS, Pattern, by_mode, preset
 from penstock.declared.fields import Table
 from penstock.declared.mistakes import did_you_mean
+from penstock.model.patterns import compile_re2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,7 @@ class Multiline:
 
 def compiled(pattern: str) -> Pattern:
     """Linear in the line; bytes that are no UTF-8 are characters like others. Raises `ValueError`."""
-    import re2  # type: ignore[import-untyped]  # it comes without types
-
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.log_errors = False
-    try:
-        found: Pattern = re2.compile(pattern.encode(), options)
-    except re2.error as error:
-        raise ValueError(error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)) from error
-    return found
+    return compile_re2(pattern.encode(), latin1=True)
 
 
 def read_multiline(table: Table, key: str = "multiline") -> Multiline | None:

@@ -7,23 +7,41 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.agent.counting import Counts
 from penstock.agent.environment import monotonic_ms
 from penstock.agent.inputs.input import Done
 from penstock.agent.outlet.memory import Share
 from penstock.agent.outlet.shipment import Shipment
-from penstock.agent.outlet.spooling import Spooling
+from penstock.agent.outlet.spooling import Spooling, SpoolingOutlet
 from penstock.agent.outlet.unsendable import again, dead_letters, too_large, too_large_words, why_never
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, Parcel
 from penstock.client.errors import ClientError, Closed, UnknownTopic
 from penstock.client.producer.delivery import BulkDelivery
 
 if TYPE_CHECKING:
-    from penstock.agent.outlet.outlet import Outlet
+    from penstock.agent.outlet.column_producer import ColumnProducer
+    from penstock.agent.outlet.topics import Topics
+    from penstock.client.retry import Backoff
 
 log = logging.getLogger("penstock.agent")
+
+
+class LaneOutlet(SpoolingOutlet, Protocol):
+    """What a lane asks of the outlet that it belongs to, and tells it."""
+
+    producer: ColumnProducer
+    topics: Topics
+    record_bytes_max: int
+    backoff: Backoff
+    closing: bool
+
+    def took_off(self, shipment: Shipment, /) -> None: ...
+
+    def landed(self, shipment: Shipment, /) -> None: ...
+
+    def settled(self) -> None: ...
 
 
 class Lane:
@@ -33,7 +51,7 @@ class Lane:
     that is flying has landed, and then goes first again: so nothing newer overtakes it.
     """
 
-    def __init__(self, name: str, outlet: Outlet, share: Share, counts: Counts, *, spools: bool) -> None:
+    def __init__(self, name: str, outlet: LaneOutlet, share: Share, counts: Counts, *, spools: bool) -> None:
         self.name, self.share, self.counts = name, share, counts
         self.retired = False
         """Nothing more comes; it goes when it is empty."""

@@ -85,8 +85,8 @@ class Outlet:
             tell=self.tell,
             wake=self._topic_answered,
         )
-        servers = ",".join(self.producer.settings.bootstrap_servers)
-        self.watch = Watch(servers, self.producer.settings.client_id, self.tell)
+        made = self.producer.settings
+        self.watch = Watch(",".join(made.bootstrap_servers), made.client_id, self.tell, made.dial_security())
 
     # Life.
 

@@ -7,7 +7,7 @@ is on the disk leaves before anything newer. It ends when the disk has nothing m
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.agent.errors import SpoolFailed, SpoolFull
 from penstock.agent.outlet.shipment import Kept, Shipment
@@ -15,8 +15,12 @@ from penstock.agent.portion import EVENT_OVERHEAD_BYTES, Parcel
 from penstock.agent.spool.frames import Load
 
 if TYPE_CHECKING:
-    from penstock.agent.outlet.lane import Lane
-    from penstock.agent.outlet.outlet import Outlet
+    from collections import deque
+    from collections.abc import Callable
+
+    from penstock.agent.counting import Counts
+    from penstock.agent.outlet.memory import Share
+    from penstock.agent.spool.spool import Spool
 
 FRAME_BYTES: Final = 1 << 20
 """About how much is put into the spool at once."""
@@ -24,10 +28,45 @@ FRAME_BYTES: Final = 1 << 20
 AFTER_FAILURE_S: Final = 1.0
 
 
+class SpooledLane(Protocol):
+    """What is asked of the lane whose shipments go through the disk."""
+
+    name: str
+    share: Share
+    counts: Counts
+    queue: deque[Shipment]
+    flying: dict[Shipment, None]
+    failed: list[Shipment]
+
+    @property
+    def silent_ms(self) -> float: ...
+
+    @property
+    def unsafe(self) -> bool: ...
+
+    def put_first(self, shipments: list[Shipment], /) -> None: ...
+
+    def make_safe(self, shipment: Shipment, /) -> None: ...
+
+
+class SpoolingOutlet(Protocol):
+    """What is asked of the outlet that the lane belongs to."""
+
+    spool: Spool | None
+    spool_after_ms: int
+    saving: int
+    stopping: bool
+    now_ms: Callable[[], int]
+
+    def pump(self) -> None: ...
+
+    def tell(self, words: str, /) -> None: ...
+
+
 class Spooling:
     """One lane and its queue on disk."""
 
-    def __init__(self, lane: Lane, outlet: Outlet) -> None:
+    def __init__(self, lane: SpooledLane, outlet: SpoolingOutlet) -> None:
         assert outlet.spool is not None
         self._lane, self._outlet = lane, outlet
         self._queue = outlet.spool.queue(lane.name)

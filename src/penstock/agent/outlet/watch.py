@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import ClientError, link_failure
 from penstock.transport.dial import LinkError
+
+if TYPE_CHECKING:
+    from penstock.transport.dial_security import DialSecurity
 
 WHEN_UP_S: Final = 2.0
 WHEN_DOWN_S: Final = 1.0
@@ -18,8 +21,10 @@ ANSWER_WITHIN_MS: Final = 5_000
 class Watch:
     """Asks every few seconds on a connection of its own, so that no full pipe delays the answer."""
 
-    def __init__(self, bootstrap: str, client_id: str, tell: Callable[[str], None]) -> None:
-        self._view = ClusterView(bootstrap, timeout_ms=ANSWER_WITHIN_MS, client_id=client_id)
+    def __init__(
+        self, bootstrap: str, client_id: str, tell: Callable[[str], None], security: DialSecurity | None = None
+    ) -> None:
+        self._view = ClusterView(bootstrap, timeout_ms=ANSWER_WITHIN_MS, client_id=client_id, security=security)
         self._tell = tell
         self.reachable = False
         self._task: asyncio.Task[None] | None = None

@@ -24,8 +24,8 @@ class OutputSettings:
     create_topics: bool = True
     flush_within_ms: int = 30_000
     """How long a stop waits for acknowledgements."""
-    kafka: Mapping[str, str] = field(default_factory=dict)
-    """Producer settings by Kafka's names."""
+    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Producer settings by Kafka's names, and `client_config`. There may be passwords among them."""
 
 
 @dataclass(frozen=True, slots=True)

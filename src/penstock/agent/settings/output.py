@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.agent.settings.model import OutputSettings
-from penstock.agent.settings.producing import OWN, producer_name, refusal
+from penstock.agent.settings.producing import OWN, producer_name, refusal, security_refusal
 from penstock.client.cluster_view import parse_bootstrap
 from penstock.declared.fields import Table
 from penstock.protocol.compression import CODECS
@@ -71,4 +71,9 @@ def _kafka(table: Table) -> dict[str, str]:
             table.notes.wrong((*table.path, "kafka", name), words.replace(keyword, name))
         else:
             found[name] = value
+    client_config = table.text("client_config")
+    if client_config is not None:
+        found["client_config"] = client_config
+    if words := security_refusal(found):
+        table.wrong("client_config" if client_config is not None else "kafka", words)
     return found

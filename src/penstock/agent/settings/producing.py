@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.agent.settings.model import AgentSettings, OutputSettings
+from penstock.client.declaring import INT32_MAX
 from penstock.client.errors import BadSetting
-from penstock.client.settings import INT32_MAX, ProducerSettings
+from penstock.client.security_settings import names_of_security
+from penstock.client.settings import ProducerSettings, keyword_names
 
 OWN: Final[dict[str, str]] = {
     "bootstrap_servers": "bootstrap, at the top of the file",
@@ -25,6 +27,10 @@ OWN: Final[dict[str, str]] = {
     "retries": "nothing: records are tried for ever",
 }
 """Producer settings that the agent's file has its own words for."""
+
+_SECURITY: Final = frozenset(
+    name for name, found in keyword_names(ProducerSettings).items() if found.name in names_of_security()
+)
 
 UNKNOWN_TOPIC_AFTER_MS: Final = 60_000
 """Kafka's own max.block.ms: how long a topic that does not exist is asked for."""
@@ -72,7 +78,20 @@ def keywords_of(settings: AgentSettings) -> dict[str, Any]:
 def refusal(keyword: str, value: str) -> str:
     """Why a producer would not take a setting; empty when it does."""
     try:
-        ProducerSettings.of({keyword: value})
+        if keyword in _SECURITY:
+            ProducerSettings.read({keyword: value})  # what it needs beside it may stand elsewhere
+        else:
+            ProducerSettings.of({keyword: value})
+    except BadSetting as wrong:
+        return wrong.why
+    return ""
+
+
+def security_refusal(kafka: Mapping[str, str]) -> str:
+    """Why what is said of TLS and logins does not fit together; empty when it does."""
+    given = {producer_name(name): value for name, value in kafka.items()}
+    try:
+        ProducerSettings.of({name: value for name, value in given.items() if name in _SECURITY})
     except BadSetting as wrong:
         return wrong.why
     return ""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from penstock.model.patterns import NotRe2, compile_re2
+
 
 class PatternBroken(ValueError):
     """Not a pattern, in words."""
@@ -35,13 +37,9 @@ class Pattern:
 @lru_cache(maxsize=256)
 def compile_pattern(text: str) -> Pattern:
     """Raises PatternBroken for what is no pattern at all."""
-    import re2  # type: ignore[import-untyped]  # it has no stubs
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        compiled = re2.compile(text.encode(), options)
-    except re2.error:
+        compiled = compile_re2(text.encode())
+    except NotRe2:
         return _with_python(text)
     names = {name.decode(): number for name, number in compiled.groupindex.items()}
     names = dict(sorted(names.items(), key=lambda item: item[1]))

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from penstock.cli import health
 from penstock.cli.diagnosis import findings
 from penstock.cli.diagnosis.findings import Finding
-from penstock.cli.diagnosis.probe import knock
+from penstock.cli.diagnosis.probe import knock, peer_certificate
 from penstock.client.cluster_view import parse_bootstrap
 from penstock.client.errors import ClientError
 from penstock.model.units import count
+from penstock.transport.dial_security import has_tls
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
@@ -36,13 +37,15 @@ class Report:
 
 async def examine(connection: Connection, lag_max: int) -> Report:
     report = Report()
-    await _bootstrap(report, connection.bootstrap)
+    expected = "tls" if has_tls(connection.security_protocol()) else "kafka"
+    await _bootstrap(report, connection.bootstrap, expected)
     if not report.reachable:
         return report
     async with connection.admin(health.TIMEOUT_MS) as admin:
         cluster = await _step(report, "cluster", lambda: _cluster(report, admin))
         # What the addresses tell explains what the rest could not find out.
-        if cluster is not None and await _advertised(report, cluster, connection.bootstrap):
+        if cluster is not None and await _advertised(report, cluster, connection.bootstrap, expected):
+            await _step(report, "security", lambda: _security(report, admin, cluster))
             await _step(report, "versions", lambda: _versions(report, admin, cluster))
             await _step(report, "health", lambda: _health(report, admin))
             await _step(report, "clock", lambda: _clock(report, admin))
@@ -51,16 +54,37 @@ async def examine(connection: Connection, lag_max: int) -> Report:
     return report
 
 
-async def _bootstrap(report: Report, bootstrap: str) -> None:
+async def _bootstrap(report: Report, bootstrap: str, expected: str) -> None:
+    """`expected` is what our settings want to speak."""
     for host, port in parse_bootstrap(bootstrap):
         address = f"{host}:{port}"
-        answered = await asyncio.to_thread(knock, host, port)
-        if answered.answer == "kafka":
+        answered = await asyncio.to_thread(knock, host, port, expects_tls=expected == "tls")
+        if answered.answer == expected:
             report.reachable = True
-            report.add("bootstrap", f"{address} speaks Kafka")
+            report.add("bootstrap", f"{address} speaks {'TLS' if expected == 'tls' else 'Kafka'}")
+        elif answered.answer == "kafka":
+            report.add("bootstrap", f"{address}: plaintext", findings.plaintext_finding(address))
         else:
             report.add("bootstrap", f"{address}: {answered.words or answered.answer}",
                        findings.bootstrap_finding(address, answered))  # fmt: skip
+        if answered.answer == "tls":
+            await _certificate(report, host, port)
+
+
+async def _certificate(report: Report, host: str, port: int) -> None:
+    der = await asyncio.to_thread(peer_certificate, host, port)
+    if der is None:
+        return
+    from datetime import UTC, datetime
+
+    from cryptography.x509 import load_der_x509_certificate
+
+    from penstock.certificates.showing import shown
+
+    found = shown(load_der_x509_certificate(der), now=datetime.now(UTC))
+    address = f"{host}:{port}"
+    report.add("certificate", f"{address} has {found.subject}, {count('day', found.days_left)} left",
+               findings.certificate_finding(address, found.subject, found.days_left))  # fmt: skip
 
 
 async def _step(report: Report, check: str, work: Callable[[], Awaitable[ClusterInfo | None]]) -> ClusterInfo | None:
@@ -92,19 +116,42 @@ async def _health(report: Report, admin: Admin) -> None:
     report.add("health", words, *findings.health_findings(reasons))
 
 
-async def _advertised(report: Report, cluster: ClusterInfo, bootstrap: str) -> bool:
-    reached = False
+async def _advertised(report: Report, cluster: ClusterInfo, bootstrap: str, expected: str) -> bool:
+    reached, known = False, parse_bootstrap(bootstrap)
     for broker in cluster.brokers:
         if broker.fenced:
             continue
         address = f"{broker.host}:{broker.port}"
-        answered = await asyncio.to_thread(knock, broker.host, broker.port)
-        found = findings.advertised_finding(broker.id, address, bootstrap, answered)
+        answered = await asyncio.to_thread(knock, broker.host, broker.port, expects_tls=expected == "tls")
+        found = findings.advertised_finding(broker.id, address, bootstrap, answered, expected)
         report.add(
             "advertised", f"broker {broker.id} at {address}: {'reachable' if found is None else answered.answer}", found
         )
         reached = reached or found is None
+        if answered.answer == "tls" and (broker.host, broker.port) not in known:
+            await _certificate(report, broker.host, broker.port)
     return reached
+
+
+async def _security(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
+    """What brokers tell of their own files; a Kafka broker's are read the same way."""
+    from penstock.client.admin import ConfigResource
+    from penstock.model.config import BadSettings, BrokerSettings
+    from penstock.security.weak_settings import weak_settings
+
+    for broker in cluster.brokers:
+        if broker.fenced:
+            continue
+        resource = ConfigResource.broker(broker.id)
+        entries = (await admin.describe_configs([resource])).checked()[resource]
+        told = (each for each in entries.values() if each.source != "default" and each.value is not None)
+        try:
+            weak = weak_settings(BrokerSettings.load({each.name: each.value or "" for each in told}))
+        except BadSettings:
+            report.add("security", f"broker {broker.id} does not tell all its settings")
+            continue
+        words = count("weak setting", len(weak)) if weak else "nothing weak"
+        report.add("security", f"broker {broker.id} has {words}", *findings.weak_findings(broker.id, weak))
 
 
 async def _versions(report: Report, admin: Admin, cluster: ClusterInfo) -> None:

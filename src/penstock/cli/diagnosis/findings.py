@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from penstock.cli.diagnosis.probe import Knock
     from penstock.cli.health import Reason
     from penstock.client.admin import LogDirInfo
+    from penstock.security.weak_settings import Weakness
 
 Level = Literal["problem", "notice"]
 
 CLOCK_MS = 1_000
+CERTIFICATE_DAYS, CERTIFICATE_LATE_DAYS = 30, 7
 NEEDED = ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator", "CreateTopics")
 """Without these nothing works; others are missed one by one when they are asked for."""
 
@@ -61,8 +63,9 @@ def bootstrap_finding(address: str, knock: Knock) -> Finding | None:
         ),
         "tls": (
             f"{address} speaks TLS",
-            "this listener wants an encrypted connection, which this client does not make",
-            "use a PLAINTEXT listener of the same broker",
+            "this listener wants an encrypted connection, and nothing was said here about TLS",
+            "name a file with security.protocol and ssl.truststore.location by --client-config, or use a PLAINTEXT "
+            "listener of the same broker",
         ),
         "silent": (
             f"{address} takes connections but does not speak Kafka",
@@ -81,9 +84,21 @@ def bootstrap_finding(address: str, knock: Knock) -> Finding | None:
     return Finding("problem", f"bootstrap_{knock.answer}", what, why, attempt)
 
 
-def advertised_finding(node_id: int, address: str, bootstrap: str, knock: Knock) -> Finding | None:
+def plaintext_finding(address: str) -> Finding:
+    return Finding(
+        "problem",
+        "bootstrap_plaintext",
+        f"{address} speaks Kafka without TLS",
+        "security.protocol says that this client wants TLS, which this listener does not have",
+        "use a TLS listener of the same broker, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT",
+    )
+
+
+def advertised_finding(
+    node_id: int, address: str, bootstrap: str, knock: Knock, expected: str = "kafka"
+) -> Finding | None:
     """The bootstrap works, but clients go on to the addresses that brokers advertise."""
-    if knock.answer == "kafka":
+    if knock.answer == expected:
         return None
     host = address.rpartition(":")[0]
     words = {"name": "is a name that this machine does not know", "refused": "refuses connections"}
@@ -97,6 +112,34 @@ def advertised_finding(node_id: int, address: str, bootstrap: str, knock: Knock)
         f"{bootstrap} answers, but clients produce and fetch at the advertised address, so they will hang or fail",
         f"set advertised.listeners of broker {node_id} to an address that clients reach, or make {host!r} known here",
     )
+
+
+def certificate_finding(address: str, subject: str, days_left: int) -> Finding | None:
+    """A certificate that has ended, or will before long."""
+    if days_left >= CERTIFICATE_DAYS:
+        return None
+    ends = "has ended" if days_left < 0 else f"ends in {count('day', days_left)}"
+    return Finding(
+        "problem" if days_left < CERTIFICATE_LATE_DAYS else "notice",
+        "certificate",
+        f"the certificate of {address} ({subject}) {ends}",
+        "from then on nobody connects to it any more, neither clients nor other nodes",
+        "`penstock cert renew FILE` where the cluster's authority is; the node takes up the new file by itself",
+    )
+
+
+def weak_findings(node_id: int, weaknesses: Sequence[Weakness]) -> list[Finding]:
+    """Settings of a broker that let in more than their author may think."""
+    return [
+        Finding(
+            "notice",
+            "weak_setting",
+            f"{each.name} of broker {node_id}: {each.why}",
+            "whoever is on the network may use it",
+            "change it in the broker's file and start the broker again, one broker after the other",
+        )
+        for each in weaknesses
+    ]
 
 
 def version_findings(

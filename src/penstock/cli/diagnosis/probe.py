@@ -23,7 +23,10 @@ class Knock:
     words: str = ""
 
 
-def knock(host: str, port: int, timeout_s: float = 3.0) -> Knock:
+def knock(host: str, port: int, timeout_s: float = 3.0, *, expects_tls: bool = False) -> Knock:
+    """`expects_tls` asks in TLS first: to a listener with TLS everything else is worth a warning in its log."""
+    if expects_tls and _speaks_tls(host, port, timeout_s):
+        return Knock("tls")
     try:
         with socket.create_connection((host, port), timeout_s) as peer:
             answer = _ask(peer)
@@ -38,6 +41,22 @@ def knock(host: str, port: int, timeout_s: float = 3.0) -> Knock:
     if answer in ("kafka", "http", "tls"):
         return Knock(answer)
     return Knock(_otherwise(host, port, timeout_s) or answer)
+
+
+def peer_certificate(host: str, port: int, timeout_s: float = 3.0) -> bytes | None:
+    """The certificate that an address shows, in DER, whoever signed it; None when it shows none."""
+    try:
+        with socket.create_connection((host, port), timeout_s) as peer, _unchecked().wrap_socket(peer) as speaking:
+            return speaking.getpeercert(binary_form=True)
+    except OSError:
+        return None
+
+
+def _unchecked() -> ssl.SSLContext:
+    """Trusts everybody, because nothing is told to anybody: it is only asked who is there."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def _ask(peer: socket.socket) -> Answer:
@@ -74,13 +93,15 @@ def _otherwise(host: str, port: int, timeout_s: float) -> Answer | None:
                 return "http"
     except OSError:
         pass
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return "tls" if _speaks_tls(host, port, timeout_s) else None
+
+
+def _speaks_tls(host: str, port: int, timeout_s: float) -> bool:
     try:
-        with socket.create_connection((host, port), timeout_s) as peer, context.wrap_socket(peer):
-            return "tls"
+        with socket.create_connection((host, port), timeout_s) as peer, _unchecked().wrap_socket(peer):
+            return True
     except ssl.SSLError as failed:
         # A server that wants a certificate of ours speaks TLS too; one that sends something else does not.
-        return "tls" if "ALERT" in (failed.reason or "") else None
+        return "ALERT" in (failed.reason or "")
     except OSError:
-        return None
+        return False

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.client.admin.acls import Acl, AclFilter
     from penstock.client.admin.admin import Admin
     from penstock.client.admin.cluster import BrokerInfo, ClusterInfo, FeatureInfo, QuorumInfo, QuorumReplica
     from penstock.client.admin.configs import ConfigEntry, ConfigResource
@@ -25,16 +26,22 @@ if TYPE_CHECKING:
     from penstock.client.admin.offsets import OffsetInfo
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
+    from penstock.client.admin.quotas import QuotaEntity
+    from penstock.client.admin.scram_users import ScramCredential, ScramPassword, ScramRemoval
     from penstock.client.admin.session import Results
+    from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import PartitionInfo, TopicInfo
 
 _HOMES = {
+    "Acl": "acls",
+    "AclFilter": "acls",
     "Admin": "admin",
     "BrokerInfo": "cluster",
     "ClusterInfo": "cluster",
     "CommittedOffset": "group_offsets",
     "ConfigEntry": "configs",
     "ConfigResource": "configs",
+    "DelegationToken": "tokens",
     "FeatureInfo": "cluster",
     "GroupInfo": "groups",
     "GroupListing": "groups",
@@ -46,19 +53,26 @@ _HOMES = {
     "ProducerInfo": "producers",
     "QuorumInfo": "cluster",
     "QuorumReplica": "cluster",
+    "QuotaEntity": "quotas",
     "Reassignment": "placement",
     "ReplicaInfo": "log_dirs",
     "Results": "session",
+    "ScramCredential": "scram_users",
+    "ScramPassword": "scram_users",
+    "ScramRemoval": "scram_users",
     "TopicInfo": "topics",
 }
 
 __all__ = [
+    "Acl",
+    "AclFilter",
     "Admin",
     "BrokerInfo",
     "ClusterInfo",
     "CommittedOffset",
     "ConfigEntry",
     "ConfigResource",
+    "DelegationToken",
     "FeatureInfo",
     "GroupInfo",
     "GroupListing",
@@ -70,9 +84,13 @@ __all__ = [
     "ProducerInfo",
     "QuorumInfo",
     "QuorumReplica",
+    "QuotaEntity",
     "Reassignment",
     "ReplicaInfo",
     "Results",
+    "ScramCredential",
+    "ScramPassword",
+    "ScramRemoval",
     "TopicInfo",
 ]
 

@@ -11,6 +11,7 @@ from penstock.client.errors import BadSetting
 from penstock.model.ids import TopicPartition
 
 if TYPE_CHECKING:
+    from penstock.client.admin.acls import Acl, AclFilter
     from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
     from penstock.client.admin.configs import ConfigEntry, ConfigResource
     from penstock.client.admin.copying import Behind, Damage
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from penstock.client.admin.offsets import OffsetInfo
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
+    from penstock.client.admin.quotas import QuotaEntity
+    from penstock.client.admin.scram_users import ScramCredential, ScramPassword, ScramRemoval
+    from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
     from penstock.client.keywords import AdminKeywords
     from penstock.client.settings import AdminSettings
@@ -39,15 +43,16 @@ class Admin:
     """
 
     def __init__(
-        self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Unpack[AdminKeywords]
+        self, *, bootstrap_servers: str | Sequence[str] | None = None, **settings: Unpack[AdminKeywords]
     ) -> None:
         """Connects to nobody before the first call."""
         given = _settings(bootstrap_servers, settings)
         try:
             self._view = ClusterView(
-                bootstrap_servers,
+                given.bootstrap_servers if given else bootstrap_servers or "localhost:9092",
                 client_id=given.client_id if given else str(settings.get("client_id", "penstock")),
                 timeout_ms=given.request_timeout_ms if given else 30_000,
+                security=given.dial_security() if given else None,
             )
         except ValueError as wrong:
             raise BadSetting(f"bootstrap_servers: {wrong}") from None
@@ -382,6 +387,85 @@ class Admin:
         from penstock.client.admin.group_offsets import delete_group_offsets
 
         return await delete_group_offsets(self._session, group_id, partitions)
+
+    # Security.
+
+    async def create_acls(self, acls: Iterable[Acl]) -> Results[Acl, None]:
+        """Adds ACLs; one that is there already is fine."""
+        from penstock.client.admin.acls import create_acls
+
+        return await create_acls(self._session, acls)
+
+    async def describe_acls(self, which: AclFilter | None = None) -> list[Acl]:
+        """The ACLs that a filter means (all, for None), in order."""
+        from penstock.client.admin.acls import AclFilter, describe_acls
+
+        return await describe_acls(self._session, which or AclFilter())
+
+    async def delete_acls(self, filters: Iterable[AclFilter]) -> Results[AclFilter, list[Acl]]:
+        """Removes the ACLs that filters mean; what each of them removed."""
+        from penstock.client.admin.acls import delete_acls
+
+        return await delete_acls(self._session, filters)
+
+    async def describe_scram_users(self, names: Iterable[str] | None = None) -> Results[str, list[ScramCredential]]:
+        """How users (all, for None) can log in by SCRAM: mechanisms and iterations."""
+        from penstock.client.admin.scram_users import describe_scram_users
+
+        return await describe_scram_users(self._session, names)
+
+    async def alter_scram_users(
+        self, changes: Iterable[ScramPassword | ScramRemoval]
+    ) -> Results[ScramPassword | ScramRemoval, None]:
+        """Sets passwords (`ScramPassword`) and removes credentials (`ScramRemoval`). Passwords are salted here."""
+        from penstock.client.admin.scram_users import alter_scram_users
+
+        return await alter_scram_users(self._session, changes)
+
+    async def create_token(
+        self, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int | None = None
+    ) -> DelegationToken:
+        """Makes a token to log in with as its owner (`User:alice`; None is whoever asks), who lends it.
+
+        `renewers` may renew and end it beside its owner. Needs a login that is not itself by a token.
+        """
+        from penstock.client.admin.tokens import create_token
+
+        return await create_token(self._session, owner, renewers, max_lifetime_ms)
+
+    async def renew_token(self, hmac: bytes | str, *, period_ms: int | None = None) -> int:
+        """Lets a token last longer, by as much as the cluster grants for None; when it ends now."""
+        from penstock.client.admin.tokens import renew_token
+
+        return await renew_token(self._session, hmac, period_ms)
+
+    async def expire_token(self, hmac: bytes | str, *, after_ms: int | None = None) -> int:
+        """Ends a token and its connections, at once for None; when that is."""
+        from penstock.client.admin.tokens import expire_token
+
+        return await expire_token(self._session, hmac, after_ms)
+
+    async def describe_tokens(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
+        """The tokens that one may know of, with their HMACs: of these owners, or of everybody for None."""
+        from penstock.client.admin.tokens import describe_tokens
+
+        return await describe_tokens(self._session, owners)
+
+    async def describe_quotas(
+        self, which: QuotaEntity | None = None, *, strict: bool = False
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The limits of entities that have all the parts of `which` (of all, for None); `strict`: and no others."""
+        from penstock.client.admin.quotas import describe_quotas
+
+        return await describe_quotas(self._session, which, strict=strict)
+
+    async def alter_quotas(
+        self, changes: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> Results[QuotaEntity, None]:
+        """Sets limits of users, client ids and addresses; None takes one away."""
+        from penstock.client.admin.quotas import alter_quotas
+
+        return await alter_quotas(self._session, changes, validate_only=validate_only)
 
 
 def _settings(bootstrap_servers: object, settings: Mapping[str, Any]) -> AdminSettings | None:

@@ -186,9 +186,9 @@ _API_VERSIONS_NEWEST = 4
 
 
 def _api_versions_request() -> ApiVersionsRequest:
-    import penstock
+    from penstock.model.version import VERSION
 
-    return ApiVersionsRequest(client_software_name="penstock", client_software_version=penstock.__version__)
+    return ApiVersionsRequest(client_software_name="penstock", client_software_version=VERSION)
 
 
 def _features(reply: ApiVersionsResponse) -> list[FeatureInfo]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from penstock.client.admin.session import Results, Session, gathered, refused
@@ -115,7 +116,7 @@ async def describe_configs(
     async def ask(pending: list[ConfigResource]) -> Mapping[ConfigResource, Entries | ClientError]:
         outcomes: dict[ConfigResource, Entries | ClientError] = {}
         for node, part in _by_node(pending).items():
-            outcomes.update(await gathered(ask_one(node, part), part))
+            outcomes.update(await gathered(partial(ask_one, node, part), part))
         return outcomes
 
     return await session.settled(resources, ask)
@@ -198,7 +199,7 @@ def _asking_each(
     async def ask(pending: list[ConfigResource]) -> Mapping[ConfigResource, ClientError | None]:
         outcomes: dict[ConfigResource, ClientError | None] = {}
         for node, part in _by_node(pending).items():
-            outcomes.update(await gathered(ask_one(node, part), part))
+            outcomes.update(await gathered(partial(ask_one, node, part), part))
         return outcomes
 
     return ask

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from penstock.client.admin.session import Results, Session, check, gathered, transient, unsupported
@@ -77,7 +78,7 @@ async def list_groups(session: Session, states: Iterable[str], types: Iterable[s
 
     async def ask(pending: list[int]) -> Mapping[int, list[GroupListing] | ClientError]:
         outcomes: dict[int, list[GroupListing] | ClientError] = {}
-        for found in await asyncio.gather(*(gathered(ask_one(node), [node]) for node in pending)):
+        for found in await asyncio.gather(*(gathered(partial(ask_one, node), [node]) for node in pending)):
             outcomes.update(found)
         return outcomes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.client.admin.session import Results, Session, check, gathered, partition_words, refused
 from penstock.client.errors import ClientError
@@ -79,7 +80,7 @@ async def describe_log_dirs(
 
     async def ask(pending: list[int]) -> Mapping[int, list[LogDirInfo] | ClientError]:
         outcomes: dict[int, list[LogDirInfo] | ClientError] = {}
-        for found in await asyncio.gather(*(gathered(ask_one(node), [node]) for node in pending)):
+        for found in await asyncio.gather(*(gathered(partial(ask_one, node), [node]) for node in pending)):
             outcomes.update(found)
         return outcomes
 
@@ -115,4 +116,4 @@ async def move_replicas(
                 outcomes[item] = refused(failed, None, partition_words(item)) if failed else None
         return outcomes
 
-    return await session.settled(to, lambda pending: gathered(ask(pending), pending))
+    return await session.settled(to, lambda pending: gathered(partial(ask, pending), pending))

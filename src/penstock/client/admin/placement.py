@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.client.admin.session import Results, Session, check, gathered, partition_words, refused
 from penstock.client.errors import ClientError
@@ -61,7 +62,7 @@ async def alter_partition_reassignments(
                 outcomes[item] = _outcome(item, found.error_code, found.error_message)
         return outcomes
 
-    return await session.settled(to, lambda pending: gathered(ask(pending), pending))
+    return await session.settled(to, lambda pending: gathered(partial(ask, pending), pending))
 
 
 async def list_partition_reassignments(
@@ -109,7 +110,7 @@ async def elect_leaders(
         ]
         return _elected(await _ask_for_leaders(session, wanted, unclean=unclean))
 
-    return await session.settled(partitions, lambda pending: gathered(ask(pending), pending))
+    return await session.settled(partitions, lambda pending: gathered(partial(ask, pending), pending))
 
 
 async def _elect_everywhere(session: Session, *, unclean: bool) -> Results[TopicPartition, bool]:

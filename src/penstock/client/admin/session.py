@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from penstock.client.clock import SYSTEM_CLOCK
@@ -184,7 +185,7 @@ class Session:
                 if not isinstance(leader, ClientError):
                     of_node.setdefault(leader, []).append(item)
             for found in await asyncio.gather(
-                *(gathered(ask(node, led), led) for node, led in sorted(of_node.items()))
+                *(gathered(partial(ask, node, led), led) for node, led in sorted(of_node.items()))
             ):
                 outcomes.update(found)
             return outcomes
@@ -209,7 +210,7 @@ class Session:
                         raise NobodyThere(failure.why, where=failure.where) from failure.__cause__
                     outcomes[group_id] = failure
             for found in await asyncio.gather(
-                *(gathered(ask(node, ids), ids) for node, ids in sorted(of_node.items()))
+                *(gathered(partial(ask, node, ids), ids) for node, ids in sorted(of_node.items()))
             ):
                 outcomes.update(found)
             for group_id, outcome in outcomes.items():
@@ -257,10 +258,16 @@ class Session:
             raise BrokerRefused(str(unknown), error=BROKER_NOT_AVAILABLE) from unknown
 
 
-async def gathered(answer: Awaitable[Mapping[K, V | ClientError]], items: Sequence[K]) -> Mapping[K, V | ClientError]:
-    """The answer, or the reason why there is none, for every item that was asked about."""
+async def gathered(
+    ask: Callable[[], Awaitable[Mapping[K, V | ClientError]]], items: Sequence[K]
+) -> Mapping[K, V | ClientError]:
+    """The answer, or the reason why there is none, for every item that was asked about.
+
+    The question is put in here: a coroutine made by the caller would be left behind, with a warning, when the task
+    that should await it is cancelled before its first step.
+    """
     try:
-        return await answer
+        return await ask()
     except ClientError as failure:
         return dict.fromkeys(items, failure)
 

@@ -11,6 +11,7 @@ from penstock.client.blocking.loop_thread import LoopThread, close_at_the_latest
 from penstock.model.ids import TopicPartition
 
 if TYPE_CHECKING:
+    from penstock.client.admin.acls import Acl, AclFilter
     from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
     from penstock.client.admin.configs import ConfigEntry, ConfigResource
     from penstock.client.admin.copying import Behind, Damage
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from penstock.client.admin.offsets import OffsetInfo
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
+    from penstock.client.admin.quotas import QuotaEntity
+    from penstock.client.admin.scram_users import ScramCredential, ScramPassword, ScramRemoval
     from penstock.client.admin.session import Results
+    from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
     from penstock.client.keywords import AdminKeywords
 
@@ -35,7 +39,7 @@ class Admin:
     """
 
     def __init__(
-        self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Unpack[AdminKeywords]
+        self, *, bootstrap_servers: str | Sequence[str] | None = None, **settings: Unpack[AdminKeywords]
     ) -> None:
         self._inner = asynchronous.Admin(bootstrap_servers=bootstrap_servers, **settings)
         self._thread = LoopThread("penstock-admin")
@@ -260,3 +264,60 @@ class Admin:
     ) -> Results[TopicPartition, None]:
         """Forgets positions of topics that no member reads."""
         return self._thread.call(self._inner.delete_group_offsets(group_id, partitions))
+
+    def create_acls(self, acls: Iterable[Acl]) -> Results[Acl, None]:
+        """Adds ACLs; one that is there already is fine."""
+        return self._thread.call(self._inner.create_acls(acls))
+
+    def describe_acls(self, which: AclFilter | None = None) -> list[Acl]:
+        """The ACLs that a filter means (all, for None), in order."""
+        return self._thread.call(self._inner.describe_acls(which))
+
+    def delete_acls(self, filters: Iterable[AclFilter]) -> Results[AclFilter, list[Acl]]:
+        """Removes the ACLs that filters mean; what each of them removed."""
+        return self._thread.call(self._inner.delete_acls(filters))
+
+    def describe_scram_users(self, names: Iterable[str] | None = None) -> Results[str, list[ScramCredential]]:
+        """How users (all, for None) can log in by SCRAM: mechanisms and iterations."""
+        return self._thread.call(self._inner.describe_scram_users(names))
+
+    def alter_scram_users(
+        self, changes: Iterable[ScramPassword | ScramRemoval]
+    ) -> Results[ScramPassword | ScramRemoval, None]:
+        """Sets passwords (`ScramPassword`) and removes credentials (`ScramRemoval`). Passwords are salted here."""
+        return self._thread.call(self._inner.alter_scram_users(changes))
+
+    def create_token(
+        self, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int | None = None
+    ) -> DelegationToken:
+        """Makes a token to log in with as its owner (`User:alice`; None is whoever asks), who lends it.
+
+        `renewers` may renew and end it beside its owner. Needs a login that is not itself by a token.
+        """
+        return self._thread.call(
+            self._inner.create_token(owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms)
+        )
+
+    def renew_token(self, hmac: bytes | str, *, period_ms: int | None = None) -> int:
+        """Lets a token last longer, by as much as the cluster grants for None; when it ends now."""
+        return self._thread.call(self._inner.renew_token(hmac, period_ms=period_ms))
+
+    def expire_token(self, hmac: bytes | str, *, after_ms: int | None = None) -> int:
+        """Ends a token and its connections, at once for None; when that is."""
+        return self._thread.call(self._inner.expire_token(hmac, after_ms=after_ms))
+
+    def describe_tokens(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
+        """The tokens that one may know of, with their HMACs: of these owners, or of everybody for None."""
+        return self._thread.call(self._inner.describe_tokens(owners))
+
+    def describe_quotas(
+        self, which: QuotaEntity | None = None, *, strict: bool = False
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The limits of entities that have all the parts of `which` (of all, for None); `strict`: and no others."""
+        return self._thread.call(self._inner.describe_quotas(which, strict=strict))
+
+    def alter_quotas(
+        self, changes: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> Results[QuotaEntity, None]:
+        """Sets limits of users, client ids and addresses; None takes one away."""
+        return self._thread.call(self._inner.alter_quotas(changes, validate_only=validate_only))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from penstock.client.blocking.loop_thread import Guests, LoopThread, close_at_the_latest
 from penstock.client.consumer import consumer as asynchronous
 from penstock.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
-from penstock.client.consumer.ownership import Told
+from penstock.client.consumer.ownership import OnPartitions
 from penstock.client.errors import ClientError
 from penstock.client.settings import ConsumerSettings
 from penstock.kernels import ConsumerRecord
@@ -38,7 +38,7 @@ class Consumer:
     def __init__(
         self,
         *topics: str,
-        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        bootstrap_servers: str | Sequence[str] | None = None,
         **settings: Unpack[ConsumerKeywords],
     ) -> None:
         self._inner = asynchronous.Consumer(*topics, bootstrap_servers=bootstrap_servers, **settings)
@@ -78,9 +78,9 @@ class Consumer:
         topics: Iterable[str] | str | None = None,
         *,
         pattern: str | None = None,
-        on_assigned: Told | None = None,
-        on_revoked: Told | None = None,
-        on_lost: Told | None = None,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
+        on_lost: OnPartitions | None = None,
     ) -> None:
         """Reads these topics, or all whose whole name matches `pattern`; replaces an earlier subscription."""
         self._put_back()
@@ -93,7 +93,7 @@ class Consumer:
             on_lost=self._hosted(on_lost),
         )
 
-    def _hosted(self, callback: Told | None) -> Told | None:
+    def _hosted(self, callback: OnPartitions | None) -> OnPartitions | None:
         return None if callback is None else self._guests.wrap(callback)
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:

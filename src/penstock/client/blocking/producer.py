@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from penstock.client.keywords import ProducerKeywords
+    from penstock.kernels.shapes import HeaderPairs
 
 FAREWELL_MS = 4_000
 
@@ -54,7 +55,7 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
     """
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Unpack[ProducerKeywords]
+        self, bootstrap_servers: str | Sequence[str] | None = None, **settings: Unpack[ProducerKeywords]
     ) -> None:
         self._inner = _Inner(bootstrap_servers, **settings)
         self._inner.prepare()
@@ -80,6 +81,27 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
     ) -> None:
         interrupted = kind is not None and not issubclass(kind, Exception)
         self.close(asynchronous.INTERRUPTED_CLOSE_MS if interrupted else None)
+
+    @asynchronous.carried_out_by(SendFront.send)
+    def send(
+        self,
+        topic: str,
+        value: Payload | None = None,
+        *,
+        key: Payload | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: HeaderPairs = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> BlockingDelivery:
+        """Puts a record into its batch and answers its delivery, which tells the `Report` when it is asked to.
+
+        Key and value are bytes or text, which is sent as UTF-8. `timestamp` is in milliseconds, now if None. When the
+        buffer is full, or the topic not known yet, the record waits its turn for up to `max_block_ms`; `BufferFull`
+        when too many wait already. `RecordTooLarge` when no request could carry it. `on_delivery` is called with
+        (report, None) or (None, error). A TypeError says which argument cannot be sent.
+        """
+        raise AssertionError("the kernel appends to the open batch; what it cannot do goes to `_send_slowly`")
 
     def _send_slowly(
         self,

@@ -37,7 +37,7 @@ LARGE_BATCH_BYTES: Final = 64 << 10
 
 
 class Aborted(Protocol):
-    """A transaction that was given up, as Fetch tells it."""
+    """An aborted transaction, as Fetch tells it."""
 
     producer_id: int
     first_offset: int
@@ -158,16 +158,16 @@ def open_fetched(
     """
     whole = memoryview(records)
     found: list[Batch] = []
-    given_up = _GivenUp(aborted) if aborted is not None else None
+    transactions = _AbortedTransactions(aborted) if aborted is not None else None
     headers, broken = _headers(whole)
     for position, header in headers:
         end = header.base_offset + header.last_offset_delta + 1
         if end <= fetch_offset:
             continue
         shown = not header.attributes & CONTROL
-        if given_up is not None and header.attributes & TRANSACTIONAL:
+        if transactions is not None and header.attributes & TRANSACTIONAL:
             try:
-                shown = given_up.shows(whole[position : position + header.size], header, check_crcs) and shown
+                shown = transactions.shows(whole[position : position + header.size], header, check_crcs) and shown
             except (BadBytes, Malformed) as cause:
                 broken = cause
                 break
@@ -200,7 +200,7 @@ def _headers(whole: memoryview) -> tuple[list[tuple[int, BatchHeader]], BadBytes
         position += header.size
 
 
-class _GivenUp:
+class _AbortedTransactions:
     """Which producers are inside a transaction that ended in an abort, as batches go by."""
 
     def __init__(self, aborted: Sequence[Aborted]) -> None:
@@ -208,6 +208,7 @@ class _GivenUp:
         self._inside: set[int] = set()
 
     def shows(self, batch: memoryview, header: BatchHeader, check_crcs: bool) -> bool:
+        """Whether a transactional batch is data of a transaction that was not aborted. Batches come in order."""
         while self._coming and self._coming[-1].first_offset <= header.last_offset:
             self._inside.add(self._coming.pop().producer_id)
         if header.attributes & CONTROL:

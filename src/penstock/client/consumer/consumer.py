@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from penstock.client.consumer.engine import Engine
 from penstock.client.consumer.offsets import EARLIEST, LATEST, OffsetAndMetadata, OffsetAndTimestamp
-from penstock.client.consumer.ownership import Callbacks, Told
+from penstock.client.consumer.ownership import Callbacks, OnPartitions
 from penstock.client.errors import BadSetting, ClientError, Closed
 from penstock.client.settings import ConsumerSettings
 from penstock.kernels import ConsumerRecord
@@ -39,7 +39,7 @@ class Consumer:
     def __init__(
         self,
         *topics: str,
-        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        bootstrap_servers: str | Sequence[str] | None = None,
         clock: Clock | None = None,
         **settings: Unpack[ConsumerKeywords],
     ) -> None:
@@ -80,9 +80,9 @@ class Consumer:
         topics: Iterable[str] | str | None = None,
         *,
         pattern: str | None = None,
-        on_assigned: Told | None = None,
-        on_revoked: Told | None = None,
-        on_lost: Told | None = None,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
+        on_lost: OnPartitions | None = None,
     ) -> None:
         """Reads these topics, or all whose whole name matches `pattern`; replaces an earlier subscription.
 

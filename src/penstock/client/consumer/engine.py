@@ -58,6 +58,7 @@ class Engine:
             backoff_ms=settings.retry_backoff_ms,
             backoff_max_ms=settings.retry_backoff_max_ms,
             clock=self.clock,
+            security=settings.dial_security(),
         )
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         committed_only = settings.isolation_level == "read_committed"
@@ -179,12 +180,13 @@ class Engine:
     # -- partitions come and go (what `Ownership` asks for)
 
     def add(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-        added = [TopicPartition(*tp) for tp in partitions if tp not in self.partitions]
+        # A group gives a set. Brokers are asked in this order, and a seed of the simulator must tell the same twice.
+        added = sorted(TopicPartition(*tp) for tp in partitions if tp not in self.partitions)
         for tp in added:
             self.partitions[tp] = AssignedPartition(tp)
-        self.view.follow(*{tp.topic for tp in added})
+        self.view.follow(*dict.fromkeys(tp.topic for tp in added))
         self.metrics.rebalances += self.joined
-        return sorted(added)
+        return added
 
     def hold(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         self.inbox.recall()

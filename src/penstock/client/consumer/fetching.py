@@ -25,7 +25,7 @@ from penstock.client.consumer.fetch_session import (
 from penstock.client.consumer.metrics import ConsumerMetrics
 from penstock.client.consumer.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from penstock.client.consumer.partition import AssignedPartition
-from penstock.client.errors import ClientError
+from penstock.client.errors import ClientError, login_refused
 from penstock.client.outage import Outage, warn
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
@@ -371,6 +371,9 @@ class Fetcher:
         self._metrics.fetch_errors += 1
         broker.session.failed()
         broker.failures += 1
+        if isinstance(why, ClientError) and login_refused(why):
+            self._give_up(why)
+            return
         broker.retry_at_ms = now + self._backoff.delay_ms(broker.failures)
         if broker.failures > 1:
             # A connection that broke and is made again at once is no news.
@@ -381,9 +384,16 @@ class Fetcher:
         self._view.mark_stale()
         self._refresh()
 
+    def _give_up(self, why: ClientError) -> None:
+        """No broker takes our login any more: the application is told by its next poll."""
+        for partition in self._partitions.values():
+            if partition.failure is None:
+                partition.fail(why)
+                self._arrived(partition)
+
     def _refresh(self) -> None:
         if self._refreshing is None and not self._closed:
-            self._view.follow(*{tp.topic for tp in self._partitions})
+            self._view.follow(*dict.fromkeys(tp.topic for tp in self._partitions))
             self._refreshing = asyncio.get_running_loop().create_task(self._refreshed())
 
     async def _refreshed(self) -> None:

@@ -16,7 +16,7 @@ from penstock.client.consumer.offsets import OffsetAndMetadata
 from penstock.client.errors import ClientError
 from penstock.model.ids import TopicPartition
 
-Told: TypeAlias = Callable[[list[TopicPartition]], Any]
+OnPartitions: TypeAlias = Callable[[list[TopicPartition]], Any]
 """A callback of the application; it may be a coroutine function."""
 
 
@@ -45,7 +45,9 @@ class Callbacks:
 
     __slots__ = ("on_assigned", "on_lost", "on_revoked")
 
-    def __init__(self, on_assigned: Told | None, on_revoked: Told | None, on_lost: Told | None) -> None:
+    def __init__(
+        self, on_assigned: OnPartitions | None, on_revoked: OnPartitions | None, on_lost: OnPartitions | None
+    ) -> None:
         self.on_assigned, self.on_revoked = on_assigned, on_revoked
         # Who does not tell the two apart hears of both, as with Kafka's own listener.
         self.on_lost = on_lost or on_revoked
@@ -121,7 +123,7 @@ class Ownership:
         except TimeoutError:
             return
 
-    async def _tell(self, callback: Told | None, partitions: list[TopicPartition]) -> None:
+    async def _tell(self, callback: OnPartitions | None, partitions: list[TopicPartition]) -> None:
         """A callback that raises must not end the membership; the next poll raises it instead."""
         if callback is None:
             return

@@ -2,6 +2,20 @@
 
 Pure. `version` rises whenever what was asked or fetched before has lost its meaning (a seek, a reset, a new leader);
 replies carry the version they were asked under and are dropped when it has moved on.
+
+| | UNPLACED | RESETTING | VALIDATING | READY | FAILED |
+|---|---|---|---|---|---|
+| an offset is committed | VALIDATING if its epoch is known, else READY | | | | |
+| nothing is committed | RESETTING; FAILED when offset_reset is none | | | | |
+| the offset of a time was found | | READY | | | |
+| the leader has what was read | | | READY | | |
+| the leader has lost some of it | | | READY where it ends; FAILED when offset_reset is none | | |
+| the leader cannot be asked for epochs | | | READY | | |
+| another leader epoch shows | | | | VALIDATING if anything was read under an older one | |
+| what is asked for is not in the log | | | | RESETTING; FAILED when offset_reset is none | |
+| the application seeks | READY, RESETTING | READY, RESETTING | READY, RESETTING | READY, RESETTING | READY, RESETTING |
+| trouble that passes | asks again | asks again | asks again | asks again | |
+| trouble that does not | FAILED | FAILED | FAILED | FAILED | |
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The producer: records in, batches out, nothing lost and nothing twice.
 
-Read `producer.py` first (what users call; `send` itself is `SendFront.send` of the kernels), then the way of a record:
+Read `producer.py` first (what users call; the work of `send` is done by the kernels), then the way of a record:
 `accumulator.py` (into a batch), `lane.py` (the order of a partition's batches and their sequence numbers), `sender.py`
 (which batch to which broker) and `answers.py` (what became of it). `topic_lanes.py` chooses partitions, `parked.py`
 holds records that must wait, `bulk.py` cuts many rows into batches, `delivery.py` is what callers hold on to.

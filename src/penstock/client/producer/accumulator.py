@@ -14,9 +14,8 @@ from collections.abc import Callable, Sequence
 
 from penstock.client.clock import SYSTEM_CLOCK
 from penstock.client.errors import BufferFull, ClientError, RecordTooLarge
-from penstock.client.producer.batch import Batch
 from penstock.client.producer.delivery import Delivery, OnDelivery, Wake
-from penstock.client.producer.lane import Lane
+from penstock.client.producer.lane import Batch, Lane
 from penstock.client.producer.parked import Headers, Parked, ParkedBulk, Payload, size_of
 from penstock.client.producer.topic_lanes import TopicLanes
 from penstock.client.settings import ProducerSettings
@@ -221,7 +220,8 @@ class Accumulator(Desk):
         """A topic exists, and these lead its partitions."""
         held = self.topics.get(topic)
         if held is None:
-            held = TopicLanes(topic, self.settings.partitioner, self._chance)
+            alone = self.settings.max_in_flight == 1
+            held = TopicLanes(topic, self.settings.partitioner, self._chance, one_at_a_time=alone)
         held.learn(leaders)
         self.topics[topic] = held
         return held
@@ -293,10 +293,12 @@ class Accumulator(Desk):
             if item.bulk.placed_rows > before:
                 item.deadline_ms = self.clock.monotonic_ms() + self.settings.max_block_ms
             return done
-        delivery = self.append(item.topic, item.value, item.key, item.partition, item.timestamp, item.headers, None)
+        delivery = self.append(
+            item.topic, item.value, item.key, item.partition, item.timestamp, item.headers, item.callback
+        )
         if delivery is None:
             return False
-        item.placed(*delivery.place)
+        item.placed(delivery)
         return True
 
     def overdue(self, now_ms: float) -> list[Parked | ParkedBulk]:

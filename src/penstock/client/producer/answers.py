@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, link_failure, refusal
-from penstock.client.producer.batch import Batch
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.channel import Channel
 from penstock.client.producer.delivery import NO_OFFSET, fresh
+from penstock.client.producer.identity import Identity
+from penstock.client.producer.lane import Batch, Lane
+from penstock.client.producer.metrics import ProducerMetrics
 from penstock.client.producer.requests import Verdict, endpoints, verdicts
+from penstock.client.retry import Backoff
+from penstock.client.settings import ProducerSettings
 from penstock.model.errors import (
     DUPLICATE_SEQUENCE_NUMBER,
     FENCED_LEADER_EPOCH,
@@ -32,9 +38,6 @@ from penstock.model.errors import (
 from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
 from penstock.transport.dial import LinkError
 
-if TYPE_CHECKING:
-    from penstock.client.producer.sender import Sender
-
 log = logging.getLogger("penstock.client")
 
 _MOVED = frozenset(
@@ -56,10 +59,26 @@ _PERHAPS_WRITTEN = frozenset(
 )
 
 
+class Sending(Protocol):
+    """What answers change besides batches: the part of the sender that they need."""
+
+    settings: ProducerSettings
+    view: ClusterView
+    backoff: Backoff
+    identity: Identity
+    metrics: ProducerMetrics
+    accumulator: Accumulator
+
+    def nudge(self) -> None: ...
+    def refresh(self, topic: str | None) -> None: ...
+    def rest(self, lane: Lane, delay_ms: float) -> None: ...
+    def mute(self, channel: Channel, throttle_ms: int) -> None: ...
+
+
 class Answers:
     """Judges what came back. Batches are settled under the lock and those who wait are told outside of it."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: Sending) -> None:
         self._sender = sender
         self._told: list[Batch] = []
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from penstock.client.errors import ClientError, UnknownTopic
 from penstock.client.producer.delivery import BulkDelivery
+from penstock.client.producer.lane import Batch, Lane
+from penstock.client.producer.topic_lanes import TopicLanes
 from penstock.kernels import Columns, RecordsBuilder, group_rows
-
-if TYPE_CHECKING:
-    from penstock.client.producer.accumulator import Accumulator
-    from penstock.client.producer.lane import Lane
-    from penstock.client.producer.topic_lanes import TopicLanes
 
 _SAMPLE_ROWS = 64
 
@@ -30,6 +27,19 @@ class Rows(Protocol):
 
     def partitions(self, held: TopicLanes) -> array[int]:
         """The partition of each row, -1 for any."""
+
+
+class Buffer(Protocol):
+    """Where rows become batches: the part of the accumulator that they need."""
+
+    record_bytes_max: int
+
+    @property
+    def topics(self) -> Mapping[str, TopicLanes]: ...
+    def bulk_builder(self, lane: Lane, estimate: int) -> tuple[RecordsBuilder, int] | None: ...
+    def open_batch(self, lane: Lane, builder: RecordsBuilder, charge: int) -> Batch: ...
+    def close_open(self, held: TopicLanes, lane: Lane) -> None: ...
+    def check_size(self, size: int, where: str) -> None: ...
 
 
 class ListRows:
@@ -112,16 +122,16 @@ class Bulk:
         self._at = 0
         self.placed_rows = 0
 
-    def fill(self, accumulator: Accumulator, delivery: BulkDelivery) -> bool:
+    def fill(self, buffer: Buffer, delivery: BulkDelivery) -> bool:
         """True when no row is left; a row that cannot be sent fails what comes after it."""
-        held = accumulator.topics[self.topic]
+        held = buffer.topics[self.topic]
         try:
             if self._groups is None:
                 self._groups = self._plan(held)
             while self._groups:
                 lane, rows, stop = self._groups[0]
                 while self._at < stop:
-                    if not self._step(accumulator, delivery, held, lane, rows, stop):
+                    if not self._step(buffer, delivery, held, lane, rows, stop):
                         return False
                 self._groups.pop(0)
                 self._at = 0
@@ -150,7 +160,7 @@ class Bulk:
 
     def _step(
         self,
-        accumulator: Accumulator,
+        buffer: Buffer,
         delivery: BulkDelivery,
         held: TopicLanes,
         chosen: Lane | None,
@@ -173,24 +183,24 @@ class Bulk:
                     self._advance(taken)
             if taken:
                 return True
-            accumulator.close_open(held, lane)
+            buffer.close_open(held, lane)
             if lane is not (chosen or held.sticky):
                 return True  # the full batch was the last of its partition's turn
         estimate = self._rows.bytes * (stop - self._at) // max(self._rows.count, 1)
-        begun = accumulator.bulk_builder(lane, estimate + estimate // 8)
+        begun = buffer.bulk_builder(lane, estimate + estimate // 8)
         if begun is None:
             return False
         builder, charge = begun
         try:
             self._rows.take(builder, self._at, stop, rows)
         finally:
-            if builder.count and builder.size <= accumulator.record_bytes_max:
+            if builder.count and builder.size <= buffer.record_bytes_max:
                 charge = max(charge, builder.size) if builder.count == 1 else charge
-                begun_batch = accumulator.open_batch(lane, builder, charge)
+                begun_batch = buffer.open_batch(lane, builder, charge)
                 delivery.took(begun_batch, 0, builder.count, self._next_rows(rows, builder.count))
                 self._advance(builder.count)
             elif builder.count:
-                accumulator.check_size(builder.size, lane.name)
+                buffer.check_size(builder.size, lane.name)
         return True
 
     def _next_rows(self, rows: array[int] | None, count: int) -> Sequence[int]:

@@ -10,14 +10,10 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 from penstock.client.errors import ClientError
 from penstock.kernels import Place
-
-if TYPE_CHECKING:
-    from penstock.client.producer.batch import Batch
-    from penstock.client.producer.parked import Parked
 
 Wake: TypeAlias = Callable[[], None]
 
@@ -37,12 +33,42 @@ OnDelivery: TypeAlias = Callable[[Report | None, ClientError | None], None]
 """Called with (report, None) or (None, why it failed)."""
 
 
+class Home(Protocol):
+    """What a record is in: a batch, or, while it waits for its place in one, its own record of waiting."""
+
+    done: bool
+    failure: ClientError | None
+    waiters: list[tuple[int, Wake]]
+
+    @property
+    def pieces(self) -> Sequence[Home]:
+        """What became of a batch that was too large; empty while it is whole."""
+
+    def piece(self, index: int) -> tuple[Home, int]:
+        """The piece that holds the record at `index`, and its place there."""
+
+    def report(self, index: int, timestamp: int) -> Report: ...
+
+
+class BatchHome(Home, Protocol):
+    """A batch, as those see it who have many records in it."""
+
+    def wholes(self) -> Sequence[BatchHome]:
+        """The batches that this one has become."""
+
+    def failed_runs(self, first: int, count: int) -> list[tuple[int, int, ClientError]]:
+        """(first, count, why) of those among `count` records from `first` on that were not delivered."""
+
+    def spans(self, first: int, count: int) -> list[Span]:
+        """Where `count` records from `first` on landed, without those that failed."""
+
+
 class Delivery(Place):
     """The fate of one record. Await it for its `Report`; it raises the `ClientError` that kept the record back."""
 
     __slots__ = ()
 
-    _home: Batch | Parked
+    _home: Home
 
     def done(self) -> bool:
         """Whether it is known what became of the record."""
@@ -75,16 +101,16 @@ class Delivery(Place):
             raise fresh(home.failure)
         return home.report(self._index, self._timestamp)
 
-    def move(self, home: Batch, index: int) -> None:
-        """The record has found its place in a batch."""
-        self._home, self._index = home, index
+    def move(self, to: Delivery) -> None:
+        """The record, which waited, has found the place of another delivery."""
+        self._home, self._index = to.place
 
     @property
-    def place(self) -> tuple[Batch, int]:
-        """The batch and the index in it."""
-        return self._home, self._index  # type: ignore[return-value]  # only asked of records that have one
+    def place(self) -> tuple[Home, int]:
+        """What the record is in, and the index in it."""
+        return self._home, self._index
 
-    def _settled(self) -> Batch | Parked:
+    def _settled(self) -> Home:
         """The batch that the record is in now: batches that were too large come apart."""
         while self._home.pieces:
             self._home, self._index = self._home.piece(self._index)
@@ -154,13 +180,13 @@ class BulkDelivery:
     def __init__(self, topic: str, count: int = 0) -> None:
         """`count` rows are to come."""
         self._topic, self._count = topic, count
-        self._runs: list[tuple[Batch, int, int]] = []
+        self._runs: list[tuple[BatchHome, int, int]] = []
         self._rows: list[Sequence[int]] = []
         self.placed = False
         self.failure: ClientError | None = None
         self.waiters: list[Wake] = []
 
-    def took(self, batch: Batch, first: int, count: int, rows: Sequence[int] = ()) -> None:
+    def took(self, batch: BatchHome, first: int, count: int, rows: Sequence[int] = ()) -> None:
         """`count` records from `first` on of a batch are these rows."""
         self._runs.append((batch, first, count))
         self._rows.append(rows)
@@ -224,7 +250,7 @@ class BulkDelivery:
             raise failure
         return BatchReport(self._topic, self.delivered, tuple(self._spans()))
 
-    def _batches(self) -> list[Batch]:
+    def _batches(self) -> list[BatchHome]:
         return [whole for batch, _, _ in self._runs for whole in batch.wholes()]
 
     def _spans(self) -> list[Span]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from penstock.client.errors import ClientError
+from penstock.client.producer.bulk import Bulk
 from penstock.client.producer.delivery import BulkDelivery, Delivery, OnDelivery, Report, Wake, fresh
-
-if TYPE_CHECKING:
-    from penstock.client.producer.batch import Batch
-    from penstock.client.producer.bulk import Bulk
 
 Payload: TypeAlias = bytes | bytearray | memoryview | str
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -64,15 +61,14 @@ class Parked:
         self.done = False
         self.failure: ClientError | None = None
         self.waiters: list[tuple[int, Wake]] = []
-        self.pieces: tuple[Batch, ...] = ()
+        self.pieces: tuple[()] = ()
 
-    def placed(self, batch: Batch, index: int) -> None:
+    def placed(self, found: Delivery) -> None:
         """The record is in a batch; those who wait now wait for that."""
         assert self.delivery is not None
-        self.delivery.move(batch, index)
-        batch.waiters += [(index, wake) for _, wake in self.waiters]
-        if self.callback is not None:
-            batch.callbacks.append((index, self.timestamp, self.callback))
+        self.delivery.move(found)
+        for _, wake in self.waiters:
+            found.add_waker(wake)
         self.waiters = []
 
     def fail(self, failure: ClientError) -> None:

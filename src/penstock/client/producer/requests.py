@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.client.cluster_view import ClusterView
-from penstock.client.producer.batch import Batch
+from penstock.client.producer.lane import Batch
 from penstock.model.ids import ZERO_UUID, Uuid
 from penstock.protocol.compression import ZSTD
 from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse

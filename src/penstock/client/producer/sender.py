@@ -13,14 +13,21 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from penstock.client.cluster_view import ClusterView
-from penstock.client.errors import BrokerRefused, ClientError, Closed, TimedOutWaiting, UnknownTopic, link_failure
+from penstock.client.errors import (
+    BrokerRefused,
+    ClientError,
+    Closed,
+    TimedOutWaiting,
+    UnknownTopic,
+    link_failure,
+    login_refused,
+)
 from penstock.client.outage import Outage, warn
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.answers import Answers
-from penstock.client.producer.batch import Batch
 from penstock.client.producer.channel import Channel
 from penstock.client.producer.identity import Identity
-from penstock.client.producer.lane import Lane
+from penstock.client.producer.lane import Batch, Lane
 from penstock.client.producer.metrics import ProducerMetrics
 from penstock.client.producer.parked import Parked
 from penstock.client.producer.requests import produce_request, takes_codec, version_for
@@ -305,6 +312,8 @@ class Sender:
         except ClientError as broken:
             self.metrics.connection_failures += 1
             channel.failures += 1
+            if self._hopeless(broken):
+                return
             warn(channel.outage.failed(self.clock.monotonic_ms(), broken))
             with self.accumulator.lock:
                 # Its partitions may have another leader by now.
@@ -320,6 +329,14 @@ class Sender:
         finally:
             channel.connecting = None
             self.nudge()
+
+    def _hopeless(self, failure: ClientError) -> bool:
+        """Whether no broker takes our login, so that nothing can be sent: whoever waits is told now."""
+        if not login_refused(failure):
+            return False
+        log.error("%s", failure)
+        self.answers.fail_everything(failure)
+        return True
 
     async def _look_elsewhere(self, channel: Channel) -> None:
         """The pause before a broker is dialled again; what gets another leader meanwhile does not wait for its end."""
@@ -366,7 +383,8 @@ class Sender:
         try:
             await self.view.refreshed()
         except ClientError as broken:
-            warn(self._no_metadata.failed(self.clock.monotonic_ms(), broken))
+            if not self._hopeless(broken):
+                warn(self._no_metadata.failed(self.clock.monotonic_ms(), broken))
             return False
         warn(self._no_metadata.over(self.clock.monotonic_ms()))
         return True

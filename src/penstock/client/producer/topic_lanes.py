@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.client.errors import BadSetting
-from penstock.client.producer.batch import Batch
-from penstock.client.producer.lane import Lane
+from penstock.client.producer.lane import Batch, Lane
 from penstock.client.settings import Partitioner
 from penstock.kernels import Columns, OpenTopic, partition_keys, partition_of, partition_rows
 
@@ -17,15 +16,17 @@ from penstock.kernels import Columns, OpenTopic, partition_keys, partition_of, p
 class TopicLanes(OpenTopic):
     """`lanes` has one for each partition that is known. `sticky` takes records without a key, for a while."""
 
-    __slots__ = ("_random", "_robin", "_sticky_bytes", "_turns", "name", "spreads")
+    __slots__ = ("_one_at_a_time", "_random", "_robin", "_sticky_bytes", "_turns", "name", "spreads")
 
     lanes: list[Lane]
     sticky: Lane | None
     choose: Callable[[Any, Any], Lane] | None
     """(key, value) -> lane; None means by the key's hash, sticky without one, which the kernel does by itself."""
 
-    def __init__(self, name: str, partitioner: str | Partitioner, chance: random.Random) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, partitioner: str | Partitioner, chance: random.Random, *, one_at_a_time: bool = False
+    ) -> None:
+        self.name, self._one_at_a_time = name, one_at_a_time
         self.lanes = []
         self.sticky = None
         self._random = chance
@@ -45,7 +46,7 @@ class TopicLanes(OpenTopic):
     def learn(self, leaders: Sequence[int | None]) -> list[Lane]:
         """Who leads each partition; answers the lanes that another broker leads now. Partitions are only ever added."""
         for index in range(len(self.lanes), len(leaders)):
-            self.lanes.append(Lane(self.name, index))
+            self.lanes.append(Lane(self.name, index, one_at_a_time=self._one_at_a_time))
         moved = []
         for lane, leader in zip(self.lanes, leaders, strict=False):
             if leader not in (None, lane.leader):

@@ -31,7 +31,7 @@ class SpanReader:
     Settings are those of `ConsumerSettings` that have to do with fetching, as keywords.
     """
 
-    def __init__(self, *, bootstrap_servers: str | Sequence[str] = "localhost:9092", **settings: Any) -> None:
+    def __init__(self, *, bootstrap_servers: str | Sequence[str] | None = None, **settings: Any) -> None:
         given = {"fetch_max_bytes": FETCH_BYTES, "max_partition_fetch_bytes": PARTITION_BYTES, **settings}
         self.settings = ConsumerSettings.of({"bootstrap_servers": bootstrap_servers, **given})
         options = self.settings
@@ -43,6 +43,7 @@ class SpanReader:
                 metadata_max_age_ms=options.metadata_max_age_ms,
                 backoff_ms=options.retry_backoff_ms,
                 backoff_max_ms=options.retry_backoff_max_ms,
+                security=options.dial_security(),
             )
         except ValueError as wrong:
             raise BadSetting(f"bootstrap_servers: {wrong}") from None

@@ -11,7 +11,7 @@ from penstock.client.consumer.batches import open_fetched
 from penstock.client.consumer.lookups import EpochEnd, OffsetLookup
 from penstock.client.consumer.offsets import EARLIEST, OffsetAndTimestamp
 from penstock.client.consumer.partition import CorruptBatch
-from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, refusal
+from penstock.client.errors import AuthenticationFailed, ClientError, NotReachable, TimedOutWaiting, refusal
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
 from penstock.client.spans.calls import Call, Caller, Wish
@@ -257,7 +257,9 @@ class Reading:
                 self._caller.give_up(call)
 
     def _trouble(self, track: _Track, why: ClientError, patience_ms: float | None = None) -> None:
-        """Something that time may mend. Raises `why` when it has lasted for long enough."""
+        """Something that time may mend. Raises `why` when it has lasted for long enough, or cannot be mended."""
+        if isinstance(why, (AuthenticationFailed, NotReachable)) and not why.retriable:
+            raise why
         now_ms = self._now_ms()
         if not track.failures:
             track.since_ms = now_ms

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Protocol, cast
 
 from penstock.coordinators.decision import Answer, Caller, Decision, Moment, StateRecord
 from penstock.coordinators.groups import expiry, offsets
@@ -15,9 +15,12 @@ from penstock.coordinators.groups.consumer import heartbeat as consumer_heartbea
 from penstock.coordinators.groups.consumer import replay as consumer_replay
 from penstock.coordinators.groups.consumer import timing as consumer_timing
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
+from penstock.coordinators.groups.deadlines import ClassicDeadline, ConsumerDeadline
+from penstock.coordinators.groups.pending import PendingOffsets
 from penstock.coordinators.groups.records import committed_offset
 from penstock.coordinators.groups.settings import GroupSettings
 from penstock.coordinators.groups.table import GroupTable, TimerKey
+from penstock.coordinators.shard import Demand
 from penstock.metadata.delta import Delta
 from penstock.metadata.image import ClusterImage
 from penstock.model.errors import (
@@ -27,8 +30,15 @@ from penstock.model.errors import (
     NONE,
     UNKNOWN_MEMBER_ID,
 )
-from penstock.model.ids import Millis
-from penstock.protocol.disk.classic_group_records import LegacyOffsetCommitValue, OffsetCommitValue
+from penstock.model.ids import Epoch, Millis, Offset
+from penstock.protocol.disk.classic_group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from penstock.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from penstock.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.delete_groups import DeleteGroupsResponse
@@ -41,24 +51,34 @@ from penstock.protocol.messages.offset_commit import OffsetCommitRequest
 from penstock.protocol.messages.offset_delete import OffsetDeleteRequest
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from penstock.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from penstock.protocol.schema import schema_of
+
+OffsetKey = LegacyOffsetCommitKey | OffsetCommitKey
+OffsetValue = LegacyOffsetCommitValue | OffsetCommitValue
+
+_OTHER_KINDS: Final = (11, 17)
+"""The types of the records that tell of a share group and of a streams group."""
+_NOWHERE: Final = Offset(-1)
+
+
+class _OfGroup(Protocol):
+    group_id: str
 
 
 class GroupShard:
-    """The coordinator of some groups, driven from outside.
-
-    Decisions are carried out one at a time and in order: written, then applied, before the shard is asked for the next
-    one. That holds for every step of the generators `expire`, `loaded` and `image_changed` too; between two of their
-    steps the shard may be asked other things. A decision of theirs may be empty: it is a place to rest.
-    """
+    """The coordinator of some groups, driven from outside. A `Shard` of the runtime (`coordinators/shard.py`)."""
 
     def __init__(self, settings: GroupSettings, image: ClusterImage, *, new_id: Callable[[], str]) -> None:
         self.table = GroupTable(settings, image, new_id)
+        self.pending = PendingOffsets()
         self._next_check: int | None = None
 
     # Requests
 
-    def decide(self, request: Any, caller: Caller, now: Moment) -> Decision:
-        """What to write and to answer. Errors are in the reply; no reply means that the request is held back."""
+    def demand_of(self, request: object) -> Demand:
+        return _DEMANDS.get(request.__class__, Demand.WRITES)
+
+    def decide(self, request: object, caller: Caller, now: Moment) -> Decision:
         decision = _DECIDE[request.__class__](self, request, caller, now)
         _answer_caller(decision, caller)
         return decision
@@ -174,19 +194,20 @@ class GroupShard:
 
     # The log
 
-    def apply(self, record: StateRecord) -> None:
-        """Takes in one record, just decided or replayed."""
-        take = _APPLY.get(record.key.__class__.__name__)
+    def apply(self, record: StateRecord, offset: Offset = _NOWHERE) -> None:
+        """Takes in one record. Where it lies in the log matters only beside transactions that are open."""
+        take = _APPLY.get(record.key.__class__)
         if take is not None:
-            take(self, record)
-        elif not self._apply_consumer(record):
+            take(self, record.key, record.value, offset)
+        elif not consumer_replay.apply(self.table, record.key, record.value):
             self._note_other_kind(record)
 
-    def _apply_group(self, record: StateRecord) -> None:
-        replay.apply(self.table, record.key, record.value)
+    def _apply_group(self, key: GroupMetadataKey, value: GroupMetadataValue | None, _offset: Offset) -> None:
+        replay.apply(self.table, key, value)
 
-    def _apply_offset(self, record: StateRecord) -> None:
-        key, value = record.key, record.value
+    def _apply_offset(self, key: OffsetKey, value: OffsetValue | None, offset: Offset) -> None:
+        if self.pending:
+            self.pending.overtaken(key, offset, gone=value is None)
         if value is None:
             self.table.drop_offset(key.group, key.topic, key.partition)
             return
@@ -201,18 +222,24 @@ class GroupShard:
             )
         self.table.put_offset(key.group, key.topic, key.partition, committed_offset(value))
 
-    def _apply_consumer(self, record: StateRecord) -> bool:
-        if not record.key.__class__.__name__.startswith("ConsumerGroup"):
-            return False
-        return bool(consumer_replay.apply(self.table, record.key, record.value))
-
     def _note_other_kind(self, record: StateRecord) -> None:
         """Share and streams groups are not ours to touch, but their names are taken."""
-        if record.key.__class__.__name__ in _OTHER_KINDS:
+        if schema_of(record.key.__class__).key in _OTHER_KINDS:
+            group_id = cast(_OfGroup, record.key).group_id
             if record.value is None:
-                self.table.other_kinds.discard(record.key.group_id)
+                self.table.other_kinds.discard(group_id)
             else:
-                self.table.other_kinds.add(record.key.group_id)
+                self.table.other_kinds.add(group_id)
+
+    def apply_pending(self, producer_id: int, record: StateRecord, offset: Offset) -> None:
+        """An offset that was committed in a transaction."""
+        self.pending.add(producer_id, record, offset)
+
+    def on_marker(self, producer_id: int, *, committed: bool) -> None:
+        """Ends the transaction of the producer, in all groups here."""
+        for record, offset in self.pending.end(producer_id):
+            if committed:
+                self.apply(record, offset)
 
     def loaded(self, now: Moment) -> Iterator[Decision]:
         """After the replay: members have a session from now on.
@@ -229,6 +256,10 @@ class GroupShard:
                 yield from consumer_timing.loaded(self.table, group, now)
             if seen % expiry.GROUPS_PER_STEP == 0:
                 yield Decision()
+
+    def led(self, epoch: Epoch, now: Moment) -> Iterable[Decision]:
+        """Groups know no epoch of their leader: joins that are held back and sessions go on in the next one."""
+        return ()
 
     # Time and world
 
@@ -250,10 +281,12 @@ class GroupShard:
             yield from expiry.expire_offsets(self.table, now)
 
     def _expire(self, key: TimerKey, now: Moment) -> Decision | None:
-        if not key[0].startswith("classic-"):
-            return consumer_timing.expire(self.table, key, now)
-        group = self.table.groups.get(key[1])
-        return timing.expire(self.table, group, key, now) if isinstance(group, ClassicGroup) else None
+        kind, group_id, member_id = key
+        match kind:
+            case ClassicDeadline():
+                return timing.expire(self.table, kind, group_id, member_id, now)
+            case ConsumerDeadline():
+                return consumer_timing.expire(self.table, kind, group_id, member_id, now)
 
     def see(self, image: ClusterImage) -> None:
         """The cluster is as `image` says. What follows from that `loaded` or `image_changed` decides."""
@@ -299,9 +332,13 @@ _DECIDE: dict[type, Callable[[GroupShard, Any, Caller, Moment], Decision]] = {
     OffsetDeleteRequest: GroupShard._offset_delete,
     ConsumerGroupHeartbeatRequest: GroupShard._consumer_heartbeat,
 }
-_APPLY: dict[str, Callable[[GroupShard, StateRecord], None]] = {
-    "OffsetCommitKey": GroupShard._apply_offset,
-    "LegacyOffsetCommitKey": GroupShard._apply_offset,
-    "GroupMetadataKey": GroupShard._apply_group,
+_DEMANDS: dict[type, Demand] = {
+    HeartbeatRequest: Demand.READS,
+    JoinGroupRequest: Demand.WAITS,
+    SyncGroupRequest: Demand.WAITS,
 }
-_OTHER_KINDS = ("ShareGroupMetadataKey", "StreamsGroupMetadataKey")
+_APPLY: dict[type, Callable[[GroupShard, Any, Any, Offset], None]] = {
+    OffsetCommitKey: GroupShard._apply_offset,
+    LegacyOffsetCommitKey: GroupShard._apply_offset,
+    GroupMetadataKey: GroupShard._apply_group,
+}

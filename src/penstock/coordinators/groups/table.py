@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from penstock.coordinators.decision import Moment, StateRecord
+from penstock.coordinators.groups.deadlines import Deadline
 from penstock.coordinators.groups.settings import GroupSettings
 from penstock.coordinators.timers import Timers
 from penstock.metadata.image import ClusterImage
@@ -13,8 +14,8 @@ from penstock.model.errors import ErrorCode
 from penstock.model.ids import ZERO_UUID, Millis, Uuid
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest
 
-# Whose timer it is ("classic-session", "consumer-session" …), the group, and the member or "".
-TimerKey = tuple[str, str, str]
+# What the timer is for, the group, and the member or "".
+TimerKey = tuple[Deadline, str, str]
 OffsetKey = tuple[str, int]
 
 CLASSIC = "classic"

@@ -6,9 +6,9 @@ or thread. Text comes in, values go out; opening the file is the caller's busine
 Invariants: names, types, defaults, bounds and update modes are Kafka 4.3.1's, one row each (a test holds the list);
 text means what it means to Kafka; every property says honestly whether Penstock acts on it; no secret is ever printed.
 
-Read `definition.py` first (what a property is), then `topic.py` and `settings.py` (what the broker reads), `dynamic.py`
-(what DescribeConfigs tells) and `incremental.py`. The rows are in `tables/`; the reference page is printed by
-`reference.py`, which is not imported here.
+Read `definition.py` first (what a property is), then `topic.py`, `values.py` and `settings.py` (what the broker
+reads), `dynamic.py` (what DescribeConfigs tells) and `incremental.py`. The rows are in `tables/`; the reference page is
+printed by `reference.py`, which is not imported here.
 """
 
 from penstock.model.config.broker import BROKER_CONFIGS, broker_definition, unknown_name
@@ -19,7 +19,6 @@ from penstock.model.config.definition import (
     ConfigValue,
     Effect,
     Importance,
-    Password,
     Synonym,
     UpdateMode,
     value_text,
@@ -43,8 +42,9 @@ from penstock.model.config.groups import (
     validate_group_configs,
 )
 from penstock.model.config.incremental import AlterOp, ResourceKind, apply_incremental, check_resource_name
-from penstock.model.config.settings import BadSettings, BrokerSettings, Voter
+from penstock.model.config.settings import BadSettings, BrokerSettings
 from penstock.model.config.topic import TOPIC_CONFIGS, TopicSettings, topic_defaults, validate_topic_configs
+from penstock.model.config.values import Voter
 
 __all__ = [
     "BROKER_CONFIGS",
@@ -65,7 +65,6 @@ __all__ = [
     "Effect",
     "Endpoint",
     "Importance",
-    "Password",
     "ResourceKind",
     "Synonym",
     "TopicSettings",

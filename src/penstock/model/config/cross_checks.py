@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.model.config.endpoints import check_distinct_ports
-
-if TYPE_CHECKING:
-    from penstock.model.config.settings import BrokerSettings
+from penstock.model.config.values import NodeValues
 
 _MEGABYTE: Final = 1 << 20
 _HOST: Final = r"[0-9a-zA-Z\-%._:]*"
@@ -20,7 +18,7 @@ _BUILT_IN_ASSIGNORS: Final = {
 }
 
 
-def cross_check(settings: BrokerSettings) -> list[str]:
+def cross_check(settings: NodeValues) -> list[str]:
     """Everything that is wrong with a set of values that are each fine alone; empty when the node may start."""
     problems: list[str] = []
     for check in (_identity, _log, _replication, _sockets, _groups, _listeners):
@@ -31,12 +29,12 @@ def cross_check(settings: BrokerSettings) -> list[str]:
     return problems
 
 
-def _identity(settings: BrokerSettings) -> Iterator[str]:
+def _identity(settings: NodeValues) -> Iterator[str]:
     if settings["broker.id"] != settings["node.id"]:
         yield "broker.id and node.id must be the same; broker.id is the older name and can go"
 
 
-def _log(settings: BrokerSettings) -> Iterator[str]:
+def _log(settings: NodeValues) -> Iterator[str]:
     topic = settings.topic({})
     if topic.segment_ms < 1:
         yield "log.roll.ms must be at least 1"
@@ -54,7 +52,7 @@ def _log(settings: BrokerSettings) -> Iterator[str]:
         yield f"cordoned.log.dirs has directories that are not in log.dirs: {', '.join(sorted(unknown))}"
 
 
-def _replication(settings: BrokerSettings) -> Iterator[str]:
+def _replication(settings: NodeValues) -> Iterator[str]:
     wait_ms = settings.number("replica.fetch.wait.max.ms")
     if wait_ms > settings.number("replica.socket.timeout.ms"):
         yield "replica.socket.timeout.ms must be at least replica.fetch.wait.max.ms, or waiting fetches time out"
@@ -62,7 +60,7 @@ def _replication(settings: BrokerSettings) -> Iterator[str]:
         yield "replica.lag.time.max.ms must be at least replica.fetch.wait.max.ms, or waiting followers seem late"
 
 
-def _sockets(settings: BrokerSettings) -> Iterator[str]:
+def _sockets(settings: NodeValues) -> Iterator[str]:
     queued_bytes = settings.number("queued.max.request.bytes")
     if 0 < queued_bytes < settings.number("socket.request.max.bytes"):
         yield "queued.max.request.bytes must be at least socket.request.max.bytes, or the largest request never fits"
@@ -76,7 +74,7 @@ def _sockets(settings: BrokerSettings) -> Iterator[str]:
         yield "connection.failed.authentication.delay.ms must be less than connections.max.idle.ms"
 
 
-def _groups(settings: BrokerSettings) -> Iterator[str]:
+def _groups(settings: NodeValues) -> Iterator[str]:
     if "classic" not in settings.names("group.coordinator.rebalance.protocols"):
         yield "group.coordinator.rebalance.protocols: the classic protocol cannot be turned off"
     for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec"):
@@ -97,7 +95,7 @@ def _groups(settings: BrokerSettings) -> Iterator[str]:
         yield "group.streams.num.standby.replicas must be at most group.streams.max.standby.replicas"
 
 
-def _within(settings: BrokerSettings, prefix: str, name: str) -> Iterator[str]:
+def _within(settings: NodeValues, prefix: str, name: str) -> Iterator[str]:
     """`prefix.name` must lie between `prefix.min.name` and `prefix.max.name`, and these in that order."""
     least, most, middle = f"{prefix}.min.{name}", f"{prefix}.max.{name}", f"{prefix}.{name}"
     if settings.number(most) < settings.number(least):
@@ -108,7 +106,7 @@ def _within(settings: BrokerSettings, prefix: str, name: str) -> Iterator[str]:
         yield f"{middle} must be at most {most}, {settings.number(most)}"
 
 
-def _listeners(settings: BrokerSettings) -> Iterator[str]:
+def _listeners(settings: NodeValues) -> Iterator[str]:
     check_distinct_ports(settings.listeners)
     if settings.text("inter.broker.listener.name") and "security.inter.broker.protocol" in settings.properties:
         yield "set only one of inter.broker.listener.name and security.inter.broker.protocol"
@@ -119,7 +117,7 @@ def _listeners(settings: BrokerSettings) -> Iterator[str]:
     for early in settings.names("early.start.listeners"):
         if early.upper() not in known:
             yield f"early.start.listeners has {early}, which is neither in listeners nor in controller.listener.names"
-    roles: dict[frozenset[str], Callable[[BrokerSettings], Iterator[str]]] = {
+    roles: dict[frozenset[str], Callable[[NodeValues], Iterator[str]]] = {
         frozenset({"broker"}): _broker_only,
         frozenset({"controller"}): _controller_only,
         frozenset({"broker", "controller"}): _controller,
@@ -134,7 +132,7 @@ def _listeners(settings: BrokerSettings) -> Iterator[str]:
             yield f"advertised.listeners: {endpoint} cannot be dialled; give an address that clients can reach"
 
 
-def _broker_only(settings: BrokerSettings) -> Iterator[str]:
+def _broker_only(settings: NodeValues) -> Iterator[str]:
     if any(voter.node_id == settings.node_id for voter in settings.quorum_voters):
         yield f"controller.quorum.voters has node {settings.node_id}, but process.roles has no controller role"
     if settings.controller_listeners:
@@ -146,13 +144,13 @@ def _broker_only(settings: BrokerSettings) -> Iterator[str]:
         yield "controller.quorum.auto.join.enable needs the controller role in process.roles"
 
 
-def _controller_only(settings: BrokerSettings) -> Iterator[str]:
+def _controller_only(settings: NodeValues) -> Iterator[str]:
     if settings.broker_listeners:
         yield "listeners may only have names of controller.listener.names when process.roles=controller"
     yield from _controller(settings)
 
 
-def _controller(settings: BrokerSettings) -> Iterator[str]:
+def _controller(settings: NodeValues) -> Iterator[str]:
     voters = settings.quorum_voters
     if voters and all(voter.node_id != settings.node_id for voter in voters):
         yield f"controller.quorum.voters must have this node, {settings.node_id}, because it is a controller"
@@ -161,7 +159,7 @@ def _controller(settings: BrokerSettings) -> Iterator[str]:
         yield f"controller.listener.names has {missing[0]}, which is not in listeners"
 
 
-def _broker(settings: BrokerSettings) -> Iterator[str]:
+def _broker(settings: NodeValues) -> Iterator[str]:
     advertised = [endpoint.name for endpoint in settings.advertised_listeners]
     if not advertised:
         yield "a broker needs a listener of its own, but all of listeners are in controller.listener.names"

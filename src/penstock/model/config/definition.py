@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from penstock.model.config.validators import ListOf, Validator
 from penstock.model.errors import INVALID_CONFIG, Refused
+from penstock.model.secret import HIDDEN, Secret
 
 SHORT_MAX: Final = (1 << 15) - 1
 INT_MAX: Final = (1 << 31) - 1
@@ -74,19 +75,7 @@ class Missing(Enum):
 REQUIRED: Final = Missing.REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
-class Password:
-    """A secret value. It prints as `[hidden]`, so that no log or error message can leak it."""
-
-    value: str
-
-    def __str__(self) -> str:
-        return "[hidden]"
-
-    __repr__ = __str__
-
-
-ConfigValue = bool | int | float | str | tuple[str, ...] | Password | None
+ConfigValue = bool | int | float | str | tuple[str, ...] | Secret | None
 
 
 class Synonym(NamedTuple):
@@ -150,7 +139,7 @@ class ConfigDef:
         return value
 
     def _refused(self, text: str, why: str) -> Refused:
-        shown = "[hidden]" if self.sensitive else text
+        shown = HIDDEN if self.sensitive else text
         return Refused(INVALID_CONFIG, f"Invalid value {shown} for configuration {self.name}: {why}")
 
 
@@ -183,7 +172,7 @@ def parse_value(text: str, kind: ConfigType) -> ConfigValue:
         case ConfigType.LIST:
             return tuple(re.split(_COMMA, text)) if text else ()
         case ConfigType.PASSWORD:
-            return Password(text)
+            return Secret(text)
         case _:
             return text
 

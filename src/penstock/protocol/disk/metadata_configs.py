@@ -10,7 +10,7 @@ class ConfigRecord:
     resource_type: int = int8()
     resource_name: str = string()
     name: str = string()
-    value: str | None = string(nullable=True)
+    value: str | None = string(nullable=True, secret=True)
 
 
 @message(key=14, kind="metadata", versions="0", flexible="0+")

@@ -27,9 +27,9 @@ class RemoveAccessControlEntryRecord:
 class UserScramCredentialRecord:
     name: str = string()
     mechanism: int = int8()
-    salt: bytes = bytes_()
-    stored_key: bytes = bytes_()
-    server_key: bytes = bytes_()
+    salt: bytes = bytes_(secret=True)
+    stored_key: bytes = bytes_(secret=True)
+    server_key: bytes = bytes_(secret=True)
     iterations: int = int32()
 
 

@@ -22,7 +22,7 @@ class AlterConfigsRequest:
     @struct()
     class AlterableConfig:
         name: str = string()
-        value: str | None = string(nullable=True)
+        value: str | None = string(nullable=True, secret=True)
 
 
 @message(key=33, kind="response", versions="0-2", flexible="2+")

@@ -20,8 +20,8 @@ class AlterUserScramCredentialsRequest:
         name: str = string()
         mechanism: int = int8()
         iterations: int = int32()
-        salt: bytes = bytes_()
-        salted_password: bytes = bytes_()
+        salt: bytes = bytes_(secret=True)
+        salted_password: bytes = bytes_(secret=True)
 
 
 @message(key=51, kind="response", versions="0", flexible="0+")

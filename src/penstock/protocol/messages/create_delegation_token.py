@@ -32,5 +32,5 @@ class CreateDelegationTokenResponse:
     expiry_timestamp_ms: int = int64()
     max_timestamp_ms: int = int64()
     token_id: str = string()
-    hmac: bytes = bytes_()
+    hmac: bytes = bytes_(secret=True)
     throttle_time_ms: int = int32()

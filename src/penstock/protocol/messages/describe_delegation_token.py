@@ -34,7 +34,7 @@ class DescribeDelegationTokenResponse:
         expiry_timestamp: int = int64()
         max_timestamp: int = int64()
         token_id: str = string()
-        hmac: bytes = bytes_()
+        hmac: bytes = bytes_(secret=True)
         renewers: list[DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer] = array(
             "DescribedDelegationTokenRenewer"
         )

@@ -10,7 +10,7 @@ from penstock.protocol.wire import bytes_, int16, int32, int64, message
 
 @message(key=40, kind="request", versions="1-2", flexible="2+")
 class ExpireDelegationTokenRequest:
-    hmac: bytes = bytes_()
+    hmac: bytes = bytes_(secret=True)
     expiry_time_period_ms: int = int64()
 
 

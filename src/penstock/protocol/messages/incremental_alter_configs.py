@@ -23,7 +23,7 @@ class IncrementalAlterConfigsRequest:
     class AlterableConfig:
         name: str = string()
         config_operation: int = int8()
-        value: str | None = string(nullable=True)
+        value: str | None = string(nullable=True, secret=True)
 
 
 @message(key=44, kind="response", versions="0-1", flexible="1+")

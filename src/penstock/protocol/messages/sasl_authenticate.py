@@ -10,12 +10,12 @@ from penstock.protocol.wire import bytes_, int16, int64, message, string
 
 @message(key=36, kind="request", versions="0-2", flexible="2+")
 class SaslAuthenticateRequest:
-    auth_bytes: bytes = bytes_()
+    auth_bytes: bytes = bytes_(secret=True)
 
 
 @message(key=36, kind="response", versions="0-2", flexible="2+")
 class SaslAuthenticateResponse:
     error_code: int = int16()
     error_message: str | None = string(nullable=True)
-    auth_bytes: bytes = bytes_()
+    auth_bytes: bytes = bytes_(secret=True)
     session_lifetime_ms: int = int64(since=1, ignorable=True)

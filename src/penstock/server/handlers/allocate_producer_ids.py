@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
-from penstock.server.context import Operation
-from penstock.server.controller_requests import decided
+from penstock.server.doors import Operation
+from penstock.server.handlers.shared.controller_requests import decided
 
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 async def handle(ctx: Context, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
-    return await decided(ctx, request, Operation.CLUSTER_ACTION, _refused)
+    return await decided(ctx, request, Operation.CLUSTER_ACTION, AllocateProducerIdsResponse, _refused)
 
 
 def _refused(error: ErrorCode, _why: str) -> AllocateProducerIdsResponse:

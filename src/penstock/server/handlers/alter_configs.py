@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from penstock.model.config import ResourceKind
 from penstock.model.errors import INVALID_REQUEST, Refused
 from penstock.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from penstock.server.config_requests import REPEATED, check_alterable, check_values, repeated
+from penstock.server.handlers.shared.config_requests import REPEATED, check_alterable, check_values, repeated
+from penstock.server.handlers.shared.controller_requests import submitted
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Resource = AlterConfigsRequest.AlterConfigsResource
 Result = AlterConfigsResponse.AlterConfigsResourceResponse
@@ -52,7 +53,7 @@ def _check(ctx: Context, resource: Resource, twice: set[tuple[int, str]]) -> Non
 
 async def _alter(ctx: Context, request: AlterConfigsRequest) -> list[Result]:
     try:
-        reply: AlterConfigsResponse = await ctx.node.controller.submit(request, ctx)
+        reply = await submitted(ctx, request, AlterConfigsResponse)
     except Refused as refusal:
         return [_refused(resource, refusal) for resource in request.resources]
     return reply.responses

@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
-from penstock.server.context import Operation
-from penstock.server.controller_requests import decided
+from penstock.server.doors import Operation
+from penstock.server.handlers.shared.controller_requests import decided
 
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 async def handle(ctx: Context, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    return await decided(ctx, request, Operation.ALTER, _refused)
+    return await decided(ctx, request, Operation.ALTER, AlterPartitionReassignmentsResponse, _refused)
 
 
 def _refused(error: ErrorCode, why: str) -> AlterPartitionReassignmentsResponse:

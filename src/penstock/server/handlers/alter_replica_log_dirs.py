@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, NONE, ErrorCode, Refused
 from penstock.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 def handle(ctx: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:

@@ -16,9 +16,11 @@ from penstock.protocol.messages.api_versions import ApiVersionsResponse
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.api_versions import ApiVersionsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_SOFTWARE_CHARACTERS_KEPT: Final = 128
+"""Of each text, for as long as the connection stands; strangers say them too."""
 _SOFTWARE_SINCE: Final = 3
 _LEVEL_ZERO_SINCE: Final = 4
 
@@ -29,7 +31,7 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return ApiVersionsResponse(error_code=INVALID_REQUEST.code)
         if ctx.connection is not None:
-            ctx.connection.software = (name, version)
+            ctx.connection.software = (name[:_SOFTWARE_CHARACTERS_KEPT], version[:_SOFTWARE_CHARACTERS_KEPT])
     epoch, finalized = ctx.node.features.finalized()
     return ApiVersionsResponse(
         api_keys=[

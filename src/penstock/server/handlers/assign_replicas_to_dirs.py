@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
-from penstock.server.context import Operation
-from penstock.server.controller_requests import decided
+from penstock.server.doors import Operation
+from penstock.server.handlers.shared.controller_requests import decided
 
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 async def handle(ctx: Context, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
-    return await decided(ctx, request, Operation.CLUSTER_ACTION, _refused)
+    return await decided(ctx, request, Operation.CLUSTER_ACTION, AssignReplicasToDirsResponse, _refused)
 
 
 def _refused(error: ErrorCode, _why: str) -> AssignReplicasToDirsResponse:

@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from penstock.server.context import Operation
-from penstock.server.controller_requests import decided
+from penstock.server.doors import Operation
+from penstock.server.handlers.shared.controller_requests import decided
 
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 async def handle(ctx: Context, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
-    return await decided(ctx, request, Operation.CLUSTER_ACTION, _refused)
+    return await decided(ctx, request, Operation.CLUSTER_ACTION, BrokerHeartbeatResponse, _refused)
 
 
 def _refused(error: ErrorCode, _why: str) -> BrokerHeartbeatResponse:

@@ -7,7 +7,7 @@ Notes: v1 tells which protocol each member speaks. UNSUPPORTED_VERSION where the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
@@ -18,14 +18,13 @@ from penstock.model.errors import (
     ErrorCode,
 )
 from penstock.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import gathered, serves_consumer_protocol
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.group_requests import serves_consumer_protocol
+from penstock.server.loops.later import gathered
 
 if TYPE_CHECKING:
-    import asyncio
-
     from penstock.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Group = ConsumerGroupDescribeResponse.DescribedGroup
 
@@ -48,10 +47,10 @@ def handle(ctx: Context, request: ConsumerGroupDescribeRequest) -> Outcome:
     return gathered([_described(ctx, name) for name in allowed], joined)
 
 
-def _described(ctx: Context, name: str) -> Group | asyncio.Future[Group]:
+def _described(ctx: Context, name: str) -> Group | Awaitable[Group]:
     if not name:
         return _refused(name, INVALID_GROUP_ID)
-    described: Group | asyncio.Future[Group] = ctx.node.groups.look(
+    described: Group | Awaitable[Group] = ctx.node.groups.look(
         name, lambda shard, _now: shard.described_consumer(name), lambda error: _refused(name, error)
     )
     return described
@@ -59,7 +58,7 @@ def _described(ctx: Context, name: str) -> Group | asyncio.Future[Group]:
 
 def _with_topics_allowed(ctx: Context, group: Group) -> Group:
     for topic in sorted(set(_topics_of(group))):
-        if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic):
+        if not ctx.may(Operation.DESCRIBE, ResourceType.TOPIC, topic):
             refused = _refused(group.group_id, TOPIC_AUTHORIZATION_FAILED)
             refused.error_message = _SECRET_TOPICS
             return refused

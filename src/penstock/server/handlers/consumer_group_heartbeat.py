@@ -17,12 +17,12 @@ from penstock.model.errors import (
     ErrorCode,
 )
 from penstock.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import serves_consumer_protocol
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.group_requests import serves_consumer_protocol
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 
 def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome:
@@ -33,7 +33,7 @@ def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome:
     for topic in request.subscribed_topic_names or ():
         if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic):
             return _refused(TOPIC_AUTHORIZATION_FAILED)
-    return ctx.node.groups.ask(request, ctx, _refused)
+    return ctx.node.groups.ask(request.group_id, request, ctx, _refused)
 
 
 def _refused(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:

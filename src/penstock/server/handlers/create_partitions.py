@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, ErrorCode, Refused
 from penstock.protocol.messages.create_partitions import CreatePartitionsResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.controller_requests import submitted
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
@@ -32,17 +33,19 @@ async def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartit
             results.append(_refused(name, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."))
         else:
             wanted.extend(topic for topic in request.topics if topic.name == name)
-    if wanted:
-        results[:0] = await _create(ctx, replace(request, topics=wanted))
-    return CreatePartitionsResponse(results=results)
+    if not wanted:
+        return CreatePartitionsResponse(results=results)
+    reply = await _create(ctx, replace(request, topics=wanted))
+    return replace(reply, results=reply.results + results)
 
 
-async def _create(ctx: Context, request: CreatePartitionsRequest) -> list[Result]:
+async def _create(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     try:
-        reply: CreatePartitionsResponse = await ctx.node.controller.submit(request, ctx)
+        return await submitted(ctx, request, CreatePartitionsResponse)
     except Refused as refusal:
-        return [_refused(topic.name, refusal.error, refusal.why) for topic in request.topics]
-    return reply.results
+        return CreatePartitionsResponse(
+            results=[_refused(topic.name, refusal.error, refusal.why) for topic in request.topics]
+        )
 
 
 def _refused(name: str, error: ErrorCode, why: str) -> Result:

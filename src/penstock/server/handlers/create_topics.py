@@ -3,7 +3,8 @@
 Behaviour: answers when the topics are committed and this node's published image has them, so that a Metadata request
 after it finds them; REQUEST_TIMED_OUT when that takes longer than the client allows (the topics may still appear).
 Notes: v4 partitions and replication -1 mean the broker's default; v5 returns configs (an empty list, never null, when
-they may be seen: the Java client trips over null); v7 topic ids. A name given twice is refused in all its places.
+they may be seen: the Java client trips over null); v6 may answer THROTTLING_QUOTA_EXCEEDED; v7 topic ids. A name given
+twice is refused in all its places.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from typing import TYPE_CHECKING
 from penstock.model.errors import INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, ErrorCode, Refused
 from penstock.model.ids import METADATA_TOPIC
 from penstock.protocol.messages.create_topics import CreateTopicsResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.controller_requests import submitted
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.create_topics import CreateTopicsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Result = CreateTopicsResponse.CreatableTopicResult
 
 
 async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times_named = Counter(topic.name for topic in request.topics)
-    anywhere = ctx.allow(Operation.CREATE, ResourceType.CLUSTER)
+    anywhere = ctx.may(Operation.CREATE, ResourceType.CLUSTER)
     results: list[Result] = []
     wanted: list[CreateTopicsRequest.CreatableTopic] = []
     for name, times in times_named.items():
@@ -38,17 +40,19 @@ async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResp
             results.append(_refused(name, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."))
         else:
             wanted.extend(topic for topic in request.topics if topic.name == name)
-    if wanted:
-        results[:0] = await _create(ctx, replace(request, topics=wanted))
-    return CreateTopicsResponse(topics=results)
+    if not wanted:
+        return CreateTopicsResponse(topics=results)
+    reply = await _create(ctx, replace(request, topics=wanted))
+    return replace(reply, topics=reply.topics + results)
 
 
-async def _create(ctx: Context, request: CreateTopicsRequest) -> list[Result]:
+async def _create(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     try:
-        reply: CreateTopicsResponse = await ctx.node.controller.submit(request, ctx)
+        return await submitted(ctx, request, CreateTopicsResponse)
     except Refused as refusal:
-        return [_refused(topic.name, refusal.error, refusal.why) for topic in request.topics]
-    return reply.topics
+        return CreateTopicsResponse(
+            topics=[_refused(topic.name, refusal.error, refusal.why) for topic in request.topics]
+        )
 
 
 def _refused(name: str, error: ErrorCode, why: str) -> Result:

@@ -5,16 +5,17 @@ Behaviour: each group has its own result; NON_EMPTY_GROUP while it has members.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import GROUP_AUTHORIZATION_FAILED, ErrorCode
 from penstock.protocol.messages.delete_groups import DeleteGroupsResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import gathered
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.later import gathered
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.delete_groups import DeleteGroupsRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Result = DeleteGroupsResponse.DeletableGroupResult
 
@@ -28,8 +29,10 @@ def handle(ctx: Context, request: DeleteGroupsRequest) -> Outcome:
     )
 
 
-def _deleted(ctx: Context, name: str) -> Any:
-    return ctx.node.groups.delete(name, lambda error: _refused(name, error))
+def _deleted(ctx: Context, name: str) -> Result | Awaitable[Result]:
+    return ctx.node.groups.act(
+        name, lambda shard, now: shard.decide_delete(name, now), lambda error: _refused(name, error)
+    )
 
 
 def _refused(name: str, error: ErrorCode) -> Result:

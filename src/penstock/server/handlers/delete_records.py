@@ -11,13 +11,13 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, Refused
+from penstock.model.ids import INTERNAL_TOPICS
 from penstock.protocol.messages.delete_records import DeleteRecordsResponse
-from penstock.server.cluster_view import INTERNAL_TOPICS
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.delete_records import DeleteRecordsRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Reply = DeleteRecordsResponse.DeleteRecordsPartitionResult
 NONE_KNOWN = -1

@@ -2,12 +2,14 @@
 
 Behaviour: answers when the deletion is committed and published here; the log directories go a little later.
 `delete.topic.enable=false` refuses everything: TOPIC_DELETION_DISABLED from v3 on, INVALID_REQUEST before.
-Notes: v5 error messages; v6 topic ids. Who may not describe a topic does not learn its name from its id.
+Notes: v5 error messages, and may answer THROTTLING_QUOTA_EXCEEDED; v6 topic ids. Who may not describe a topic does not
+learn its name from its id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import (
@@ -20,10 +22,11 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import ZERO_UUID, Uuid
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.controller_requests import submitted
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Result = DeleteTopicsResponse.DeletableTopicResult
 State = DeleteTopicsRequest.DeleteTopicState
@@ -42,31 +45,32 @@ async def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResp
             responses=[_refused(state, error, "Topic deletion is disabled.") for state in asked]
         )
     times = Counter((state.name, state.topic_id) for state in asked)
+    anything = ctx.may(Operation.DELETE, ResourceType.CLUSTER)
     results: list[Result] = []
     wanted: list[State] = []
     for (name, topic_id), count in times.items():
         state = State(name=name, topic_id=topic_id)
-        refusal = _malformed(state, count) or _denied(ctx, state)
+        refusal = _malformed(state, count) or _denied(ctx, state, anything=anything)
         if refusal is None:
             wanted.append(state)
         else:
             results.append(refusal)
-    if wanted:
-        results[:0] = await _delete(ctx, wanted, request.timeout_ms)
-    return DeleteTopicsResponse(responses=results)
+    if not wanted:
+        return DeleteTopicsResponse(responses=results)
+    reply = await _delete(ctx, wanted, request.timeout_ms)
+    return replace(reply, responses=reply.responses + results)
 
 
-async def _delete(ctx: Context, wanted: list[State], timeout_ms: int) -> list[Result]:
+async def _delete(ctx: Context, wanted: list[State], timeout_ms: int) -> DeleteTopicsResponse:
     # The controller may be elsewhere, so the request is one that the client's version can say.
     request = DeleteTopicsRequest(topics=wanted, timeout_ms=timeout_ms)
     if ctx.api_version < _STATES_SINCE:
         names = [state.name for state in wanted if state.name is not None]
         request = DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
     try:
-        reply: DeleteTopicsResponse = await ctx.node.controller.submit(request, ctx)
+        return await submitted(ctx, request, DeleteTopicsResponse)
     except Refused as refusal:
-        return [_refused(state, refusal.error, refusal.why) for state in wanted]
-    return reply.responses
+        return DeleteTopicsResponse(responses=[_refused(state, refusal.error, refusal.why) for state in wanted])
 
 
 def _malformed(state: State, times: int) -> Result | None:
@@ -79,7 +83,8 @@ def _malformed(state: State, times: int) -> Result | None:
     return None
 
 
-def _denied(ctx: Context, state: State) -> Result | None:
+def _denied(ctx: Context, state: State, *, anything: bool) -> Result | None:
+    """Why a topic is not the client's to delete; `anything` tells that every topic is."""
     name = state.name
     if name is None:
         topic = ctx.node.metadata.image.topics.get(state.topic_id)
@@ -88,8 +93,10 @@ def _denied(ctx: Context, state: State) -> Result | None:
         if topic is None:
             return _refused(state, UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         name = topic.name
-        if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name):
-            return _refused(state, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    if anything:
+        return None
+    if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        return _refused(state, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     if not ctx.allow(Operation.DELETE, ResourceType.TOPIC, name):
         return _refused(
             State(name=name, topic_id=state.topic_id), TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."

@@ -2,7 +2,9 @@
 
 Behaviour: a broker's listener tells brokers, a controller's tells the controllers that have registered, each with its
 address on a listener of the same name; whoever wants the others is told that it asked the wrong endpoint. Brokers pass
-changes on, so each names itself as the controller; a controller names the active one.
+changes on, so each names itself as the controller; a controller names the active one. Everybody who is connected may
+see the brokers; controllers are for those who may alter the cluster, and what may be done to it for those who may
+describe it.
 Notes: v1 endpoint type (1 brokers, 2 controllers); v2 fenced brokers on request.
 """
 
@@ -10,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.model.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
+from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
 from penstock.protocol.messages.describe_cluster import DescribeClusterResponse
-from penstock.server.cluster_view import addresses, any_controller
-from penstock.server.context import OPERATIONS_NOT_ASKED, Operation, ResourceType
+from penstock.server.doors import OPERATIONS_NOT_ASKED, Operation, ResourceType
+from penstock.server.handlers.shared.cluster_view import addresses, any_controller
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.describe_cluster import DescribeClusterRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Described = DescribeClusterResponse.DescribeClusterBroker
 
@@ -27,8 +29,10 @@ _KINDS: Final = {_BROKERS: "broker", _CONTROLLERS: "controller"}
 
 
 def handle(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    # Everybody who is connected may see the nodes; only what may be done to the cluster is a secret.
-    may_describe = ctx.allow(Operation.DESCRIBE, ResourceType.CLUSTER)
+    if ctx.listener.for_controllers and not ctx.allow(Operation.ALTER, ResourceType.CLUSTER):
+        return DescribeClusterResponse(
+            error_code=CLUSTER_AUTHORIZATION_FAILED.code, error_message="Cluster authorization failed."
+        )
     own_kind = _CONTROLLERS if ctx.listener.for_controllers else _BROKERS
     if request.endpoint_type not in _KINDS:
         return DescribeClusterResponse(
@@ -43,6 +47,7 @@ def handle(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResp
         )
     operations = OPERATIONS_NOT_ASKED
     if request.include_cluster_authorized_operations:
+        may_describe = ctx.may(Operation.DESCRIBE, ResourceType.CLUSTER)
         operations = ctx.authorized_operations(ResourceType.CLUSTER) if may_describe else 0
     controllers = own_kind == _CONTROLLERS
     return DescribeClusterResponse(

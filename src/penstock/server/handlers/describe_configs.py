@@ -24,12 +24,12 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from penstock.server.cluster_view import topic_name_problem
-from penstock.server.context import Operation, ResourceType
-from penstock.server.log_levels import levels
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.cluster_view import topic_name_problem
+from penstock.server.handlers.shared.log_levels import levels
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Resource = DescribeConfigsRequest.DescribeConfigsResource
 Result = DescribeConfigsResponse.DescribeConfigsResult

@@ -7,18 +7,17 @@ GROUP_ID_NOT_FOUND with a message.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import GROUP_AUTHORIZATION_FAILED, ErrorCode
 from penstock.protocol.messages.describe_groups import DescribeGroupsResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import gathered
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.later import gathered
 
 if TYPE_CHECKING:
-    import asyncio
-
     from penstock.protocol.messages.describe_groups import DescribeGroupsRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Group = DescribeGroupsResponse.DescribedGroup
 
@@ -42,8 +41,8 @@ def handle(ctx: Context, request: DescribeGroupsRequest) -> Outcome:
     return gathered([_described(ctx, name) for name in allowed], joined)
 
 
-def _described(ctx: Context, name: str) -> Group | asyncio.Future[Group]:
-    described: Group | asyncio.Future[Group] = ctx.node.groups.look(
+def _described(ctx: Context, name: str) -> Group | Awaitable[Group]:
+    described: Group | Awaitable[Group] = ctx.node.groups.look(
         name, lambda shard, _now: shard.described(name, ctx.api_version), lambda error: _refused(name, error)
     )
     return described

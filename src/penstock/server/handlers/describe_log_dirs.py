@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR
 from penstock.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
     from penstock.storage.reports import DirectoryReport
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult

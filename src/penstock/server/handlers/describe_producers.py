@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, Refused
 from penstock.protocol.messages.describe_producers import DescribeProducersResponse
-from penstock.server.cluster_view import topic_name_problem
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.cluster_view import topic_name_problem
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.describe_producers import DescribeProducersRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Reply = DescribeProducersResponse.PartitionResponse
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import METADATA_TOPIC, ZERO_UUID
 from penstock.protocol.messages.describe_quorum import DescribeQuorumResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.describe_quorum import DescribeQuorumRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Partition = DescribeQuorumResponse.PartitionData
 Topic = DescribeQuorumResponse.TopicData

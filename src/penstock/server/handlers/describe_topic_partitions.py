@@ -17,14 +17,15 @@ from penstock.model.errors import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from penstock.model.ids import INTERNAL_TOPICS
 from penstock.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponse
-from penstock.server.cluster_view import INTERNAL_TOPICS, PartitionViewer, topic_name_problem
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.cluster_view import PartitionViewer, topic_name_problem
 
 if TYPE_CHECKING:
     from penstock.metadata.entities import TopicImage
     from penstock.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
@@ -43,7 +44,8 @@ def handle(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTop
                 topics=[Topic(error_code=INVALID_REQUEST.code, name=name) for name in sorted(named)]
             )
         wanted = {name for name in wanted if name >= start.topic_name}
-    allowed = {name for name in wanted if ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name)}
+    asks = ctx.allow if named else ctx.may
+    allowed = {name for name in wanted if asks(Operation.DESCRIBE, ResourceType.TOPIC, name)}
     limit = min(request.response_partition_limit, ctx.node.settings.number("max.request.partition.size.limit"))
     viewer = PartitionViewer(image, ctx.listener.name)
     reply = DescribeTopicPartitionsResponse()
@@ -66,8 +68,7 @@ def handle(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTop
     if named:
         # Topics that nobody asked for by name stay unmentioned to those who may not see them.
         reply.topics.extend(
-            Topic(error_code=TOPIC_AUTHORIZATION_FAILED.code, name=name, is_internal=name in INTERNAL_TOPICS)
-            for name in sorted(wanted - allowed)
+            Topic(error_code=TOPIC_AUTHORIZATION_FAILED.code, name=name) for name in sorted(wanted - allowed)
         )
     return reply
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import NONE
 from penstock.protocol.messages.elect_leaders import ElectLeadersResponse
-from penstock.server.context import Operation
-from penstock.server.controller_requests import decided
+from penstock.server.doors import Operation
+from penstock.server.handlers.shared.controller_requests import decided
 
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.elect_leaders import ElectLeadersRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Result = ElectLeadersResponse.ReplicaElectionResult
 PartitionResult = ElectLeadersResponse.PartitionResult
@@ -29,7 +29,7 @@ async def handle(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResp
     def refused(error: ErrorCode, why: str) -> ElectLeadersResponse:
         return _refused(request, error, why, for_all=ctx.api_version >= _WHOLE_SINCE)
 
-    return await decided(ctx, request, Operation.ALTER, refused)
+    return await decided(ctx, request, Operation.ALTER, ElectLeadersResponse, refused)
 
 
 def _refused(request: ElectLeadersRequest, error: ErrorCode, why: str, *, for_all: bool) -> ElectLeadersResponse:

@@ -9,8 +9,9 @@ Notes: only brokers may send envelopes (CLUSTER_ACTION), because they speak for 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, cast
 
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -22,17 +23,41 @@ from penstock.model.errors import (
     Refused,
 )
 from penstock.protocol.codec import decode
+from penstock.protocol.envelopes import client_of, host_of
 from penstock.protocol.frame import read_request_header
 from penstock.protocol.messages.envelope import EnvelopeResponse
 from penstock.protocol.wire import Malformed
-from penstock.server.context import Context, Operation, ResourceType
-from penstock.server.envelopes import FORWARDABLE, host_of, principal_of
+from penstock.server.doors import ByToken, Context, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.protocol.messages.envelope import EnvelopeRequest
-    from penstock.server.context import ControllerDoor, Outcome
+    from penstock.server.doors import ControllerDoor, Message, Outcome, RouteDoor
+
+FORWARDABLE: Final = frozenset(
+    {
+        "CreateTopics",
+        "DeleteTopics",
+        "CreatePartitions",
+        "AlterConfigs",
+        "IncrementalAlterConfigs",
+        "ElectLeaders",
+        "AlterPartitionReassignments",
+        "ListPartitionReassignments",
+        "DescribeQuorum",
+        "UpdateFeatures",
+        "UnregisterBroker",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+        "CreateAcls",
+        "DeleteAcls",
+        "AlterClientQuotas",
+        "AlterUserScramCredentials",
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+    }
+)
+"""What may come in an envelope; everything else a client asks is a broker's business."""
 
 _SIZE_BYTES = 4
 
@@ -49,7 +74,7 @@ def handle(ctx: Context, request: EnvelopeRequest) -> Outcome:
     return _run(client, route, body)
 
 
-def _read(ctx: Context, request: EnvelopeRequest) -> tuple[Any, Any, Context]:
+def _read(ctx: Context, request: EnvelopeRequest) -> tuple[RouteDoor, Message, Context]:
     """(route, request inside, its client's surroundings)."""
     data = request.request_data
     try:
@@ -62,14 +87,15 @@ def _read(ctx: Context, request: EnvelopeRequest) -> tuple[Any, Any, Context]:
         inside, _ = decode(route.request_class, route.version, data, position)
     except Malformed as broken:
         raise Refused(UNSUPPORTED_VERSION, str(broken)) from broken
-    client = Context(
+    asker = client_of(request.request_principal)
+    client = (ByToken if asker.by_token else Context)(
         replace(ctx.node, controller=_Noting(ctx.node.controller)),
-        route.key,
+        route.api.key,
         route.version,
         header.client_id,
         ctx.received_ms,
         ctx.deadline,
-        principal_of(request.request_principal),
+        asker.principal,
         ctx.listener,
         host_of(request.client_host_address),
         ctx.dialled,
@@ -78,19 +104,20 @@ def _read(ctx: Context, request: EnvelopeRequest) -> tuple[Any, Any, Context]:
     return route, inside, client
 
 
-async def _run(client: Context, route: Any, inside: Any) -> EnvelopeResponse:
+async def _run(client: Context, route: RouteDoor, inside: Message) -> EnvelopeResponse:
     noting = client.node.controller
     assert isinstance(noting, _Noting), "what runs inside an envelope is watched"
     try:
         outcome = route.handle(client, inside)
-        reply = outcome if outcome.__class__ is route.response_class else await outcome
+        reply = await outcome if isinstance(outcome, Awaitable) else outcome
     except Refused as refusal:
         return _returned(refusal.error)
     if noting.lost_the_lead:
         return _returned(NOT_CONTROLLER)
     if reply.__class__ is not route.response_class:
         return _returned(UNKNOWN_SERVER_ERROR)
-    return EnvelopeResponse(response_data=b"".join(route.encode(0, reply))[_SIZE_BYTES:])
+    whole = b"".join(cast("list[bytes]", route.encode(0, reply)))  # nothing that is forwarded holds records
+    return EnvelopeResponse(response_data=whole[_SIZE_BYTES:])
 
 
 def _returned(error: ErrorCode) -> EnvelopeResponse:
@@ -106,13 +133,13 @@ class _Noting:
         self._door = door
         self.lost_the_lead = False
 
-    def submit(self, request: Any, ctx: Context) -> Awaitable[Any]:
+    def submit(self, request: Message, ctx: Context) -> Awaitable[Message]:
         return self._noted(request, ctx)
 
-    def forward(self, request: Any, ctx: Context) -> Awaitable[Any]:
+    def forward(self, request: Message, ctx: Context) -> Awaitable[Message]:
         return self._door.forward(request, ctx)
 
-    async def _noted(self, request: Any, ctx: Context) -> Any:
+    async def _noted(self, request: Message, ctx: Context) -> Message:
         try:
             return await self._door.submit(request, ctx)
         except Refused as refusal:

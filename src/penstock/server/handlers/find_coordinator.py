@@ -24,12 +24,12 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import NO_NODE, OFFSETS_TOPIC, uuid_parse
 from penstock.protocol.messages.find_coordinator import FindCoordinatorResponse
-from penstock.server.cluster_view import addresses
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.cluster_view import addresses
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1

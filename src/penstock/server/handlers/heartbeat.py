@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import COORDINATOR_LOAD_IN_PROGRESS, GROUP_AUTHORIZATION_FAILED, NONE, ErrorCode
 from penstock.protocol.messages.heartbeat import HeartbeatResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.heartbeat import HeartbeatRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 
 def handle(ctx: Context, request: HeartbeatRequest) -> Outcome:
     if not ctx.allow(Operation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatResponse(error_code=GROUP_AUTHORIZATION_FAILED.code)
-    return ctx.node.groups.ask(request, ctx, _refused)
+    return ctx.node.groups.ask(request.group_id, request, ctx, _refused)
 
 
 def _refused(error: ErrorCode) -> HeartbeatResponse:

@@ -16,11 +16,12 @@ from penstock.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from penstock.server.config_requests import REPEATED, check_alterable, check_values, repeated
-from penstock.server.log_levels import check_level, set_level
+from penstock.server.handlers.shared.config_requests import REPEATED, check_alterable, check_values, repeated
+from penstock.server.handlers.shared.controller_requests import submitted
+from penstock.server.handlers.shared.log_levels import check_level, set_level
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
@@ -37,6 +38,8 @@ async def handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> Incre
             if resource.resource_type == ResourceKind.BROKER_LOGGER:
                 _alter_loggers(resource, validate_only=request.validate_only)
                 results[key] = Result(error_message=None, resource_type=key[0], resource_name=key[1])
+                if ctx.node.audit is not None:
+                    ctx.node.audit.changed(ctx, replace(request, resources=[resource]), None)
             else:
                 wanted.append(resource)
         except Refused as refusal:
@@ -80,7 +83,7 @@ def _alter_loggers(resource: Resource, *, validate_only: bool) -> None:
 
 async def _alter(ctx: Context, request: IncrementalAlterConfigsRequest) -> list[Result]:
     try:
-        reply: IncrementalAlterConfigsResponse = await ctx.node.controller.submit(request, ctx)
+        reply = await submitted(ctx, request, IncrementalAlterConfigsResponse)
     except Refused as refusal:
         return [_refused(resource, refusal) for resource in request.resources]
     return reply.responses

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import GROUP_AUTHORIZATION_FAILED, ErrorCode
 from penstock.protocol.messages.join_group import JoinGroupResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import then
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.later import then
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.join_group import JoinGroupRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 _NULL_PROTOCOL_SINCE: Final = 7
 
@@ -28,7 +28,7 @@ def handle(ctx: Context, request: JoinGroupRequest) -> Outcome:
 
     if not ctx.allow(Operation.READ, ResourceType.GROUP, request.group_id):
         return refused(GROUP_AUTHORIZATION_FAILED)
-    reply = ctx.node.groups.ask(request, ctx, refused)
+    reply = ctx.node.groups.ask(request.group_id, request, ctx, refused)
     return then(reply, _without_protocol) if ctx.api_version >= _NULL_PROTOCOL_SINCE else reply
 
 

@@ -13,12 +13,12 @@ from penstock.metadata.entities import CONFIG_CLIENT_METRICS, CONFIG_GROUP
 from penstock.model.config import ResourceKind
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
 from penstock.protocol.messages.list_config_resources import ListConfigResourcesResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
     from penstock.protocol.messages.list_config_resources import ListConfigResourcesRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 _CHOICE_SINCE: Final = 1
 _ALL: Final = (

@@ -7,43 +7,50 @@ Notes: v4 filters by state, v5 by type; neither minds upper and lower case.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.model.errors import NONE, NOT_COORDINATOR, ErrorCode
 from penstock.protocol.messages.list_groups import ListGroupsResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import gathered
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.later import gathered
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.list_groups import ListGroupsRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Groups = list[ListGroupsResponse.ListedGroup]
+
+
+class Seen(NamedTuple):
+    """What a shard knows, or why it cannot tell."""
+
+    groups: Groups
+    error: ErrorCode = NONE
 
 
 def handle(ctx: Context, request: ListGroupsRequest) -> Outcome:
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    sees_all = ctx.allow(Operation.DESCRIBE, ResourceType.CLUSTER)
+    sees_all = ctx.may(Operation.DESCRIBE, ResourceType.CLUSTER)
 
-    def joined(shards: list[Groups | ErrorCode]) -> ListGroupsResponse:
+    def joined(shards: list[Seen]) -> ListGroupsResponse:
         reply = ListGroupsResponse()
-        for groups in shards:
-            if isinstance(groups, ErrorCode):
-                return ListGroupsResponse(error_code=groups.code)
-            for group in groups:
+        for seen in shards:
+            if seen.error is not NONE:
+                return ListGroupsResponse(error_code=seen.error.code)
+            for group in seen.groups:
                 if states and group.group_state.lower() not in states:
                     continue
                 if types and group.group_type.lower() not in types:
                     continue
-                if sees_all or ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+                if sees_all or ctx.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
                     reply.groups.append(group)
         return reply
 
-    return gathered(ctx.node.groups.look_at_all(lambda shard, now: shard.listed(now), _missing), joined)
+    return gathered(ctx.node.groups.look_at_all(lambda shard, now: Seen(shard.listed(now)), _missing), joined)
 
 
-def _missing(error: ErrorCode) -> Groups | ErrorCode:
+def _missing(error: ErrorCode) -> Seen:
     """A shard that has moved away meanwhile has no groups here."""
     assert error is not NONE, "a refusal has a reason"
-    return [] if error is NOT_COORDINATOR else error
+    return Seen([], NONE if error is NOT_COORDINATOR else error)

@@ -15,22 +15,24 @@ from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
+    CORRUPT_MESSAGE,
     KAFKA_STORAGE_ERROR,
     LEADER_NOT_AVAILABLE,
     OFFSET_NOT_AVAILABLE,
     TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
+    Corrupt,
     Refused,
     StorageFailed,
 )
 from penstock.protocol.messages.list_offsets import ListOffsetsResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.turns import in_turns
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.slices import in_turns
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.list_offsets import ListOffsetsRequest
     from penstock.replication.partition import Partition
-    from penstock.server.context import Context
+    from penstock.server.doors import Context, HostedDoor
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 CLIENT, DEBUGGER = -1, -2
@@ -87,14 +89,17 @@ def _answer(
     except StorageFailed as failure:
         ctx.node.partitions.storage_failed(failure)
         return Reply(partition_index=index, error_code=KAFKA_STORAGE_ERROR.code)
+    except Corrupt as damage:
+        ctx.node.partitions.damaged(damage)
+        return Reply(partition_index=index, error_code=CORRUPT_MESSAGE.code)
     if ctx.api_version < LEADER_EPOCH_SINCE:
         epoch = -1
     return Reply(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
 
 
-def _find(hosted: object, timestamp: int, request: ListOffsetsRequest) -> tuple[int, int, int]:
+def _find(hosted: HostedDoor, timestamp: int, request: ListOffsetsRequest) -> tuple[int, int, int]:
     """(timestamp, offset, leader epoch); -1 where there is none."""
-    state, log = hosted.state, hosted.require_log()  # type: ignore[attr-defined]  # a driver's handle
+    state, log = hosted.state, hosted.require_log()
     is_client = request.replica_id == CLIENT
     limit = (log.last_stable if request.isolation_level else log.committed) if is_client else log.written
     if timestamp == LATEST:

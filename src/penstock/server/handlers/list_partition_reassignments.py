@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
-from penstock.server.context import Operation
-from penstock.server.controller_requests import decided
+from penstock.server.doors import Operation
+from penstock.server.handlers.shared.controller_requests import decided
 
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 async def handle(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    return await decided(ctx, request, Operation.DESCRIBE, _refused)
+    return await decided(ctx, request, Operation.DESCRIBE, ListPartitionReassignmentsResponse, _refused)
 
 
 def _refused(error: ErrorCode, why: str) -> ListPartitionReassignmentsResponse:

@@ -11,31 +11,38 @@ epochs; v8 authorized operations; v10 topic ids in replies, v12 in requests; v13
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import (
     INVALID_REQUEST,
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
     NONE,
+    THROTTLING_QUOTA_EXCEEDED,
     TOPIC_ALREADY_EXISTS,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     Refused,
 )
-from penstock.model.ids import ZERO_UUID, Uuid
+from penstock.model.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
 from penstock.protocol.codec import fragment
 from penstock.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from penstock.protocol.messages.metadata import MetadataResponse
-from penstock.server.cluster_view import INTERNAL_TOPICS, PartitionViewer, addresses, any_controller, topic_name_problem
-from penstock.server.context import OPERATIONS_NOT_ASKED, Operation, ResourceType
+from penstock.server.doors import OPERATIONS_NOT_ASKED, Operation, ResourceType
+from penstock.server.handlers.shared.cluster_view import (
+    PartitionViewer,
+    addresses,
+    any_controller,
+    topic_name_problem,
+)
+from penstock.server.handlers.shared.controller_requests import submitted
 from penstock.server.internal_topics import internal_topic, plain_topic
 
 if TYPE_CHECKING:
     from penstock.metadata.entities import TopicImage
     from penstock.protocol.messages.metadata import MetadataRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 Topic = MetadataResponse.MetadataResponseTopic
 Partition = MetadataResponse.MetadataResponsePartition
@@ -90,7 +97,7 @@ def _reply(ctx: Context, request: MetadataRequest, topics: list[Topic]) -> Metad
         topics=topics,
     )
     if ctx.api_version in _CLUSTER_OPERATIONS and request.include_cluster_authorized_operations:
-        allowed = ctx.allow(Operation.DESCRIBE, ResourceType.CLUSTER)
+        allowed = ctx.may(Operation.DESCRIBE, ResourceType.CLUSTER)
         reply.cluster_authorized_operations = ctx.authorized_operations(ResourceType.CLUSTER) if allowed else 0
     return reply
 
@@ -103,21 +110,23 @@ def _all_topics(ctx: Context, request: MetadataRequest) -> list[Topic]:
     return [
         _shown(ctx, request, image.topics[image.ids[name]])
         for name in sorted(image.ids)
-        if ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        if ctx.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
     ]
 
 
 def _by_id(ctx: Context, request: MetadataRequest, topic_id: Uuid) -> Topic:
     topic = ctx.node.metadata.image.topics.get(topic_id)
-    if topic is None or not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-        # Who may not describe a topic does not learn that its id exists.
+    if topic is None:
         return Topic(error_code=UNKNOWN_TOPIC_ID.code, name=None, topic_id=topic_id)
+    if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        # An id is no secret, the name is.
+        return Topic(error_code=TOPIC_AUTHORIZATION_FAILED.code, name=None, topic_id=topic_id)
     return _shown(ctx, request, topic)
 
 
 def _by_name(ctx: Context, request: MetadataRequest, name: str, refused: dict[str, int]) -> Topic:
     if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name):
-        return _absent(name, TOPIC_AUTHORIZATION_FAILED.code)
+        return Topic(error_code=TOPIC_AUTHORIZATION_FAILED.code, name=name)
     topic = ctx.node.metadata.image.topic(name)
     if topic is not None:
         return _shown(ctx, request, topic)
@@ -154,7 +163,7 @@ def _shown(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Topic:
     piece = pieces.get(key)
     if piece is None:
         piece = pieces[key] = fragment(_described(ctx, topic, operations), ctx.api_version)
-    return cast(Topic, piece)
+    return piece
 
 
 def _described(ctx: Context, topic: TopicImage, operations: int) -> Topic:
@@ -203,7 +212,7 @@ def _may_create(ctx: Context, request: MetadataRequest) -> bool:
 
 
 def _allowed_to_create(ctx: Context, name: str) -> bool:
-    return ctx.allow(Operation.CREATE, ResourceType.CLUSTER) or ctx.allow(Operation.CREATE, ResourceType.TOPIC, name)
+    return ctx.may(Operation.CREATE, ResourceType.CLUSTER) or ctx.allow(Operation.CREATE, ResourceType.TOPIC, name)
 
 
 def _creatable(ctx: Context, request: MetadataRequest, names: Iterable[str]) -> list[str]:
@@ -215,7 +224,7 @@ def _creatable(ctx: Context, request: MetadataRequest, names: Iterable[str]) -> 
         for name in names
         if name not in image.ids
         and not topic_name_problem(name)
-        and ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        and ctx.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
         and _allowed_to_create(ctx, name)
     ]
 
@@ -227,15 +236,24 @@ async def _create_then_reply(
         topics=[_new_topic(ctx, name) for name in missing], timeout_ms=ctx.node.settings.number("request.timeout.ms")
     )
     refused: dict[str, int] = {}
+    throttle_ms = 0
     try:
-        reply: CreateTopicsResponse = await ctx.node.controller.submit(creation, ctx.asking(*_CREATE_TOPICS))
+        reply = await submitted(ctx.asking(*_CREATE_TOPICS), creation, CreateTopicsResponse)
     except Refused:
         refused = dict.fromkeys(missing, LEADER_NOT_AVAILABLE.code)
     else:
         # Somebody else may have created it a moment ago; then our image shows it.
         harmless = (NONE.code, TOPIC_ALREADY_EXISTS.code)
-        refused = {each.name: each.error_code for each in reply.topics if each.error_code not in harmless}
-    return _reply(ctx, request, [_by_name(ctx, request, name, refused) for name in names])
+        refused = {each.name: _told(each.error_code) for each in reply.topics if each.error_code not in harmless}
+        throttle_ms = reply.throttle_time_ms
+    answer = _reply(ctx, request, [_by_name(ctx, request, name, refused) for name in names])
+    answer.throttle_time_ms = throttle_ms
+    return answer
+
+
+def _told(error_code: int) -> int:
+    """A client that asks for metadata knows no quota on topics; it comes again for one that has no leader yet."""
+    return LEADER_NOT_AVAILABLE.code if error_code == THROTTLING_QUOTA_EXCEEDED.code else error_code
 
 
 def _new_topic(ctx: Context, name: str) -> CreateTopicsRequest.CreatableTopic:

@@ -20,11 +20,11 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import Uuid
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import then
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.later import then
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Topic = OffsetCommitRequest.OffsetCommitRequestTopic
 Result = OffsetCommitResponse.OffsetCommitResponseTopic
@@ -46,7 +46,7 @@ def handle(ctx: Context, request: OffsetCommitRequest) -> Outcome:
     def refuse_all(error: ErrorCode) -> OffsetCommitResponse:
         return OffsetCommitResponse(topics=[_refused(topic, error) for topic in wanted])
 
-    reply = ctx.node.groups.ask(replace(request, topics=wanted), ctx, refuse_all)
+    reply = ctx.node.groups.ask(request.group_id, replace(request, topics=wanted), ctx, refuse_all)
     return then(reply, lambda done: _merged(refused, done)) if refused else reply
 
 

@@ -16,11 +16,11 @@ from penstock.model.errors import (
     ErrorCode,
 )
 from penstock.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import then
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.later import then
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 Topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
 Result = OffsetDeleteResponse.OffsetDeleteResponseTopic
@@ -34,7 +34,7 @@ def handle(ctx: Context, request: OffsetDeleteRequest) -> Outcome:
     wanted: list[Topic] = []
     for topic in request.topics:
         _sort_out(ctx, topic, wanted, refused)
-    reply = ctx.node.groups.ask(replace(request, topics=wanted), ctx, _refuse_all)
+    reply = ctx.node.groups.ask(request.group_id, replace(request, topics=wanted), ctx, _refuse_all)
     return then(reply, lambda done: _merged(refused, done))
 
 

@@ -22,13 +22,11 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import ZERO_UUID, Uuid
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from penstock.server.context import Operation, ResourceType
-from penstock.server.group_requests import gathered, then
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.loops.later import gathered, then
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 AskedTopic = OffsetFetchRequest.OffsetFetchRequestTopics
@@ -86,7 +84,7 @@ def _old_reply(ctx: Context, asked: AskedGroup, group: Group) -> OffsetFetchResp
 # One group
 
 
-def _fetch(ctx: Context, asked: AskedGroup) -> Group | asyncio.Future[Group] | Awaitable[Group]:
+def _fetch(ctx: Context, asked: AskedGroup) -> Group | Awaitable[Group]:
     if not ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
         return Group(group_id=asked.group_id, error_code=GROUP_AUTHORIZATION_FAILED.code)
     if asked.topics is None:
@@ -105,13 +103,13 @@ def _fetch(ctx: Context, asked: AskedGroup) -> Group | asyncio.Future[Group] | A
     return then(_shown(ctx, named), completed)
 
 
-def _shown(ctx: Context, asked: AskedGroup) -> Group | asyncio.Future[Group]:
+def _shown(ctx: Context, asked: AskedGroup) -> Group | Awaitable[Group]:
     def refuse(error: ErrorCode) -> Group:
         told = NOT_COORDINATOR if error is COORDINATOR_NOT_AVAILABLE else error
         return Group(group_id=asked.group_id, error_code=told.code)
 
     caller = Caller(ctx.client_id or "", ctx.client_host, ctx.api_version, None)
-    shown: Group | asyncio.Future[Group] = ctx.node.groups.look(
+    shown: Group | Awaitable[Group] = ctx.node.groups.look(
         asked.group_id, lambda shard, now: shard.fetch_offsets(asked, caller, now), refuse
     )
     return shown
@@ -144,7 +142,7 @@ def _failed(topic: AskedTopic, error_code: int) -> Topic:
 
 def _visible(ctx: Context, group: Group) -> Group:
     """Of all topics, those that the client may know of; where ids are told, a topic that has none cannot be."""
-    group.topics = [topic for topic in group.topics if ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)]
+    group.topics = [topic for topic in group.topics if ctx.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)]
     if ctx.api_version >= _BY_ID_SINCE:
         ids = ctx.node.metadata.image.ids
         for topic in group.topics:

@@ -10,15 +10,15 @@ record; v10 tells the current leader and where it is; v13 names topics by id.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.kernels import read_plain_produce
 from penstock.model.errors import INVALID_REQUIRED_ACKS, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-from penstock.server.context import NO_REPLY, Disconnect, Operation, ResourceType
+from penstock.server.doors import NO_REPLY, Disconnect, Later, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from penstock.protocol.messages.produce import ProduceRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
+    from penstock.server.doors import Context, NoReply, Outcome, PlainOutcome, ProducesDoor
 
 ACKS = (-1, 0, 1)
 ADMIN_CLIENT = "__admin_client"
@@ -31,11 +31,12 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     def allowed(topic: str) -> bool:
         return ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic)
 
-    if request.acks not in ACKS:
-        return produces.refuse_known(request, ctx.api_version, allowed, INVALID_REQUIRED_ACKS)
     transactional_id = request.transactional_id
     if transactional_id is not None and not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return produces.refuse_all(request, TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        refused = produces.refuse_all(request, TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return refused if request.acks else _unanswered(produces, refused)
+    if request.acks not in ACKS:
+        return produces.refuse_known(request, ctx.api_version, allowed, INVALID_REQUIRED_ACKS)
     outcome = produces.produce(
         request,
         ctx.api_version,
@@ -48,7 +49,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     return outcome
 
 
-def handle_plain(ctx: Context, frame: bytearray, position: int, correlation_id: int) -> Outcome:
+def handle_plain(ctx: Context, frame: bytearray, position: int, correlation_id: int) -> PlainOutcome:
     request = read_plain_produce(frame, position, ctx.api_version)
     if request is None:
         return None
@@ -62,20 +63,30 @@ def handle_plain(ctx: Context, frame: bytearray, position: int, correlation_id: 
         correlation_id=correlation_id,
         listener=ctx.listener.name,
     )
-    if request.acks == 0 and outcome is not None and outcome.__class__ is not bytes:
-        return _unanswered(produces, outcome)
-    return outcome if request.acks or outcome is None else NO_REPLY
+    if request.acks or outcome is None:
+        return outcome
+    return NO_REPLY if isinstance(outcome, bytes) else _unanswered(produces, outcome)
 
 
-def _unanswered(produces: Any, outcome: Outcome) -> Outcome:
+def _unanswered(
+    produces: ProducesDoor, outcome: ProduceResponse | Later | Awaitable[ProduceResponse | Later]
+) -> NoReply | Awaitable[NoReply]:
+    """Hangs up where the client cannot be told that its records were lost."""
     if isinstance(outcome, Awaitable):
         return _unanswered_later(produces, outcome)
-    failure = produces.failure_of(outcome)
+    assert not isinstance(outcome, Later), "without acks nothing is waited for"
+    return _looked_at(produces, outcome)
+
+
+async def _unanswered_later(produces: ProducesDoor, outcome: Awaitable[ProduceResponse | Later]) -> NoReply:
+    """A batch that has to be packed anew first; nobody waits for it but the next request."""
+    written = await outcome
+    assert not isinstance(written, Later), "without acks nothing is waited for"
+    return _looked_at(produces, written)
+
+
+def _looked_at(produces: ProducesDoor, response: ProduceResponse) -> NoReply:
+    failure = produces.failure_of(response)
     if failure is not None:
         raise Disconnect(f"a produce with acks=0 failed: {failure}")
     return NO_REPLY
-
-
-async def _unanswered_later(produces: Any, outcome: Awaitable[Outcome]) -> Outcome:
-    """A batch that has to be packed anew first; nobody waits for it but the next request."""
-    return _unanswered(produces, await outcome)

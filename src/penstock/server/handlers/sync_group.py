@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import GROUP_AUTHORIZATION_FAILED, ErrorCode
 from penstock.protocol.messages.sync_group import SyncGroupResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.sync_group import SyncGroupRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 
 def handle(ctx: Context, request: SyncGroupRequest) -> Outcome:
     if not ctx.allow(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refused(GROUP_AUTHORIZATION_FAILED)
-    return ctx.node.groups.ask(request, ctx, _refused)
+    return ctx.node.groups.ask(request.group_id, request, ctx, _refused)
 
 
 def _refused(error: ErrorCode) -> SyncGroupResponse:

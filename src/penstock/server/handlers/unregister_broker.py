@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.unregister_broker import UnregisterBrokerResponse
-from penstock.server.context import Operation
-from penstock.server.controller_requests import decided
+from penstock.server.doors import Operation
+from penstock.server.handlers.shared.controller_requests import decided
 
 if TYPE_CHECKING:
     from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 async def handle(ctx: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    return await decided(ctx, request, Operation.ALTER, _refused)
+    return await decided(ctx, request, Operation.ALTER, UnregisterBrokerResponse, _refused)
 
 
 def _refused(error: ErrorCode, why: str) -> UnregisterBrokerResponse:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, Refused
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
+from penstock.server.handlers.shared.controller_requests import submitted
 
 if TYPE_CHECKING:
-    from penstock.server.context import Context
+    from penstock.server.doors import Context
 
 
 async def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
@@ -23,7 +24,7 @@ async def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeatures
             error_code=CLUSTER_AUTHORIZATION_FAILED.code, error_message="Cluster authorization failed."
         )
     try:
-        reply: UpdateFeaturesResponse = await ctx.node.controller.submit(request, ctx)
+        reply = await submitted(ctx, request, UpdateFeaturesResponse)
     except Refused as refusal:
         return UpdateFeaturesResponse(error_code=refusal.error.code, error_message=refusal.why or None)
     return reply

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED
 from penstock.protocol.messages.vote import VoteResponse
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.vote import VoteRequest
-    from penstock.server.context import Context, Outcome
+    from penstock.server.doors import Context, Outcome
 
 
 def handle(ctx: Context, request: VoteRequest) -> Outcome:

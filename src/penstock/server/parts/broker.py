@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.metadata.entities import CONFIG_TOPIC
+from penstock.model.ids import new_uuid
 from penstock.replication.fetch_session import FetchSessions
 from penstock.replication.selection import chooses_by_rack
-from penstock.server.context import Services
-from penstock.server.dispatch import Dispatch
-from penstock.server.drivers.checkpoint_driver import CheckpointDriver
-from penstock.server.drivers.compaction_driver import CompactionDriver
-from penstock.server.drivers.controller_assignments import DirectoryAssignments
-from penstock.server.drivers.controller_producer_ids import ProducerIds
-from penstock.server.drivers.coordinator_driver import CoordinatorDriver
-from penstock.server.drivers.coordinator_topic import TopicMaker
-from penstock.server.drivers.directory_driver import DirectoryDriver
-from penstock.server.drivers.fetch_driver import FetchDriver
-from penstock.server.drivers.flush_driver import FlushDriver
-from penstock.server.drivers.follower_driver import FollowerDriver
-from penstock.server.drivers.isr_driver import IsrDriver
-from penstock.server.drivers.log_ends import LogEnds
-from penstock.server.drivers.partition_driver import SLICE_MS, PartitionDriver
-from penstock.server.drivers.partition_neighbours import FOLLOWER_RATE
-from penstock.server.drivers.produce_driver import ProduceDriver
-from penstock.server.drivers.relocation_driver import RelocationDriver
-from penstock.server.drivers.upkeep_driver import UpkeepDriver
-from penstock.server.follower_watch import FollowerWatch
-from penstock.server.formatting import new_uuid
-from penstock.server.group_metrics import ask_ends, group_samples, lag_samples
-from penstock.server.node_metrics import (
+from penstock.server.controller.assignments import DirectoryAssignments
+from penstock.server.controller.producer_ids import ProducerIds
+from penstock.server.coordinating.groups import GroupKind
+from penstock.server.coordinating.runtime import Runtime
+from penstock.server.coordinating.topic import TopicMaker
+from penstock.server.dialling import towards_brokers
+from penstock.server.doors import Services
+from penstock.server.loops.slices import Slices
+from penstock.server.metrics.group_metrics import ask_ends, group_samples, lag_samples
+from penstock.server.metrics.node_metrics import (
     directory_samples,
     following_samples,
     partition_samples,
@@ -40,25 +28,57 @@ from penstock.server.node_metrics import (
     traffic_samples,
     upkeep_samples,
 )
+from penstock.server.metrics.quota_metrics import quota_samples
+from penstock.server.partitions.directory_driver import DirectoryDriver
+from penstock.server.partitions.fetching.driver import FetchDriver
+from penstock.server.partitions.following.driver import FollowerDriver
+from penstock.server.partitions.following.watch import FollowerWatch
+from penstock.server.partitions.isr_driver import IsrDriver
+from penstock.server.partitions.log_ends import LogEnds
+from penstock.server.partitions.neighbours import FOLLOWER_RATE, Neighbours
+from penstock.server.partitions.partition_driver import PartitionDriver
+from penstock.server.partitions.producing.driver import ProduceDriver
+from penstock.server.partitions.relocation_driver import RelocationDriver
+from penstock.server.partitions.upkeep.checkpoints import CheckpointDriver
+from penstock.server.partitions.upkeep.compaction import CompactionDriver
+from penstock.server.partitions.upkeep.driver import UpkeepDriver
+from penstock.server.partitions.upkeep.flushing import FlushDriver
+from penstock.server.partitions.upkeep.strays import StrayDriver
 from penstock.server.parts.ending import cancel_now
 from penstock.server.peers import NetPeers
+from penstock.server.reception.authorize import follow, load
+from penstock.server.reception.dispatch import Dispatch
+from penstock.server.reception.quotas import LimitedClients
 from penstock.storage.store import LogStore
 
 if TYPE_CHECKING:
     from random import Random
 
+    from penstock.metadata.delta import Delta
+    from penstock.metadata.image import ClusterImage
     from penstock.model.config import Endpoint, TopicSettings
     from penstock.model.ids import TopicPartition, Uuid
     from penstock.model.ports import Ports
-    from penstock.server.context import Authorizer
+    from penstock.server.doors import AuditDoor, Authorizer
     from penstock.server.live_settings import LiveSettings
-    from penstock.server.metrics import Metrics
+    from penstock.server.metrics.page import Metrics
+    from penstock.server.partitions.fetching.reading import Ask
+    from penstock.server.partitions.hosted import Hosted
     from penstock.server.parts.control_door import ControlDoor
     from penstock.storage.log import Log
 
 log = logging.getLogger("penstock.node")
 
+QUOTAS_SWEPT_MS: Final = 3_600_000
+"""How often clients that use nothing any more are forgotten; until then metrics tell of them."""
 RELOCATION_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+class CoordinatorPart(Protocol):
+    """What a broker does with a coordinator of any kind, besides giving it to handlers."""
+
+    def follow(self, image: ClusterImage, delta: Delta) -> None: ...
+    def close(self) -> None: ...
 
 
 class BrokerPart:
@@ -73,80 +93,98 @@ class BrokerPart:
         cluster_id: str,
         authorizer: Authorizer,
         give_up: Callable[[str], None],
+        audit: AuditDoor | None = None,
     ) -> None:
         self._settings, self._clock, self._control, self._cluster_id = settings, ports.clock, control, cluster_id
         self._opened = False
         node_id, clock, ask = settings.node_id, ports.clock, control.ask
         metadata, self.lifecycle = control.metadata, control.lifecycle
         metadata.on_publish(settings.follow)
+        self._authorizer = authorizer
+        follow(authorizer, metadata)
+        self.quotas = LimitedClients(
+            clock.monotonic_ms,
+            settings.number("quota.window.size.seconds") * 1_000,
+            settings.number("quota.window.num"),
+        )
+        metadata.on_publish(self.quotas.follow)
         self.peers = NetPeers(
             ports.net, clock,
             client_id=f"penstock-{node_id}",
             dial_first_ms=settings.number("socket.connection.setup.timeout.ms"),
             dial_max_ms=settings.number("socket.connection.setup.timeout.max.ms"),
+            security=towards_brokers(settings, ports.offload),
         )  # fmt: skip
         by_rack = chooses_by_rack(settings.text("replica.selector.class"))
         self.store = LogStore(
             ports.files, settings.log_dirs, settings_for=self._log_settings, new_uuid=lambda: new_uuid(random),
             producer_expiration_ms=settings.number("producer.id.expiration.ms"),
         )  # fmt: skip
-        self.flushes = FlushDriver(clock, ports.offload, lambda failure: self.partitions.storage_failed(failure))
+        storage_failed, broker_epoch = self.store.directory_failed, self.lifecycle.current_epoch
+        self.flushes = FlushDriver(clock, ports.offload, storage_failed)
+        self.checkpoints = CheckpointDriver(
+            self.store, clock, ports.offload, storage_failed=storage_failed, at_rest=self._at_rest
+        )
+        self.directories = DirectoryDriver(settings, self.store, self.lifecycle, give_up)
+        neighbours = Neighbours(node_id, settings.inter_broker_listener_name)
+        self.followers = FollowerDriver(
+            node_id, self.peers, clock, settings,
+            broker_epoch=broker_epoch,
+            address_of=neighbours.address_of,
+            storage_failed=storage_failed,
+            throttle_rate=partial(neighbours.throttled_rate, FOLLOWER_RATE),
+        )  # fmt: skip
+        self.assignments = DirectoryAssignments(node_id, broker_epoch, ask, self.store.home_of)
         self.partitions = PartitionDriver(
             node_id, self.store, clock,
-            topic_settings=self._topic_settings,
+            settings=settings,
             lag_time_max_ms=settings.number("replica.lag.time.max.ms"),
-            on_moved=lambda interest: self.fetches.moved(interest),
             on_unsynced=self.flushes.want,
-            on_directory_lost=lambda directory_id: self.directories.lost(directory_id),
-            inter_broker_listener=settings.inter_broker_listener_name,
+            on_directory_lost=self.directories.lost,
+            on_taken_up=self.assignments.check,
+            neighbours=neighbours,
+            followers=self.followers,
+            departing=self.checkpoints,
             hurries_followers=by_rack,
         )  # fmt: skip
-        sessions = FetchSessions(settings.number("max.incremental.fetch.session.cache.slots"), random)
+        sessions: FetchSessions[Hosted, Ask] = FetchSessions(
+            settings.number("max.incremental.fetch.session.cache.slots"), random
+        )
         self.fetches = FetchDriver(
-            self.partitions, clock, sessions, max_bytes=lambda: settings.number("fetch.max.bytes"), by_rack=by_rack
+            self.partitions, clock, sessions, max_bytes=settings.number("fetch.max.bytes"), by_rack=by_rack
         )
+        settings.on_change(self._limits_changed)
         self.produces = ProduceDriver(self.partitions, clock, ports.offload)
-        self.checkpoints = CheckpointDriver(
-            self.store, clock, ports.offload, storage_failed=self.partitions.storage_failed, at_rest=self._at_rest
-        )
-        self.partitions.departing = self.checkpoints
         self.upkeep = UpkeepDriver(
             settings, self.partitions, self.store, self.flushes, self.checkpoints, clock, ports.files, ports.offload
         )
+        self.strays = StrayDriver(settings, self.store, clock, ports.offload, image=lambda: metadata.image)
+        self.upkeep.also("strays", lambda: settings.number("log.retention.check.interval.ms"), self.strays.look)
+        self.upkeep.also("quotas", lambda: QUOTAS_SWEPT_MS, self.quotas.sweep)
         self.compaction = CompactionDriver(settings, self.partitions, self.checkpoints, clock, ports.offload)
         self.isr = IsrDriver(
-            node_id, self._broker_epoch, ask, clock, self.partitions,
+            node_id, broker_epoch, ask, clock, self.partitions,
             lag_time_max_ms=settings.number("replica.lag.time.max.ms"),
         )  # fmt: skip
-        self.followers = FollowerDriver(
-            node_id, self.peers, clock, settings,
-            broker_epoch=self._broker_epoch,
-            address_of=self.partitions.address_of,
-            storage_failed=self.partitions.storage_failed,
-            throttle_rate=lambda: self.partitions.neighbours.throttled_rate(FOLLOWER_RATE),
-        )  # fmt: skip
-        self.partitions.followers = self.followers
-        self.assignments = DirectoryAssignments(node_id, self._broker_epoch, ask, self.partitions.directory_of)
-        self.partitions.on_taken_up = self.assignments.check
-        self.directories = DirectoryDriver(settings, self.store, self.lifecycle, give_up)
         settings.on_change(self.directories.cordons_changed)
         self.relocations = RelocationDriver(
             self.partitions, self.store, self.checkpoints, clock, ports.offload,
-            bytes_per_second=lambda: self.partitions.neighbours.throttled_rate(RELOCATION_RATE),
+            bytes_per_second=partial(neighbours.throttled_rate, RELOCATION_RATE),
             cleaning=lambda: self.compaction.cleaning,
             on_moved=self.assignments.check,
         )  # fmt: skip
-        self.groups = CoordinatorDriver(
-            node_id, self.partitions, settings, clock, random, make_topic=TopicMaker(settings, ask).make
-        )
+        groups = GroupKind(settings, random)
+        make_topic = TopicMaker(settings, ask, groups.name).make
+        self.groups = Runtime(groups, node_id, self.partitions, clock, make_topic=make_topic)
+        self.coordinators: list[CoordinatorPart] = [self.groups]
         self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self.services = Services(
             settings=settings, clock=clock, authorizer=authorizer, metadata=metadata,
             controller=control.forwarding,
             partitions=self.partitions, produces=self.produces, fetches=self.fetches, logs=self.store,
-            producer_ids=ProducerIds(node_id, self._broker_epoch, ask),
+            producer_ids=ProducerIds(node_id, broker_epoch, ask),
             quorum=control.quorum, apis=self.dispatch, features=control.features,
-            groups=self.groups, relocations=self.relocations,
+            groups=self.groups, relocations=self.relocations, audit=audit,
         )  # fmt: skip
 
     async def _at_rest(self, target: Log) -> None:
@@ -154,14 +192,11 @@ class BrokerPart:
         await self.compaction.at_rest(target)
         await self.flushes.at_rest(target)
 
-    def _broker_epoch(self) -> int:
-        return self.lifecycle.broker_epoch
-
-    def _topic_settings(self, topic: str) -> TopicSettings:
-        return self._settings.topic(self._control.metadata.image.config(CONFIG_TOPIC, topic))
-
     def _log_settings(self, name: TopicPartition) -> TopicSettings:
-        return self._topic_settings(name.topic)
+        return self._settings.topic(self._control.metadata.image.config(CONFIG_TOPIC, name.topic))
+
+    def _limits_changed(self) -> None:
+        self.fetches.max_bytes = self._settings.number("fetch.max.bytes")
 
     # -- coming up
 
@@ -170,6 +205,7 @@ class BrokerPart:
 
         The image has to be up to date before: a leadership of the past must not be taken up.
         """
+        load(self._authorizer, self._control.metadata.image)
         await self._open_logs()
         await self.lifecycle.register(
             advertised,
@@ -178,10 +214,12 @@ class BrokerPart:
             previous_epoch=self.store.clean_broker_epoch,
             cordoned=self.directories.cordoned() or None,
         )
-        self._set_strays_aside()
+        self.strays.set_aside()
+        self.checkpoints.begin()
         metadata = self._control.metadata
         metadata.on_publish(self.partitions.publish)
-        metadata.on_publish(self.groups.follow)
+        for coordinator in self.coordinators:
+            metadata.on_publish(coordinator.follow)
         metadata.on_publish(self.assignments.follow)
         self.isr.start()
         await self.partitions.taken_up()
@@ -196,7 +234,7 @@ class BrokerPart:
         self._opened = True
         if self._settings.metadata_log_dir in self._settings.log_dirs:
             await self._control.unlock()  # the store locks all its directories before it does anything else
-        until = self._clock.monotonic_ms() + SLICE_MS
+        slices = Slices(self._clock)
         opening = self.store.opening(
             cluster_id=self._cluster_id, node_id=self._settings.node_id, now=self._clock.now_ms()
         )
@@ -209,24 +247,9 @@ class BrokerPart:
                     opened.scanned_bytes,
                     opened.cut_bytes,
                 )
-            if self._clock.monotonic_ms() >= until:
-                await asyncio.sleep(0)
-                until = self._clock.monotonic_ms() + SLICE_MS
+            if slices.over:
+                await slices.breathe()
         await self.checkpoints.over()
-
-    def _set_strays_aside(self) -> None:
-        """Logs that the metadata does not know are kept on disk, but not served. Copies of them go."""
-        image, me = self._control.metadata.image, self._settings.node_id
-        for key in list(self.store.logs):
-            found = image.partition(key.topic_id, key.partition)
-            if found is None or me not in found.replicas:
-                log.warning("%s is not in the metadata; its directory is set aside", self.store.logs[key].name)
-                self.store.set_aside(key, now=self._clock.now_ms())
-        for key in list(self.store.futures):
-            found = image.partition(key.topic_id, key.partition)
-            if found is None or me not in found.replicas:
-                self.store.let_go(key, now=self._clock.now_ms(), future=True)
-        self.checkpoints.begin()
 
     def start_upkeep(self) -> None:
         self.upkeep.start()
@@ -242,7 +265,8 @@ class BrokerPart:
     def stop_serving(self) -> None:
         """Answers those who wait: nothing more will come."""
         self.fetches.close()
-        self.groups.close()
+        for coordinator in self.coordinators:
+            coordinator.close()
         self.directories.close()
 
     async def close(self) -> None:
@@ -290,6 +314,7 @@ class BrokerPart:
         metrics.register("traffic", lambda: traffic_samples(self.partitions, self.produces, self.fetches))
         metrics.register("directories", lambda: directory_samples(self.store))
         metrics.register("upkeep", lambda: upkeep_samples(self.flushes, self.upkeep, self.compaction))
+        metrics.register("quotas", lambda: quota_samples(self.quotas.clients, self._clock.monotonic_ms()))
         metrics.register("groups", lambda: group_samples(self.groups))
         ends = LogEnds(self.partitions, self.peers, self._clock)
         metrics.register("lags", lambda: lag_samples(self.groups, ends), lambda: ask_ends(self.groups, ends))

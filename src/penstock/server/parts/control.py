@@ -13,26 +13,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from penstock.model.errors import Corrupt, PenstockError, Refused
+from penstock.model.ids import new_uuid
 from penstock.quorum.state import ReplicaKey
 from penstock.quorum.voters import Voter, VoterEndpoint
-from penstock.server.context import Services
-from penstock.server.control_metrics import QuorumSamples, controller_samples
-from penstock.server.controller_channel import ControllerChannel
-from penstock.server.dispatch import CONTROLLER_SERVED, Dispatch
-from penstock.server.drivers.controller_lifecycle import BrokerLifecycle
-from penstock.server.drivers.metadata_driver import MetadataDriver, MetadataMirror
-from penstock.server.drivers.metadata_features import Features
-from penstock.server.drivers.metadata_feed import MetadataFeed
-from penstock.server.drivers.quorum_driver import QuorumDriver
-from penstock.server.drivers.snapshot_driver import SnapshotDriver, SnapshotSettings
-from penstock.server.drivers.snapshot_file import BOOTSTRAP_CHECKPOINT, read_checkpoint
-from penstock.server.formatting import METADATA_DIRECTORY, new_uuid
-from penstock.server.forwarding import Forwarding
+from penstock.server.controller.channel import ControllerChannel
+from penstock.server.controller.forwarding import Forwarding
+from penstock.server.controller.lifecycle import BrokerLifecycle
+from penstock.server.dialling import towards_controllers
+from penstock.server.doors import Services
+from penstock.server.formatting import METADATA_DIRECTORY
+from penstock.server.metrics.control_metrics import QuorumSamples, controller_samples
 from penstock.server.parts.ending import cancel_now
 from penstock.server.peers import NetPeers
+from penstock.server.quorum.driver import QuorumDriver
+from penstock.server.quorum.metadata_driver import MetadataDriver, MetadataMirror
+from penstock.server.quorum.metadata_features import Features
+from penstock.server.quorum.metadata_feed import MetadataFeed
+from penstock.server.quorum.snapshot_driver import SnapshotDriver, SnapshotSettings
+from penstock.server.quorum.snapshot_file import BOOTSTRAP_CHECKPOINT, read_checkpoint
+from penstock.server.reception.authorize import follow, load
+from penstock.server.reception.dispatch import CONTROLLER_SERVED, Dispatch
 from penstock.storage.log_directory import locked
 
 if TYPE_CHECKING:
@@ -41,12 +44,13 @@ if TYPE_CHECKING:
     from penstock.metadata.records import Record
     from penstock.model.config import BrokerSettings
     from penstock.model.ports import File, Files, Ports
-    from penstock.server.context import Authorizer
-    from penstock.server.crossing import Sides
-    from penstock.server.drivers.controller_driver import ControllerDriver
-    from penstock.server.drivers.controller_enrolment import ControllerEnrolment
+    from penstock.protocol.wire import Message
+    from penstock.server.controller.driver import ControllerDriver
+    from penstock.server.controller.enrolment import ControllerEnrolment
+    from penstock.server.doors import AuditDoor, Authorizer
     from penstock.server.live_settings import LiveSettings
-    from penstock.server.metrics import Metrics
+    from penstock.server.loops.crossing import Sides
+    from penstock.server.metrics.page import Metrics
     from penstock.server.parts.identity import Identity
 
 log = logging.getLogger("penstock.node")
@@ -73,6 +77,7 @@ class ControlPart:
         on_fatal: Callable[[Exception], None],
         sides: Sides,
         on_stale: Callable[[str], None],
+        audit: AuditDoor | None = None,
     ) -> None:
         """`on_stale` is told why when this process is no broker of the cluster any more."""
         self._clock, self._files, self._settings = ports.clock, ports.files, settings
@@ -80,6 +85,8 @@ class ControlPart:
         own_host = ports.net.host_name()
         self.metadata = MetadataDriver(settings.node_id, identity.cluster_id)
         self.metadata.on_publish(settings.follow)
+        self._authorizer = authorizer
+        follow(authorizer, self.metadata)
         self._moved_ms = ports.clock.monotonic_ms()
         self.metadata.on_advance(self._moved)
         self.peers = NetPeers(
@@ -87,6 +94,7 @@ class ControlPart:
             client_id=f"penstock-{settings.node_id}",
             dial_first_ms=settings.number("socket.connection.setup.timeout.ms"),
             dial_max_ms=settings.number("socket.connection.setup.timeout.max.ms"),
+            security=towards_controllers(settings, ports.offload),
         )  # fmt: skip
         endpoints = bound.advertised_controller_listeners if settings.is_controller else ()
         me = Voter(
@@ -128,7 +136,7 @@ class ControlPart:
             self.enrolment = self._enrolment(bound, random, own_host)
             self.metadata.on_publish(self.enrolment.follow)
             self.dispatch = Dispatch(CONTROLLER_SERVED, unstable=settings.flag("unstable.api.versions.enable"))
-            self.services = self._services(self.controller, self.dispatch, authorizer)
+            self.services = self._services(self.controller, self.dispatch, authorizer, audit)
 
     def _lifecycle(
         self, feed: MetadataFeed, random: Random, cluster_id: str, on_stale: Callable[[str], None]
@@ -144,7 +152,7 @@ class ControlPart:
         self.quorum.when_leader_changes(lifecycle.hurry)
         return lifecycle
 
-    async def _report(self, request: Any, version: int) -> Any:
+    async def _report(self, request: Message, version: int) -> Message:
         """Heartbeats have a link of their own, and are not worth more time than the session that they keep alive."""
         session_ms = self._settings.number("broker.session.timeout.ms")
         return await self.channel.ask(request, version, timeout_ms=session_ms / 2, purpose=HEARTBEAT_PURPOSE)
@@ -158,29 +166,37 @@ class ControlPart:
         self, ports: Ports, random: Random, cluster_id: str, on_fatal: Callable[[Exception], None]
     ) -> ControllerDriver:
         from penstock.controller.decision import ControllerSettings
-        from penstock.server.drivers.controller_driver import ControllerDriver, ControllerTimes
+        from penstock.security.quotas.clients import ClientQuotas
+        from penstock.server.controller.driver import ControllerDriver, ControllerTimes
 
         settings = self._settings
+        number = settings.number
+        quotas = ClientQuotas(
+            number("controller.quota.window.size.seconds") * 1_000, number("controller.quota.window.num")
+        )
+        self.metadata.on_publish(quotas.follow)
         return ControllerDriver(
             self.quorum, self.metadata, ports.clock, random, ControllerSettings.of(settings, cluster_id),
             ControllerTimes.of(settings), bootstrap=lambda: _bootstrap_records(ports.files, settings.metadata_log_dir),
-            on_fatal=on_fatal,
+            on_fatal=on_fatal, quotas=quotas,
         )  # fmt: skip
 
     def _enrolment(self, bound: BrokerSettings, random: Random, own_host: str) -> ControllerEnrolment:
-        from penstock.server.drivers.controller_enrolment import ControllerEnrolment
+        from penstock.server.controller.enrolment import ControllerEnrolment
 
         endpoints = bound.advertised_controller_listeners
         return ControllerEnrolment(self._settings.node_id, new_uuid(random), self.channel.ask, endpoints, own_host)
 
-    def _services(self, controller: ControllerDriver, dispatch: Dispatch, authorizer: Authorizer) -> Services:
+    def _services(
+        self, controller: ControllerDriver, dispatch: Dispatch, authorizer: Authorizer, audit: AuditDoor | None
+    ) -> Services:
         """What handlers see on the controllers' listener: nothing of a broker, and no way to another controller."""
-        absent: Any = _Absent()
+        absent = _Absent()
         return Services(
             settings=self._settings, clock=self._clock, authorizer=authorizer, metadata=self.metadata,
             controller=controller, partitions=absent, produces=absent, fetches=absent, logs=absent,
             producer_ids=absent, quorum=self.quorum, apis=dispatch, features=self.features,
-            groups=absent, relocations=absent,
+            groups=absent, relocations=absent, audit=audit,
         )  # fmt: skip
 
     # -- life
@@ -239,6 +255,7 @@ class ControlPart:
         not know how much of it counts.
         """
         await self._knows_the_cluster()
+        load(self._authorizer, self.metadata.image)
         if self.feed is not None:
             await self.feed.level()
 
@@ -300,7 +317,7 @@ class ControlPart:
 class _Absent:
     """Stands where a controller has no such part; nothing that its listener serves asks for it."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"a controller has no broker's part to ask for {name}")
 
 

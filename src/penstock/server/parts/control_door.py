@@ -7,18 +7,22 @@ controller or of its own registration it asks for here.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
-from penstock.server.drivers.controller_lifecycle import NO_EPOCH, BrokerLifecycle
-from penstock.server.drivers.metadata_features import Features
-from penstock.server.forwarding import ForwardingDoor
+from penstock.server.controller.forwarding import ForwardingDoor
+from penstock.server.controller.lifecycle import NO_EPOCH, BrokerLifecycle
+from penstock.server.quorum.metadata_features import Features
 
 if TYPE_CHECKING:
     from penstock.model.config import Endpoint
     from penstock.model.ids import NodeId, Uuid
-    from penstock.server.crossing import Side
-    from penstock.server.drivers.quorum_driver import QuorumDriver
+    from penstock.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+    from penstock.protocol.messages.describe_quorum import DescribeQuorumResponse
+    from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+    from penstock.protocol.wire import Message
+    from penstock.server.loops.crossing import Side
     from penstock.server.parts.control import ControlPart
+    from penstock.server.quorum.driver import QuorumDriver
 
 
 class ControlDoor:
@@ -34,13 +38,14 @@ class ControlDoor:
         self.forwarding = ForwardingDoor(control.forwarding, side, self.metadata)
         self.lifecycle = LifecycleFromBroker(control.lifecycle, side)
 
-    async def ask(self, request: Any, version: int) -> Any:
+    async def ask(self, request: Message, version: int) -> Message:
         """The active controller's reply to a request that this broker makes by itself."""
-        return await self._side.call(self._control.channel.ask, request, version)
+        reply: Message = await self._side.call(self._control.channel.ask, request, version)
+        return reply
 
     async def unlock(self) -> None:
         """Lets go of the metadata directory: the broker is about to lock it with its other directories."""
-        await self._side.call(self._control.unlock)
+        await self._side.ask(self._control.unlock)
 
 
 class QuorumFromBroker:
@@ -57,16 +62,16 @@ class QuorumFromBroker:
     def leader(self) -> NodeId:
         return self._quorum.standing.leader
 
-    def describe(self) -> Awaitable[Any]:
+    def describe(self) -> Awaitable[DescribeQuorumResponse]:
         return self._side.call(self._quorum.describe)
 
-    def add_voter(self, request: Any) -> Awaitable[Any]:
+    def add_voter(self, request: AddRaftVoterRequest) -> Awaitable[AddRaftVoterResponse]:
         return self._side.call(self._quorum.add_voter, request)
 
-    def remove_voter(self, request: Any) -> Awaitable[Any]:
+    def remove_voter(self, request: RemoveRaftVoterRequest) -> Awaitable[RemoveRaftVoterResponse]:
         return self._side.call(self._quorum.remove_voter, request)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"brokers' listeners serve no {name} of the quorum")
 
 
@@ -78,6 +83,10 @@ class LifecycleFromBroker:
 
     @property
     def broker_epoch(self) -> int:
+        return self._lifecycle.broker_epoch
+
+    def current_epoch(self) -> int:
+        """For those who ask anew each time: it is another after each registration."""
         return self._lifecycle.broker_epoch
 
     @property

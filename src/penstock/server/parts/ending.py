@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
 
 
-def cancel_now(closing: Coroutine[Any, Any, Any]) -> None:
+def cancel_now(closing: Coroutine[object, None, object]) -> None:
     """Runs the closing of a driver up to its first wait: that far, it cancels its tasks and timers.
 
     Every driver closes in that order. What comes after the wait (syncs, farewells) is what a crash leaves out.

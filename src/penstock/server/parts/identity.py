@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.model.config import BrokerSettings
 from penstock.model.errors import PenstockError
-from penstock.server.formatting import new_uuid
+from penstock.model.ids import new_uuid
 from penstock.storage.meta_properties import read_meta_properties
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.model.ids import Uuid
     from penstock.model.ports import Files
-    from penstock.server.listener import Listeners
+    from penstock.server.reception.listener import Listeners
 
 NOT_FORMATTED: Final = "has no meta.properties; run `penstock server format --config FILE` first"
 

@@ -14,16 +14,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from penstock.processes import birth_of
+from penstock.processes import is_running
 from penstock.spark.errors import SparkRoomError
 from penstock.spark.progress.records import PartitionProgress
+from penstock.whole_files import OWNERS_ALONE, write_whole
 
 STARTING, RUNNING, RESTARTING, STOPPING = "starting", "running", "restarting", "stopping"
 FINISHED, STOPPED, FAILED, DIED = "finished", "stopped", "failed", "died"
@@ -189,7 +189,7 @@ class Home:
             state = State.of_json(found)
         except TypeError:
             return None
-        if state.alive and birth_of(state.pid) != state.born:
+        if state.alive and not is_running(state.pid, state.born):
             words = "its process is gone without a word; the log says more"
             return State(**{**asdict(state), "state": DIED, "words": words, "code": 1})
         return state
@@ -247,12 +247,8 @@ class Home:
         return found if isinstance(found, dict) else None
 
     def _write(self, name: str, values: Mapping[str, Any]) -> None:
-        """Whole or not at all: others read it at any moment."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        handle, fresh = tempfile.mkstemp(dir=self.directory, prefix=f".{name}.")
-        with os.fdopen(handle, "w") as file:
-            json.dump(values, file)
-        os.replace(fresh, self.directory / name)
+        write_whole(self.directory / name, json.dumps(values), mode=OWNERS_ALONE)
 
 
 def homes() -> list[Home]:

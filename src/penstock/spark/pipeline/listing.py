@@ -172,14 +172,14 @@ def stop_here(name: str, *, within_s: float) -> bool:
     return _wait(lambda: not _alive(place), within_s)
 
 
-def stop_elsewhere(name: str, bootstrap: str, *, within_s: float) -> bool:
+def stop_elsewhere(name: str, bootstrap: str, *, within_s: float, settings: Mapping[str, Any] | None = None) -> bool:
     """Asks through the cluster and waits until the pipeline says that it stopped; whether it did in time."""
     from penstock.spark.progress.status import STOP, ask
 
-    ask(bootstrap, name, STOP)
+    ask(bootstrap, name, STOP, settings)
 
     def stopped() -> bool:
-        found = elsewhere(bootstrap).get(name)
+        found = elsewhere(bootstrap, settings).get(name)
         return found is None or not found.running
 
     return _wait(stopped, within_s, pause_s=1.0)

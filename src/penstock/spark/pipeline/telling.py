@@ -13,6 +13,7 @@ from penstock.spark.pipeline import home
 from penstock.spark.pipeline.flow import Flow
 from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
 from penstock.spark.progress.status import FAILED, RUNNING, STOP, STOPPED, PipelineRecord, follow_control, tell
+from penstock.spark.source.client_settings import security_of
 
 HEARTBEAT_S: Final = 10.0
 ASK_EVERY_S: Final = 2.0
@@ -28,6 +29,7 @@ class Telling:
     def __init__(self, flow: Flow, stop: threading.Event, *, restarts: int = 0) -> None:
         self._flow, self._stop, self._restarts = flow, stop, restarts
         self._bootstrap = flow.bootstrap or DEFAULT_BOOTSTRAP
+        self._login = security_of({**flow.kafka, "bootstrap.servers": self._bootstrap})
         self._began_ms = time.time_ns() // 1_000_000
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-telling", daemon=True)
@@ -39,15 +41,15 @@ class Telling:
         """The last word, said within two seconds or not at all."""
         self._over.set()
         self._thread.join(timeout=5.0)
-        tell(self._bootstrap, self._record(_STATES.get(state, RUNNING), words))
+        tell(self._bootstrap, self._record(_STATES.get(state, RUNNING), words), self._login)
 
     def _run(self) -> None:
-        control = follow_control(self._bootstrap, self._flow.name)
+        control = follow_control(self._bootstrap, self._flow.name, self._login)
         told_s = -HEARTBEAT_S
         while not self._over.is_set():
             if time.monotonic() - told_s >= HEARTBEAT_S or told_s < 0:
                 told_s = time.monotonic()
-                tell(self._bootstrap, self._record(RUNNING))
+                tell(self._bootstrap, self._record(RUNNING), self._login)
             if control.check() == STOP:
                 _log.info("asked to stop through the cluster")
                 self._stop.set()

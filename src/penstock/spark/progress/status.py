@@ -140,10 +140,10 @@ def _status(
     )
 
 
-def tell(bootstrap: str, record: PipelineRecord | ProgressRecord) -> bool:
+def tell(bootstrap: str, record: PipelineRecord | ProgressRecord, settings: Mapping[str, Any] | None = None) -> bool:
     """A pipeline's word about itself, or a query's. Never raises, takes two seconds at most, warns once."""
     try:
-        _append(bootstrap, Entry(record.key, record.to_json()))
+        _append(bootstrap, Entry(record.key, record.to_json()), settings or {})
     except Exception as failure:  # a pipeline does not fail because nobody hears of it
         warn_once(
             "tell",
@@ -157,33 +157,33 @@ def tell(bootstrap: str, record: PipelineRecord | ProgressRecord) -> bool:
     return True
 
 
-def ask(bootstrap: str, name: str, want: str) -> None:
+def ask(bootstrap: str, name: str, want: str, settings: Mapping[str, Any] | None = None) -> None:
     """Asks a pipeline, wherever it runs, to stop (or to run on); raises ClientError when that cannot be told."""
     if want not in (STOP, RUN):
         raise ValueError(f"{want!r} cannot be wanted of a pipeline: {STOP!r} or {RUN!r}")
-    _append(bootstrap, Entry(control_key(name), {"want": want, "at_ms": _now_ms()}))
+    _append(bootstrap, Entry(control_key(name), {"want": want, "at_ms": _now_ms()}), settings or {})
 
 
-def _append(bootstrap: str, entry: Entry) -> None:
+def _append(bootstrap: str, entry: Entry, settings: Mapping[str, Any]) -> None:
     from penstock.spark.dialogue import for_process
 
     async def append() -> None:
-        async with InternalTopic({"bootstrap_servers": bootstrap}) as topic:
+        async with InternalTopic({"bootstrap_servers": bootstrap, **settings}) as topic:
             await topic.append([entry])
 
     for_process().run(within(append()))
 
 
-def follow_control(bootstrap: str, name: str) -> ControlFollower:
+def follow_control(bootstrap: str, name: str, settings: Mapping[str, Any] | None = None) -> ControlFollower:
     """For a runner that begins now: what is wanted of its pipeline from here on. What was wanted before is over."""
-    return ControlFollower(bootstrap, name)
+    return ControlFollower(bootstrap, name, settings)
 
 
 class ControlFollower:
     """What is wanted of one pipeline; `check` it every second or so, from one thread at a time."""
 
-    def __init__(self, bootstrap: str, name: str) -> None:
-        self._settings = {"bootstrap_servers": bootstrap}
+    def __init__(self, bootstrap: str, name: str, settings: Mapping[str, Any] | None = None) -> None:
+        self._settings = {"bootstrap_servers": bootstrap, **(settings or {})}
         self._name, self._since_ms = name, _now_ms()
         self._next: int | None = None
         # By the broker's log rather than by anybody's clock, unless it cannot be asked yet.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
+from penstock.client.security_settings import names_of_security
 from penstock.client.settings import AdminSettings, ConsumerSettings
 from penstock.spark.kafka_settings import KafkaSettings
 
@@ -78,3 +79,9 @@ def admin_settings(settings: Mapping[str, str], patience_ms: int) -> dict[str, A
     found = {name: value for name, value in settings.items() if name in known}
     found["default_api_timeout_ms"] = str(patience_ms)
     return found
+
+
+def security_of(given: Mapping[str, str]) -> dict[str, str]:
+    """Of options without their `kafka.`: what any client of the same cluster needs for TLS and its login."""
+    names = names_of_security()
+    return {name: value for name, value in client_settings(given).items() if name in names}

@@ -72,8 +72,8 @@ class SourceOptions:
     topics: TopicChoice
     start: Place
     end: Place
-    client_settings: Mapping[str, str]
-    """Settings of our consumer by our names, `bootstrap_servers` among them."""
+    client_settings: Mapping[str, str] = field(repr=False)
+    """Settings of our consumer by our names, `bootstrap_servers` among them. There may be passwords among them."""
     fail_on_data_loss: bool = True
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.model.ids import TopicPartition
+from penstock.model.patterns import NotRe2, compile_re2
 from penstock.spark.errors import BadOption
 from penstock.spark.given import Given
 from penstock.spark.source.starts import partitions_by_topic
@@ -83,14 +84,10 @@ def searcher(pattern: str) -> Callable[[str], bool]:
     Java's patterns are wanted. re2 takes most of them in linear time; look-arounds and back-references, which it has
     not, are left to `re`.
     """
-    import re2  # type: ignore[import-untyped]  # it has no stubs
-
     try:
-        options = re2.Options()
-        options.log_errors = False
-        linear = re2.compile(pattern, options)
+        linear = compile_re2(pattern)
         return lambda name: linear.search(name) is not None
-    except re2.error:
+    except NotRe2:
         pass
     try:
         compiled = re.compile(pattern)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.client.settings import ProducerSettings
@@ -78,8 +78,8 @@ _WRITING: Final = KafkaSettings(
 class SinkOptions:
     """Options of one write, checked. Small and plain: it is pickled to every worker."""
 
-    producer_settings: Mapping[str, str]
-    """Settings of our producer by our names, `bootstrap_servers` among them."""
+    producer_settings: Mapping[str, str] = field(repr=False)
+    """Settings of our producer by our names, `bootstrap_servers` among them. There may be passwords among them."""
     topic: str | None = None
     """Where all rows go; None leaves it to the column `topic`."""
 

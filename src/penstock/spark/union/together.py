@@ -6,6 +6,7 @@ So the two halves meet exactly, whoever commits, compacts or produces meanwhile.
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections import OrderedDict
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.spark.source.options import SourceOptions
     from penstock.spark.union.fed_tables import FedTable
 
+CLIENT_CONFIG_VARIABLE: Final = "PENSTOCK_CLIENT_CONFIG"
 KEPT_SNAPSHOTS: Final = 8
 """DataFrames of table versions that are kept: between two commits only the tail is new."""
 
@@ -257,7 +259,10 @@ class _Union:
     def _topic_options(self) -> dict[str, str]:
         feed = self._fed.feed
         topics = {"subscribePattern": feed.pattern} if feed.pattern else {"subscribe": ",".join(feed.topics)}
-        return {**topics, "kafka.bootstrap.servers": self._bootstrap}
+        found = {**topics, "kafka.bootstrap.servers": self._bootstrap}
+        # A table's metadata holds no passwords, so whoever reads the log beside it brings the login.
+        client_config = os.environ.get(CLIENT_CONFIG_VARIABLE)
+        return found if client_config is None else {**found, "kafka.client.config": client_config}
 
 
 _kept: OrderedDict[tuple[str, str], DataFrame] = OrderedDict()

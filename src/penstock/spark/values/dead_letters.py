@@ -45,7 +45,7 @@ class DeadLetters:
 
     policy: Policy
     target: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, text: str, settings: Mapping[str, str] | None = None) -> DeadLetters:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from penstock.model.closest import closest
+from penstock.model.patterns import NotRe2, compile_re2
 from penstock.spark.errors import BadOption
 
 Format = Literal["json", "csv", "text", "regex", "avro", "raw"]
@@ -189,16 +190,10 @@ def _pattern(given: Mapping[str, str], chosen: str) -> str:
 
 def group_names(pattern: str) -> tuple[str, ...]:
     """The named groups of an RE2 pattern, in order; `BadOption` when it is none or has none."""
-    import re2  # type: ignore[import-untyped]  # it has no stubs
-
-    quiet = re2.Options()
-    quiet.log_errors = False
     try:
-        compiled = re2.compile(pattern, quiet)
-    except re2.error as wrong:
-        why = wrong.args[0] if wrong.args else wrong
-        why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise BadOption(f"value.regex.pattern is not a pattern of RE2: {why}") from None
+        compiled = compile_re2(pattern)
+    except NotRe2 as wrong:
+        raise BadOption(f"value.regex.pattern is not a pattern of RE2: {wrong}") from None
     if not compiled.groupindex:
         raise BadOption("value.regex.pattern has no named group: write (?P<name>…) for each column")
     if len(compiled.groupindex) != compiled.groups:

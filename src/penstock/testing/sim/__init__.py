@@ -13,10 +13,10 @@ killed does nothing any more; bytes that were synced survive everything; TCP kee
 
 Read `cluster.py` first (one run from begin to end), then `world.py` (what all share), `scheduler.py` and `loop.py`
 (time), `network.py` and `wire.py`, `disk.py`, `machine.py` (the lives of a node), `founding.py` (its disk is made)
-with `ages.py` (and may be old),
-`plan.py` (what the seed decides), `acts/` with `trouble.py` and `administrator.py` (what happens to a cluster),
-`topics.py`, `workload.py` and `versions.py` (its clients), `truth.py` and `history.py` (what was committed and what was
-promised), `invariants.py`, `activities.py` and `replicas.py` (what is checked) and `story.py` (what is told).
+with `ages.py` (and may be old), `plan.py` (what the seed decides), `acts/` with `trouble.py` and `administrator.py`
+(what happens to a cluster), `topics.py`, `workload.py`, `versions.py` and `news.py` (its clients), `truth.py` and
+`history.py` (what was committed and what was promised), `invariants.py`, `activities.py` and `replicas.py` (what is
+checked) and `story.py` (what is told).
 """
 
 from penstock.testing.sim.cluster import run

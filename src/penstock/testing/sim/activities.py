@@ -1,8 +1,8 @@
 """What nodes do by themselves, counted from outside a few times a second; and whether they are what they claim to be.
 
 Retention, rolls, compaction, checkpoints, snapshots and expiry are asked for by nobody, so that a world in which one of
-them never happens would look like any other. Two claims are held against what others know: a node that leads the
-quorum hears a majority, and one that is ready knows the cluster as it is, give or take some seconds.
+them never happens would look like any other. Three claims are held against what is: a node that leads the quorum hears
+a majority; one that is ready knows the cluster as it is, give or take some seconds, and votes whatever its disk does.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from penstock.testing.sim.replicas import metadata_of, partitions_of, quorum_of,
 
 if TYPE_CHECKING:
     from penstock.model.ids import PartitionKey
-    from penstock.server.drivers.hosted import Hosted
     from penstock.server.node import Node
+    from penstock.server.partitions.hosted import Hosted
     from penstock.storage.log import Log
     from penstock.testing.sim.administrator import Administrator
     from penstock.testing.sim.machine import Machine
@@ -29,6 +29,8 @@ DEAF_S = 8.0
 BEHIND_S = 15.0
 """How long a node may call itself ready that learns nothing new, while others do."""
 
+HELD_S_MAX = 0.25
+"""How long the loop that votes and sends heartbeats may be held by a disk."""
 
 BY_THEMSELVES = (
     "segments rolled", "retention on leaders", "retention on followers", "logs compacted", "tombstones taken",
@@ -58,6 +60,8 @@ class Life:
         self.deaf_since_s: float | None = None
         self.frozen_since: tuple[float, int] | None = None
         self.groups: set[str] = set()
+        self.held_s: float | None = None
+        """How long the loop that votes was held before the node called itself ready."""
 
 
 class Activities:
@@ -160,6 +164,7 @@ class Activities:
             self._published.popleft()
 
     def _look_at_claims(self, machine: Machine, node: Node, life: Life) -> None:
+        self._look_at_loop(machine, life)
         published, now_s = _published(node), self._world.scheduler.now
         if life.frozen_since is None or life.frozen_since[1] != published or not node.ready or node._obstacles():
             life.frozen_since = now_s, published
@@ -167,6 +172,15 @@ class Activities:
         long_ago_s, was_published = self._published[0]
         if now_s - life.frozen_since[0] > BEHIND_S and now_s - long_ago_s >= BEHIND_S and published < was_published:
             self._bad(machine, f"R9: it calls itself ready and knows the cluster as it was {BEHIND_S:.0f} s ago")
+
+    def _look_at_loop(self, machine: Machine, life: Life) -> None:
+        if not machine.serving or machine.control_loop is None:
+            return
+        held_s = machine.control_loop.longest_hold_s
+        if life.held_s is None:
+            life.held_s = held_s
+        elif held_s > max(life.held_s, HELD_S_MAX):
+            self._bad(machine, f"R10: it is ready, and the loop that votes was held by a disk for {held_s:.1f} s")
 
     def _bad(self, machine: Machine, what: str) -> None:
         if not self._world.story.violations:

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import ClientError
 from penstock.model.errors import PenstockError, error_of
-from penstock.testing.sim.acts import CHORES
-from penstock.testing.sim.acts.topics import made
+from penstock.protocol.messages.create_topics import CreateTopicsRequest
+from penstock.testing.sim.plan import Plan, Possible, always
 from penstock.testing.sim.trouble import controller_image
 
 if TYPE_CHECKING:
     from penstock.testing.sim.founding import Founding
     from penstock.testing.sim.machine import Machine, SimClock
-    from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.truth import Truth
     from penstock.testing.sim.world import World
 
 TIMEOUT_MS = 3_000
+DONE = ("NONE", "TOPIC_ALREADY_EXISTS")
+"""A topic may have been made when nobody could say so."""
+
 RETRY_S = 0.3
 LOOK_EVERY_S = 0.1
 PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Something that an administrator asks for. Its deed says whether it came about: many are refused while things go
+    wrong, and that is as it should be."""
+
+    name: str
+    deed: Callable[[Administrator, Random], Awaitable[bool]]
+    chance: float = 0.6
+    possible: Possible = always
 
 
 class Administrator:
@@ -32,7 +46,7 @@ class Administrator:
 
     timeout_ms = TIMEOUT_MS
 
-    def __init__(self, world: World, plan: Plan, truth: Truth, founding: Founding) -> None:
+    def __init__(self, world: World, plan: Plan, truth: Truth, founding: Founding, chores: Sequence[Chore]) -> None:
         self.world, self.plan, self.truth, self._founding = world, plan, truth, founding
         self.topics = plan.topics()
         self.made: list[str] = []
@@ -45,6 +59,7 @@ class Administrator:
         """Where replicas may be moved to."""
 
         self.nodes_added = 0
+        self._chores = chores
         self.done = False
         self._view: ClusterView | None = None
         self._count = 0
@@ -53,12 +68,12 @@ class Administrator:
         """Makes the topics that everybody works on, with their configs, however often that has to be tried."""
         self._view = ClusterView(self.plan.bootstrap, timeout_ms=TIMEOUT_MS, client_id="admin", clock=clock)
         for name, configs in self.topics.items():
-            while not await made(self, name, self.plan.partitions, configs):
+            while not await self.make_topic(name, self.plan.partitions, configs):
                 await self.rest()
 
     async def run(self, random: Random, stopping: Callable[[], bool]) -> None:
         plan = self.plan
-        chores = [chore for chore in CHORES if chore.name in plan.chores]
+        chores = [chore for chore in self._chores if chore.name in plan.chores]
         weights = [plan.chores[chore.name] for chore in chores]
         while not stopping():
             await asyncio.sleep(random.expovariate(1 / plan.between_chores_s))
@@ -70,6 +85,18 @@ class Administrator:
         self.done = True
 
     # -- what chores ask for
+
+    async def make_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> bool:
+        """Asks once for a topic; whether it is there now."""
+        ask = CreateTopicsRequest
+        topic = ask.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=self.plan.replication,
+            configs=[ask.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        )
+        request = ask(topics=[topic], timeout_ms=self.timeout_ms)
+        return await self.ask(f"create {name}", request, lambda reply: reply.topics[0].error_code) in DONE
 
     @property
     def view(self) -> ClusterView:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.model.ids import PartitionKey
 from penstock.testing.sim.activities import Activities
+from penstock.testing.sim.acts import MISHAPS
 from penstock.testing.sim.ages import past_of, remember
+from penstock.testing.sim.drawing import drawn
 from penstock.testing.sim.emptying import Emptying
 from penstock.testing.sim.founding import Founding
 from penstock.testing.sim.history import History
 from penstock.testing.sim.invariants import Invariants
-from penstock.testing.sim.plan import drawn
+from penstock.testing.sim.news import News
 from penstock.testing.sim.replicas import (
     fetchers_of,
     metadata_log,
@@ -28,17 +31,23 @@ from penstock.testing.sim.workload import Workload
 from penstock.testing.sim.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.metadata.entities import TopicImage
     from penstock.metadata.image import ClusterImage
-    from penstock.server.drivers.follower_fetcher import FollowerFetcher
-    from penstock.server.drivers.hosted import Hosted
+    from penstock.server.partitions.following.fetcher import FollowerFetcher
+    from penstock.server.partitions.hosted import Hosted
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.replicas import Piece
     from penstock.testing.sim.story import Story
+    from penstock.testing.sim.workload import Reader
 
 UP_S = 30.0
 QUIET_S = 90.0
 """How long a cluster that is well again may take to have everything in order."""
+
+NEWS_S = 30.0
+"""How long it may take until all leaders are others and everybody has read something new from them."""
 
 REST_S = 3.0
 FETCHES_A_SECOND_MAX = 5
@@ -75,7 +84,7 @@ class Simulation:
         self.history = History(self.truth)
         self.founding = Founding(world, plan, world.new_random())
         self.workload = Workload(world, plan, self.history, self.founding)
-        self.trouble = Trouble(world, plan, self.founding, world.new_random())
+        self.trouble = Trouble(world, plan, self.founding, world.new_random(), MISHAPS)
         self.activities = Activities(world, self.workload.admin)
         self.founding.on_replaced = self.invariants.disk_replaced
         world.on_node_made = self.invariants.node_made
@@ -113,29 +122,37 @@ class Simulation:
         if not self._until(self._quiet, QUIET_S):
             self._complain(f"not in order {QUIET_S:.0f} s after everything was made good", self._disorders())
             return
+        news = News(self.world, self.plan, self.history)
+        news.start()
+        if not self._until(lambda: news.told and self._quiet(), NEWS_S):
+            self._complain(f"the news were not heard in {NEWS_S:.0f} s", self._disorders())
+            return
         self._rest()
         if not self.story.violations:
             self._judge()
         if not self.story.violations and self.plan.emptied:
             self._empty()
 
-    def _until(self, condition: object, for_s: float) -> bool:
+    def _until(self, condition: Callable[[], bool], for_s: float) -> bool:
         """Runs until the condition holds; False when time is over or something was violated."""
-        assert callable(condition)
         violations = self.story.violations
         scheduler = self.world.scheduler
-        deadline = scheduler.now + for_s
-        held = scheduler.run(lambda: bool(violations) or self._spinning() or condition(), deadline=deadline)
+
+        def over() -> bool:
+            # Asked after every instant, so what is nearly always false is seen without a call.
+            if scheduler.steps - self._looked_at[0] > BUSY_STEPS:
+                self._look_for_spinning()
+            return bool(violations) or condition()
+
+        held = scheduler.run(over, deadline=scheduler.now + for_s)
         return held and not violations
 
-    def _spinning(self) -> bool:
+    def _look_for_spinning(self) -> None:
         """Whether somebody works without end and lets no time pass; that is a violation too."""
         scheduler = self.world.scheduler
-        if scheduler.steps - self._looked_at[0] > BUSY_STEPS:
-            if scheduler.now - self._looked_at[1] < BUSY_S:
-                self._complain(f"{scheduler.current.name if scheduler.current else ''} is busy for ever", [])
-            self._looked_at = scheduler.steps, scheduler.now
-        return bool(self.story.violations)
+        if scheduler.now - self._looked_at[1] < BUSY_S:
+            self._complain(f"{scheduler.current.name if scheduler.current else ''} is busy for ever", [])
+        self._looked_at = scheduler.steps, scheduler.now
 
     def _complain(self, what: str, why: list[str]) -> None:
         if not self.story.violations:
@@ -169,10 +186,10 @@ class Simulation:
         self._until(lambda: all(client.done for client in self.workload.consumers), STOP_S)
         emptying = Emptying(self.world, self.plan)
         emptying.start()
-        if self._until(lambda: self._looks_now() and not emptying.leftovers(), QUIET_S):
+        if self._until(lambda: self._looks_now() and next(emptying.leftovers(), None) is None, QUIET_S):
             self.story.count("clusters emptied")
         else:
-            self._complain("not all is gone", emptying.leftovers()[:LEFTOVERS])
+            self._complain("not all is gone", [*islice(emptying.leftovers(), LEFTOVERS)])
 
     def _looks_now(self) -> bool:
         """Ten times a second."""
@@ -235,7 +252,8 @@ class Simulation:
         if not self.plan.consumers:
             return []
         topic = image.topic(ORDERS)
-        assert topic is not None, "it was made"
+        if topic is None:
+            return [f"topic {ORDERS} is gone"]
         found = []
         for number, partition in enumerate(topic.partitions):
             hosted = self._hosted(partition.leader, topic.id, number)
@@ -244,9 +262,19 @@ class Simulation:
             read = max(start, self.history.read_to.get((ORDERS, number), -1) + 1)
             if read < end:
                 found.append(f"{ORDERS}-{number} was read to {read} of {end}")
-            watched = self.history.watched.get((ORDERS, number), end)
-            if watched + 1 < end:
-                found.append(f"{ORDERS}-{number} was read to {watched + 1} of {end} by whoever has no group")
+        return found + [words for reader in self.workload.readers.values() for words in self._unread_by(reader, image)]
+
+    def _unread_by(self, reader: Reader, image: ClusterImage) -> list[str]:
+        """Partitions that somebody has not read to their end who reads all that there were at the beginning."""
+        topic = image.topic(reader.topic)
+        if topic is None:
+            return [f"topic {reader.topic} is gone"]
+        found = []
+        for number, partition in list(enumerate(topic.partitions))[: self.plan.partitions]:
+            hosted = self._hosted(partition.leader, topic.id, number)
+            position, end = reader.position(number, topic.id), -1 if hosted is None else hosted.state.high_watermark
+            if position < end:
+                found.append(f"{topic.name}-{number} was read to {position} of {end} by {reader.name}")
         return found
 
     def _judge(self) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
-from penstock.server.hang_watch import Unanswered
+from penstock.server.loops.hang_watch import Unanswered
 from penstock.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from penstock.testing.sim.scheduler import Scheduler
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 CAPACITY_BYTES = 1 << 40
+_AS_IT_IS: Final = nullcontext()
 
 
 class Disk(MemoryFiles):
@@ -47,6 +49,22 @@ class Disk(MemoryFiles):
         """From now on whoever touches anything under `prefix` waits until so many seconds from now."""
         assert self.scheduler is not None, "a disk that hangs needs time"
         self._hangs[prefix] = max(self._hangs.get(prefix, 0.0), self.scheduler.now + seconds)
+
+    @property
+    def hanging(self) -> bool:
+        return self.hangs_for_s > 0.0
+
+    @property
+    def hangs_for_s(self) -> float:
+        """How long it takes until everything on it answers again."""
+        now = 0.0 if self.scheduler is None else self.scheduler.now
+        return max((until - now for until in self._hangs.values() if until > now), default=0.0)
+
+    def wipe(self) -> None:
+        """Another disk takes its place: empty, with room, and well."""
+        super().wipe()
+        self._hangs.clear()
+        self._faults.clear()
 
     def answers_at(self, path: str) -> float:
         """When the disk answers who touches `path` now, by the world's time; 0 for at once."""
@@ -72,7 +90,8 @@ class Disk(MemoryFiles):
     def check(self, path: str, life: int | None = None, *, reading: bool = False) -> None:
         if self._hangs:
             self._touch(path)
-        super().check(path, life, reading=reading)
+        if self._faults or (life is not None and life != self.lives):
+            super().check(path, life, reading=reading)
 
     def _find(self, path: str) -> Any:
         if self._hangs:
@@ -87,9 +106,12 @@ class Disk(MemoryFiles):
         elif answers_at and self.scheduler is not None and self.scheduler.current is not None:
             self.scheduler.current.hold(answers_at, path)
 
-    @contextmanager
-    def looked_at(self) -> Iterator[None]:
+    def looked_at(self) -> AbstractContextManager[object]:
         """Whoever only looks, from outside of the world, meets no failure and waits for nothing."""
+        return self._looked_at_well() if self._faults or self._hangs else _AS_IT_IS
+
+    @contextmanager
+    def _looked_at_well(self) -> Iterator[None]:
         failing, hanging = self._faults, self._hangs
         self._faults, self._hangs = {}, {}
         try:
@@ -135,14 +157,14 @@ class SimOffload:
         self._loop, self._disk, self._random = loop, disk, random
         self._unanswered: dict[asyncio.Future[Any], Unanswered] = {}
 
-    def unanswered(self) -> Unanswered | None:
-        return min(self._unanswered.values(), default=None)
+    def unanswered(self) -> list[Unanswered]:
+        return [*self._unanswered.values()]
 
     def _wait(self, future: asyncio.Future[Any], path: str) -> None:
         self._unanswered.setdefault(future, Unanswered(self._loop.time() * 1_000, path))
         future.add_done_callback(lambda done: self._unanswered.pop(done, None))
 
-    def call(self, work: Callable[..., T], *args: Any) -> Awaitable[T]:
+    def call(self, work: Callable[[*Ts], T], *args: *Ts) -> Awaitable[T]:
         future: asyncio.Future[T] = self._loop.create_future()
         if self._random.random() < 0.5:
             self._loop.call_later(self._disk.latency_s(), self._do_late, future, work, args)
@@ -169,13 +191,14 @@ class SimOffload:
         else:
             _hand_over(outcome, future)
 
-    async def run(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def run(self, task: str, arguments: dict[str, object]) -> dict[str, object]:
         """What a helper process would do, on the same disk."""
         from penstock.storage.clean_job import CleanJob
         from penstock.storage.compaction import clean
 
         assert task == "clean", f"no helper process knows {task}"
         await asyncio.sleep(self._disk.latency_s() * 10)
+        assert isinstance(arguments["job"], dict)
         job = CleanJob.from_json(arguments["job"])
         outcome, answers_at = self._disk.in_thread(clean, self._disk, arguments["directory"], job)
         cleaned: asyncio.Future[Any] = self._loop.create_future()

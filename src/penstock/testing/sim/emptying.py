@@ -77,19 +77,19 @@ class Emptying:
 
     # -- looking
 
-    def leftovers(self) -> list[str]:
-        """What is left, in words."""
+    def leftovers(self) -> Iterator[str]:
+        """What is left, in words, and what is seen soonest first: disks are looked at when nothing else is left."""
         image = controller_image(self._world)
         if image is None:
-            return ["there is not exactly one controller"]
-        found = [f"topic {name} is there" for name in _topics(image)]
-        found += [
+            yield "there is not exactly one controller"
+            return
+        yield from (f"topic {name} is there" for name in _topics(image))
+        yield from (
             f"topic {key.name} is gone and has configs" for key in image.configs if _of_a_user(key.type, key.name)
-        ]
-        for machine in self._world.machines:
-            if machine.node is not None:
-                found += [f"{machine.host}: {words}" for words in (*_in_memory(machine.node), *self._on_disk(machine))]
-        return found
+        )
+        running = [(machine, machine.node) for machine in self._world.machines if machine.node is not None]
+        yield from (f"{machine.host}: {words}" for machine, node in running for words in _in_memory(node))
+        yield from (f"{machine.host}: {words}" for machine, _ in running for words in self._on_disk(machine))
 
     def _on_disk(self, machine: Machine) -> Iterator[str]:
         disk = machine.disk
@@ -125,8 +125,8 @@ def _in_memory(node: Node) -> Iterator[str]:
     own = {hosted.key for hosted in partitions if hosted.name.topic.startswith(OWN)}
     tables: dict[str, Iterable[PartitionKey]] = {
         "hosted partitions": partitions._hosted, "logs": store.logs, "future logs": store.futures,
-        "lost logs": store._lost, "compacted": partitions.compacted, "doomed": partitions.doomed,
-        "flushed by time": partitions.flushed_by_time, "followed": broker.followers._followed,
+        "lost logs": store._lost, "compacted": partitions.tables.compacted, "doomed": partitions.tables.doomed,
+        "flushed by time": partitions.tables.flushed_by_time, "followed": broker.followers._followed,
         "moves": broker.relocations._moves, "uncleanable": broker.compaction._uncleanable,
     }  # fmt: skip
     for name, table in tables.items():

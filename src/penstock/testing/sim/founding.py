@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.model.config import BrokerSettings
-from penstock.model.ids import Millis
+from penstock.model.ids import Millis, new_uuid
 from penstock.protocol.disk.raft_records import VotersRecord
-from penstock.server.formatting import format_directories, new_cluster_id, new_uuid, only_voter
+from penstock.server.formatting import format_directories, new_cluster_id, only_voter
 from penstock.storage.meta_properties import read_meta_properties
 from penstock.testing.sim.machine import FIRST_MOMENT_MS, Machine
 
@@ -71,5 +71,6 @@ class Founding:
 
 def directory_id(machine: Machine) -> Uuid | None:
     """By which id the quorum knows a machine whose disk is this one."""
-    meta = read_meta_properties(machine.disk, BrokerSettings.load(machine.properties).metadata_log_dir)
+    with machine.disk.looked_at():
+        meta = read_meta_properties(machine.disk, machine.metadata_log_dir)
     return None if meta is None else meta.directory_id

@@ -2,8 +2,9 @@
 
 R (the quorum): a voter gives one vote in an epoch, through all its lives; an epoch has one leader; epochs do not fall;
 what is committed is the same everywhere. I (partitions): an epoch has one leader; a leader's high watermark does not
-fall; a committed batch has the same bytes on every replica, for ever; the leader is in sync, and who is in sync is a
-replica that is not fenced. Images: equal at equal offsets. D (deletion): a log begins where `truth.py`
+fall; a committed batch has the same bytes on every replica, for ever, and no replica that has it cuts it away, whether
+it has heard that it is committed or not; the leader is in sync, and who is in sync is a replica that is not fenced.
+Images: equal at equal offsets. D (deletion): a log begins where `truth.py`
 allows it.
 """
 
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.model.errors import Refused
 from penstock.model.ids import NO_NODE
 from penstock.quorum.state import Role
+from penstock.storage.epochs import NO_EPOCH
 from penstock.testing.sim.replicas import (
     batches,
     forgotten_producers,
@@ -33,8 +35,9 @@ if TYPE_CHECKING:
     from penstock.model.config import TopicSettings
     from penstock.model.ids import PartitionKey
     from penstock.quorum.node import QuorumNode
-    from penstock.server.drivers.hosted import Hosted
     from penstock.server.node import Node
+    from penstock.server.partitions.hosted import Hosted
+    from penstock.storage.checkpoints import EpochStart
     from penstock.storage.log import Log
     from penstock.testing.sim.loop import SimLoop
     from penstock.testing.sim.machine import Machine
@@ -46,17 +49,28 @@ if TYPE_CHECKING:
 class Seen:
     """What was last seen of one replica in one life of its node."""
 
-    __slots__ = ("epoch", "high_watermark", "leading", "log", "settings", "start", "truth", "verified", "written")
+    __slots__ = (
+        "epoch", "epochs", "high_watermark", "leading", "log", "settings", "start", "truth", "verified", "written",
+    )  # fmt: skip
 
     def __init__(self, log: Log | None, truth: PartitionTruth) -> None:
         self.log, self.truth = log, truth
         self.settings: TopicSettings | None = None
         self.start = -1
         self.written = 1 << 62  # a log that is new here is looked at as one that was cut
+        self.epochs: list[EpochStart] = []  # which leaders wrote it
         self.epoch = -1
         self.leading = False
         self.high_watermark = -1
         self.verified = -1  # its committed batches were compared up to here
+
+    def note_written(self, log: Log) -> None:
+        self.written = log.written
+        if not self.epochs or self.epochs[-1].epoch != log.epochs.latest:
+            self.epochs = log.epochs.entries()
+
+    def epoch_at(self, offset: int) -> int:
+        return max((entry.epoch for entry in self.epochs if entry.start <= offset), default=NO_EPOCH)
 
 
 class LifeSeen:
@@ -69,6 +83,8 @@ class LifeSeen:
         self.published = -1
         self.listening = False
         self.replicas: dict[PartitionKey, Seen] = {}
+        self.by_hosted: dict[Hosted, Seen] = {}
+        """The same, found without the hash of a key: nearly all that happens is that nothing has changed."""
 
 
 class Invariants:
@@ -97,7 +113,8 @@ class Invariants:
         assert machine.loop is not None, "it runs"
         life = self._lives.get(machine.loop)
         if life is not None:
-            self._look(*life)
+            self._look_at_control(*life)
+            self._look_at_broker(*life)
 
     def disk_replaced(self, node_id: int) -> None:
         """Whoever has this node id now is another voter."""
@@ -109,13 +126,19 @@ class Invariants:
             self._lives.pop(loop, None)
 
     def after_instant(self, touched: list[SimLoop]) -> None:
+        lives = self._lives
         for loop in touched:
-            life = self._lives.get(loop)
-            if life is not None:
-                self.checks += 1
-                self._look(*life)
+            life = lives.get(loop)
+            if life is None:
+                continue
+            self.checks += 1
+            # Each part of a node lives on its own loop: what the other has is as it was.
+            if loop is life[0].control_loop:
+                self._look_at_control(*life)
+            else:
+                self._look_at_broker(*life)
 
-    def _look(self, machine: Machine, seen: LifeSeen) -> None:
+    def _look_at_control(self, machine: Machine, seen: LifeSeen) -> None:
         node = seen.node
         quorum = quorum_of(node)
         if quorum is None:
@@ -128,20 +151,31 @@ class Invariants:
         voter = voter_of(quorum)
         if voter is not None:
             self._look_at_quorum(machine, seen, voter)
-        partitions = partitions_of(node)
-        if partitions is not None:
-            replicas = seen.replicas
-            for hosted in partitions:
-                known, state, log = replicas.get(hosted.key), hosted.state, hosted.log
-                # Nearly all of them are as they were; a call for each would take a tenth of the whole run.
-                if (
-                    known is None
-                    or known.log is not log
-                    or known.high_watermark != state.high_watermark
-                    or known.epoch != state.epoch
-                    or (log is not None and (known.start != log.log_start or log.written < known.written))
-                ):
-                    self._look_at_replica(machine, seen, hosted)
+
+    def _look_at_broker(self, machine: Machine, seen: LifeSeen) -> None:
+        partitions = partitions_of(seen.node)
+        if partitions is None:
+            return
+        by_hosted = seen.by_hosted
+        if len(by_hosted) > len(partitions):
+            by_hosted.clear()  # some have gone
+        for hosted in partitions:
+            known, state, log = by_hosted.get(hosted), hosted.state, hosted.log
+            if known is None:
+                known = seen.replicas.get(hosted.key)
+                if known is not None:
+                    by_hosted[hosted] = known
+            # Nearly all of them are as they were; a call for each would take a tenth of the whole run.
+            if (
+                known is None
+                or known.log is not log
+                or known.high_watermark != state.high_watermark
+                or known.epoch != state.epoch
+                or (log is not None and (known.start != log.log_start or log.written < known.written))
+            ):
+                self._look_at_replica(machine, seen, hosted)
+            elif log is not None and log.written != known.written:
+                known.note_written(log)
 
     # -- the quorum
 
@@ -227,14 +261,17 @@ class Invariants:
         seen = life.replicas.get(hosted.key)
         if seen is None or seen.log is not log:
             # New here, or its log is another one: it was moved to another directory, or went away and came back.
-            seen = life.replicas[hosted.key] = Seen(log, self._truth.of(hosted.key, hosted.name))
+            seen = Seen(log, self._truth.of(hosted.key, hosted.name))
+            life.replicas[hosted.key] = life.by_hosted[hosted] = seen
         if log is not None and log.log_start != seen.start:
             self._start_moved(machine, hosted, seen, log)
         seen.settings = hosted.settings
         if log is not None:
-            if log.written < seen.written and log.failure is None and not machine.troubled:
-                self._check_producers(machine, log)
-            seen.written = log.written
+            if log.written < seen.written and log.failure is None:
+                self._check_cut(machine, hosted, seen, log)
+                if not machine.troubled:
+                    self._check_producers(machine, log)
+            seen.note_written(log)
         if log is not None and log.written < seen.verified:
             self._bad(machine, f"I3: {hosted.name}: cut to {log.written}, though {seen.verified} was committed")
             seen.verified = log.written
@@ -289,6 +326,17 @@ class Invariants:
         except (OSError, Refused) as broken:
             self._bad(machine, f"{hosted.name}: committed records cannot be read: {broken}")
         self._ends[hosted.key] = max(end, seen.verified)
+
+    def _check_cut(self, machine: Machine, hosted: Hosted, seen: Seen, log: Log) -> None:
+        """A log was cut. Two logs whose leader of some offset is the same are the same up to it: by that it is known
+        how much of what is committed was there before."""
+        had = min(seen.written, self._ends.get(hosted.key, 0))
+        if log.written >= had or self._truth.forgiven(hosted.name.topic):
+            return
+        batches_there = self._committed.get(hosted.key, {}).values()
+        last = next((piece for piece in batches_there if piece.base < had <= piece.end), None)
+        if last is not None and last.epoch == seen.epoch_at(had - 1):
+            self._bad(machine, f"I3: {hosted.name}: cut to {log.written}, though it had {had}, which is committed")
 
     def _check_producers(self, machine: Machine, log: Log) -> None:
         """After a start or a cut a log remembers its producers, or it would take their last batches once more."""

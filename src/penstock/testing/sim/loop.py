@@ -8,10 +8,9 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Final, TypeVarTuple
+from typing import Any, Final, TypeVarTuple
 
-if TYPE_CHECKING:
-    from penstock.testing.sim.scheduler import Scheduler
+from penstock.testing.sim.handle import SimHandle, Timetable
 
 Ts = TypeVarTuple("Ts")
 
@@ -26,7 +25,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: Timetable,
         name: str,
         *,
         report: Report,
@@ -36,6 +35,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> None:
         """`rate` is how fast its clock runs, `ahead_s` by how much; `report` hears what nobody caught."""
         self.scheduler, self.name, self.rate, self.ahead_s = scheduler, name, rate, ahead_s
+        self._soon = scheduler.soon
         self.caps: dict[int, int] | None = None  # the newest versions that an old client knows
         self.dead = False
         self.halted = False  # dead, paused or held up: the scheduler looks here before every callback
@@ -63,9 +63,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = SimHandle(0.0, callback, args, self, context)
         if not self.dead:
-            self.scheduler.soon(handle)
+            self._soon(handle)
         return handle
 
     call_soon_threadsafe = call_soon
@@ -79,7 +79,15 @@ class SimLoop(asyncio.AbstractEventLoop):
         self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         # A timer takes time, however little: who finds at its deadline that rounding left a bit of it sets it again.
-        return self.call_at(self.time() + max(delay, TICK_S), callback, *args, context=context)
+        scheduler = self.scheduler
+        now = scheduler.now
+        when = now * self.rate + self.ahead_s + (delay if delay > TICK_S else TICK_S)
+        handle = SimHandle(when, callback, args, self, context)
+        if not self.dead:
+            handle._scheduled = True
+            at = (when - self.ahead_s) / self.rate
+            scheduler.at(at if at > now else now, handle)
+        return handle
 
     def at_world_time(
         self,
@@ -90,15 +98,11 @@ class SimLoop(asyncio.AbstractEventLoop):
         shown: float = 0.0,
     ) -> asyncio.TimerHandle:
         """Calls at a moment of the world's time, whatever this loop's clock shows."""
-        handle = asyncio.TimerHandle(shown, callback, args, self, context)
+        handle = SimHandle(shown, callback, args, self, context)
         if not self.dead:
-            handle._scheduled = True  # type: ignore[attr-defined]  # asyncio's own word for "in the heap"
+            handle._scheduled = True
             self.scheduler.at(at, handle)
         return handle
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        if handle._scheduled:  # type: ignore[attr-defined]  # as above
-            self.scheduler.cancelled += 1
 
     # -- being stopped
 
@@ -185,8 +189,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     # -- what code on a loop asks for
 
-    def get_debug(self) -> bool:
-        return False
+    get_debug = bool  # False, without a call into Python: every future that is made asks it
 
     def is_running(self) -> bool:
         return not self.dead

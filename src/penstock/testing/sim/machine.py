@@ -6,14 +6,15 @@ As a real one a node has two loops, and what passes between them takes a moment 
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import Millis
 from penstock.model.ports import Ports
-from penstock.server.crossing import two_loops
-from penstock.server.node import Node
+from penstock.server.loops.crossing import two_loops
+from penstock.server.node import HANG_TIMEOUT, Node
 from penstock.testing.sim.disk import Disk, SimOffload
 from penstock.testing.sim.loop import SimLoop
 from penstock.testing.sim.network import SimNet
@@ -21,7 +22,9 @@ from penstock.testing.sim.network import SimNet
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.testing.sim.world import World
+    from penstock.testing.sim.network import Network
+    from penstock.testing.sim.scheduler import Scheduler
+    from penstock.testing.sim.story import Story
 
 FIRST_MOMENT_MS = 1_800_000_000_000
 """What wall clocks show when the world begins."""
@@ -32,16 +35,21 @@ CROSSING_S_MAX = 0.000_3
 class SimClock:
     """The clocks of one process: wall time may be off, and both run at the pace of the loop."""
 
-    __slots__ = ("_loop", "wall_ahead_ms")
+    __slots__ = ("_loop", "_scheduler", "wall_ahead_ms")
 
     def __init__(self, loop: SimLoop, wall_ahead_ms: int = 0) -> None:
-        self._loop, self.wall_ahead_ms = loop, wall_ahead_ms
+        self._loop, self._scheduler, self.wall_ahead_ms = loop, loop.scheduler, wall_ahead_ms
+
+    # Asked a hundred thousand times in a run, so both read the loop's time without another call.
 
     def now_ms(self) -> Millis:
-        return Millis(int(self._loop.time() * 1_000) + FIRST_MOMENT_MS + self.wall_ahead_ms)
+        loop = self._loop
+        shown_ms = int((self._scheduler.now * loop.rate + loop.ahead_s) * 1_000)
+        return shown_ms + FIRST_MOMENT_MS + self.wall_ahead_ms  # type: ignore[return-value]  # as `Millis`, which is a call
 
     def monotonic_ms(self) -> float:
-        return self._loop.time() * 1_000
+        loop = self._loop
+        return (self._scheduler.now * loop.rate + loop.ahead_s) * 1_000
 
 
 class Way:
@@ -82,10 +90,32 @@ class SimQuarters:
         """It ends with the process."""
 
 
+class Surroundings(Protocol):
+    """What a machine asks of its world, and tells it."""
+
+    scheduler: Scheduler
+    network: Network
+    story: Story
+    loop: SimLoop
+    century_ms: int
+
+    def new_loop(self, name: str, host: str, *, rate: float = 1.0, ahead_s: float = 0.0) -> SimLoop: ...
+
+    def node_made(self, machine: Machine, node: Node, /) -> None: ...
+
+    def node_ending(self, machine: Machine, /) -> None: ...
+
+    def node_ended(self, machine: Machine, /) -> None: ...
+
+    def node_failed(self, machine: Machine, why: str, /) -> None: ...
+
+    def start_failed(self, machine: Machine, broken: BaseException, /) -> None: ...
+
+
 class Machine:
     """Runs one node at a time. A new life has new loops; the disk stays."""
 
-    def __init__(self, world: World, node_id: int, properties: Mapping[str, str], random: Random) -> None:
+    def __init__(self, world: Surroundings, node_id: int, properties: Mapping[str, str], random: Random) -> None:
         self.world, self.node_id, self.host = world, node_id, f"node-{node_id}"
         self.properties = dict(properties)
         self._random = random
@@ -100,7 +130,7 @@ class Machine:
         self.paused = False
         self.unclean = False  # it ended uncleanly since all replicas were last in sync
         self.power_lost = False  # and may have lost bytes
-        self.troubled = False  # its disk was made to fail in this life
+        self.troubled = False  # its disk fails in this life, or hangs for longer than it waits
         self.down_on_purpose = False  # somebody will start it again
         self.retired = False  # nobody will
         self.clock: SimClock | None = None
@@ -110,6 +140,11 @@ class Machine:
     @property
     def name(self) -> str:
         return self.host
+
+    @cached_property
+    def metadata_log_dir(self) -> str:
+        """Where the quorum's files are; asked ten times a second while a cluster heals, and properties never change."""
+        return BrokerSettings.load(self.properties).metadata_log_dir
 
     @property
     def loops(self) -> list[SimLoop]:
@@ -124,10 +159,15 @@ class Machine:
     def serving(self) -> bool:
         return self.node is not None and self.node.ready
 
+    @property
+    def patience_s(self) -> float:
+        """How long a disk may hang before the node that runs here gives it up; clocks may run a little faster."""
+        return int(self.properties.get(HANG_TIMEOUT, "30000")) / 1_000 * 0.95
+
     def start(self) -> None:
         """Begins a new life; `serving` tells when clients are let in."""
         assert self.loop is None, f"{self.host} runs already"
-        self.troubled = False
+        self.troubled = self.disk.hangs_for_s > self.patience_s
         world = self.world
         self.lives += 1
         world.network.host_up(self.host)

@@ -190,7 +190,7 @@ class Network:
 
     def send(self, end: End, item: bytes | str) -> None:
         """Sends bytes or a farewell from `end` to its peer."""
-        if isinstance(item, bytes) and len(item) > 1 and self.split_rate and self._random.random() < self.split_rate:
+        if self.split_rate and isinstance(item, bytes) and len(item) > 1 and self._random.random() < self.split_rate:
             cut = self._random.randrange(1, len(item))
             self._schedule(end, item[:cut])
             item = item[cut:]
@@ -221,7 +221,9 @@ class Network:
 
     def _schedule_arrival(self, end: End, size: int) -> None:
         peer = end.peer
-        at = max(end.arrives_last, self._scheduler.now + self._delay_s(end.host, peer.host, size))
+        at = self._scheduler.now + self._delay_s(end.host, peer.host, size)
+        if at < end.arrives_last:
+            at = end.arrives_last
         end.arrives_last = at
         peer.loop.at_world_time(at, self._arrive, end)
 
@@ -230,7 +232,7 @@ class Network:
         peer = end.peer
         if end.cut:
             return
-        if (end.host, peer.host) in self._blocked:
+        if self._blocked and (end.host, peer.host) in self._blocked:
             end.owed += 1
             self._stalled[end] = None
             return

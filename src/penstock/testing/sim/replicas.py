@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from penstock.coordinators.groups.shard import GroupShard
     from penstock.kernels import Record
     from penstock.quorum.node import QuorumNode
-    from penstock.server.drivers.follower_fetcher import FollowerFetcher
-    from penstock.server.drivers.hosted import Hosted
-    from penstock.server.drivers.metadata_driver import MetadataDriver
-    from penstock.server.drivers.partition_driver import PartitionDriver
-    from penstock.server.drivers.quorum_driver import QuorumDriver
     from penstock.server.node import Node
+    from penstock.server.partitions.following.fetcher import FollowerFetcher
+    from penstock.server.partitions.hosted import Hosted
+    from penstock.server.partitions.partition_driver import PartitionDriver
+    from penstock.server.quorum.driver import QuorumDriver
+    from penstock.server.quorum.metadata_driver import MetadataDriver
     from penstock.storage.log import Log
 
 READ_BYTES = 1 << 20

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from penstock.testing.sim.handle import uncaught
+
 if TYPE_CHECKING:
     from penstock.testing.sim.loop import SimLoop
 
@@ -27,7 +29,8 @@ class Scheduler:
     """Runs the callbacks of all loops of one world in an order that only the seed decides."""
 
     __slots__ = (
-        "_count", "_heap", "_instant", "_ready", "_touched", "after_instant", "cancelled", "current", "now", "steps",
+        "_count", "_heap", "_instant", "_ready", "_touched", "after_instant", "cancelled", "current", "now",
+        "soon", "steps",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -37,13 +40,11 @@ class Scheduler:
         self.after_instant: Callable[[list[SimLoop]], None] | None = None
         self.cancelled = 0  # timers in the heap that nobody wants any more
         self._ready: deque[Any] = deque()
+        self.soon: Callable[[asyncio.Handle], None] = self._ready.append
         self._heap: list[tuple[float, int, Any]] = []
         self._count = 0
         self._instant = 0
         self._touched: dict[SimLoop, None] = {}
-
-    def soon(self, handle: asyncio.Handle) -> None:
-        self._ready.append(handle)
 
     def at(self, when: float, handle: asyncio.Handle) -> None:
         self._count += 1
@@ -81,7 +82,8 @@ class Scheduler:
             self.now = max(self.now, deadline)
             return False
         self._instant = 0
-        self._pass_to(max(self.now, heap[0][0]))
+        due = heap[0][0]
+        self._pass_to(due if due > self.now else self.now)
         return True
 
     def _pass_to(self, when: float) -> None:
@@ -96,7 +98,8 @@ class Scheduler:
                 ready.append(handle)
 
     def _run_ready(self) -> None:
-        ready, touched = self._ready, self._touched
+        ready, touched, instant = self._ready, self._touched, self._instant
+        steps, current = self.steps - instant, self.current
         while ready:
             handle = ready.popleft()
             if handle._cancelled:
@@ -106,19 +109,22 @@ class Scheduler:
                 if not loop.dead:
                     loop.held.append(handle)
                 continue
-            if loop is not self.current:
-                self.current = loop
+            if loop is not current:
+                self.current = current = loop
                 touched[loop] = None
                 events._set_running_loop(loop)
-            elif loop not in touched:
-                touched[loop] = None
-            self.steps += 1
-            handle._run()
-            self._instant += 1
-            if self._instant >= CALLBACKS_PER_INSTANT:
-                self._instant = 0
+            instant += 1
+            try:
+                handle._context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as broken:
+                uncaught(handle, broken)
+            if instant >= CALLBACKS_PER_INSTANT:
+                self.steps, self._instant = steps + instant, 0
                 self._pass_to(self.now + MOMENT_S)
                 return
+        self.steps, self._instant = steps + instant, instant
 
     def _sweep(self) -> None:
         self._heap = [entry for entry in self._heap if not entry[2]._cancelled]

@@ -9,23 +9,21 @@ old or empty, is the only one that ended uncleanly. Anything else may happen to 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
 
-from penstock.testing.sim.acts import MISHAPS
 from penstock.testing.sim.founding import directory_id
+from penstock.testing.sim.plan import Plan, Possible, always
 from penstock.testing.sim.replicas import metadata_of, quorum_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from random import Random
-    from typing import Any
-
     from penstock.metadata.image import ClusterImage
     from penstock.model.ids import Uuid
-    from penstock.server.drivers.quorum_driver import QuorumDriver
+    from penstock.server.quorum.driver import QuorumDriver
     from penstock.testing.sim.founding import Founding
     from penstock.testing.sim.machine import Machine
-    from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.world import World
 
 LOOK_EVERY_S = 0.1
@@ -68,12 +66,27 @@ def all_in_sync(image: ClusterImage) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """Something that goes wrong. Its deed does it and gives back how it is made good, or None when it must not be."""
+
+    name: str
+    deed: Callable[[Trouble, Random], Coroutine[Any, Any, None] | None]
+    chance: float = 0.5
+    possible: Possible = always
+
+
+async def for_good() -> None:
+    """What a deed gives back when nobody has to make it good, or all is made good at the end."""
+
+
 class Trouble:
     """Makes trouble until it is told to stop; `make_good` ends all of it."""
 
-    def __init__(self, world: World, plan: Plan, founding: Founding, random: Random) -> None:
+    def __init__(self, world: World, plan: Plan, founding: Founding, random: Random, mishaps: Sequence[Mishap]) -> None:
         self.world, self.plan, self.founding, self._random = world, plan, founding, random
         self.tell, self.count = world.story.tell, world.story.count
+        self._mishaps = mishaps
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def start(self) -> None:
@@ -90,14 +103,14 @@ class Trouble:
         for machine in self.world.machines:
             self.mend(machine)
             machine.resume()
-            if machine.troubled and machine.up:
-                machine.kill()  # a directory that failed comes back with the next life
         self._begin(self._keep_up())
 
     async def _keep_up(self) -> None:
         """Whoever has ended is started, and whoever was about to stop as soon as it has."""
         while True:
             for machine in self.world.machines:
+                if machine.troubled and machine.up and not machine.disk.hanging:
+                    machine.kill()  # a directory that failed comes back with the next life
                 if not machine.up and not machine.retired:
                     self._start(machine)
             await asyncio.sleep(LOOK_EVERY_S)
@@ -109,7 +122,7 @@ class Trouble:
 
     async def _run(self) -> None:
         plan, random = self.plan, self._random
-        mishaps = [mishap for mishap in MISHAPS if mishap.name in plan.mishaps]
+        mishaps = [mishap for mishap in self._mishaps if mishap.name in plan.mishaps]
         weights = [plan.mishaps[mishap.name] for mishap in mishaps]
         while mishaps:
             await asyncio.sleep(random.expovariate(1 / plan.between_mishaps_s))

@@ -8,6 +8,8 @@ stays, unless the log begins after it or compaction may have taken it:
   another replica has begun there rightfully.
 - Compaction takes a record of a key that has a later one, and a tombstone whose time is over.
 
+What is committed and taken within one instant nobody could look at: of those offsets anything may be told.
+
 A topic that is made anew has another id, and with it a truth of its own.
 """
 
@@ -38,6 +40,9 @@ class Known(NamedTuple):
     at_s: float
     """When it was first seen to be committed."""
 
+    began: int
+    """Where the log of some replica began by then: what lies before may be unknown to whoever leads."""
+
 
 class Deletions:
     """What DeleteRecords may have taken of the partitions of one name. It asks by name, whichever incarnation hears."""
@@ -57,6 +62,9 @@ class PartitionTruth:
         self.start = 0
         """Where some replica's log rightfully begins."""
 
+        self.unseen: list[range] = []
+        """Offsets that were committed and gone before anybody looked."""
+
         self.newest: dict[bytes, int] = {}
         """The last offset of every key."""
 
@@ -66,7 +74,8 @@ class PartitionTruth:
 
     def learn(self, records: Iterable[Record], end: int, at_s: float) -> None:
         for record in records:
-            self.records.setdefault(record.offset, Known(record.key, record.value, record.timestamp, at_s))
+            known = Known(record.key, record.value, record.timestamp, at_s, self.start)
+            self.records.setdefault(record.offset, known)
             if record.key is not None and record.offset > self.newest.get(record.key, -1):
                 self.newest[record.key] = record.offset
         self.end = max(self.end, end)
@@ -82,8 +91,16 @@ class PartitionTruth:
                 f"{settings.retention_bytes}, and the youngest record before is "
                 f"{now_ms - self._youngest(start)} ms old of {settings.retention_ms}"
             )
+        if start > self.end:
+            self.unseen.append(range(self.end, start))
+            self.end = start
         self.start = start
         return None
+
+    def may_have_been(self, offset: int, value: bytes | None) -> bool:
+        """Whether a record with this value was committed here, as far as anybody can know."""
+        known = self.records.get(offset)
+        return known.value == value if known is not None else any(offset in unseen for unseen in self.unseen)
 
     def _expired(self, start: int, settings: TopicSettings, size_bytes: int, now_ms: int) -> bool:
         if not settings.deletes:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from penstock.testing.sim.loop import SimLoop
-    from penstock.testing.sim.network import Network
 
 FIN, RST = "FIN", "RST"
 
@@ -21,12 +20,20 @@ SOCKET_BUFFER_BYTES = 256 << 10
 """What the two kernels hold for a connection beyond what the transport itself holds back."""
 
 
+class Carrier(Protocol):
+    """What an end asks of the network between it and its peer."""
+
+    def send(self, end: End, item: bytes | str, /) -> None: ...
+
+    def forget(self, end: End, /) -> None: ...
+
+
 class End(asyncio.Transport):
     """What one process holds of a connection. `peer` is the other end."""
 
     peer: End
 
-    def __init__(self, network: Network, loop: SimLoop, host: str, port: int) -> None:
+    def __init__(self, network: Carrier, loop: SimLoop, host: str, port: int) -> None:
         super().__init__()
         self.network, self.loop, self.host, self.port = network, loop, host, port
         self.protocol: Any = None
@@ -76,11 +83,11 @@ class End(asyncio.Transport):
         return self._reading and not self.is_closing()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self.is_closing() or self.loop.dead or not data:
+        if self._closing or self.closed or self.loop.dead or not data:
             return
         self.unread_bytes += len(data)
         self.network.send(self, bytes(data))
-        if not self._full and self.get_write_buffer_size() > self._high:
+        if self.unread_bytes > self._high + SOCKET_BUFFER_BYTES and not self._full:
             self._full = True
             self.protocol.pause_writing()
 
@@ -131,7 +138,7 @@ class End(asyncio.Transport):
             if item not in (FIN, RST) and not self.peer.closed:
                 self.network.send(self, RST)
             return
-        if item == RST:
+        if isinstance(item, str) and item == RST:
             self.reset()
             return
         self._inbox.append(item)
@@ -147,7 +154,7 @@ class End(asyncio.Transport):
 
     def _read(self) -> None:
         inbox = self._inbox
-        while inbox and self._reading and not self.is_closing() and self.protocol is not None:
+        while inbox and self._reading and not self._closing and not self.closed and self.protocol is not None:
             item = inbox.popleft()
             if isinstance(item, str):
                 self._finished = True
@@ -155,7 +162,10 @@ class End(asyncio.Transport):
                     self.close()
                 return
             taken = self._feed(item)
-            self.peer.was_read(taken)
+            peer = self.peer
+            peer.unread_bytes -= taken
+            if peer._full or peer._closing:
+                peer._was_read()
             if taken < len(item):
                 inbox.appendleft(item[taken:])
 
@@ -165,18 +175,17 @@ class End(asyncio.Transport):
         if not isinstance(protocol, asyncio.BufferedProtocol):
             protocol.data_received(data)
             return len(data)
-        taken = 0
-        while taken < len(data) and self._reading and not self.is_closing():
+        taken, whole = 0, len(data)
+        while taken < whole and self._reading and not self._closing and not self.closed:
             buffer: Any = protocol.get_buffer(-1)
-            size = min(len(buffer), len(data) - taken)
+            size = min(len(buffer), whole - taken)
             buffer[:size] = data[taken : taken + size]
             taken += size
             protocol.buffer_updated(size)
         return taken
 
-    def was_read(self, size: int) -> None:
+    def _was_read(self) -> None:
         """The peer's protocol took bytes of ours; the word of it travels with the acknowledgements, which are free."""
-        self.unread_bytes -= size
         if self._full and self.get_write_buffer_size() <= self._low:
             self._full = False
             self.loop.call_soon(self._resume_writing)

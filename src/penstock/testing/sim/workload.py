@@ -8,29 +8,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.consumer import Consumer
 from penstock.client.errors import ClientError
 from penstock.client.producer import Producer
-from penstock.model.ids import Uuid
+from penstock.model.ids import TopicPartition, Uuid
+from penstock.testing.sim.acts import CHORES
 from penstock.testing.sim.administrator import Administrator
 from penstock.testing.sim.history import Place
 from penstock.testing.sim.machine import SimClock
+from penstock.testing.sim.plan import REFUSED_FIRST_MS
 from penstock.testing.sim.topics import AGAIN, BRIEF, KEYED, LOOSE, ORDERS
 from penstock.testing.sim.versions import draw_caps
 
 if TYPE_CHECKING:
     from penstock.client.consumer import ConsumerRecord
     from penstock.client.producer.delivery import Report
-    from penstock.model.ids import TopicPartition
     from penstock.testing.sim.founding import Founding
     from penstock.testing.sim.history import History, Sender
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.world import World
 
 GROUP = "readers"
-METADATA = 3
+FETCH, METADATA = 1, 3
+IDS_SINCE = 13
+"""The version of Fetch that names topics by their ids."""
 KEYS = 8
 TOMBSTONES = 0.2
 PATIENCE_MS = 3_600_000
@@ -72,6 +75,26 @@ class Client:
             self.world.client_failed(self.name, broken)
 
 
+class Reader(NamedTuple):
+    """Somebody who reads all partitions of a topic, without a group."""
+
+    name: str
+    topic: str
+    consumer: Consumer
+    by_name: bool
+    """Whether it fetches in a version without ids: then nothing tells one incarnation of a topic from the next."""
+
+    def position(self, number: int, topic_id: Uuid) -> int:
+        """How far it has come in a partition of this incarnation of the topic; -1 when it does not know of it."""
+        engine = self.consumer._running
+        partition = None if engine is None else engine.partitions.get(TopicPartition(self.topic, number))
+        if partition is None:
+            return -1
+        if not self.by_name and any(partition.topic_id) and partition.topic_id != topic_id:
+            return -1
+        return partition.position
+
+
 class Workload:
     """All clients. `stop` lets producers finish; consumers read on until `end`."""
 
@@ -80,7 +103,8 @@ class Workload:
         self._stopping = self._ending = False
         self.producers: list[Client] = []
         self.consumers: list[Client] = []
-        self.admin = Administrator(world, plan, history.truth, founding)
+        self.readers: dict[str, Reader] = {}
+        self.admin = Administrator(world, plan, history.truth, founding, CHORES)
 
     def start(self) -> None:
         """Makes the topics, then lets everybody work."""
@@ -96,7 +120,7 @@ class Workload:
             self._begin(self.producers, name, self._produce, topic)
         for number in range(plan.consumers):
             self._begin(self.consumers, f"c{number + 1}", self._consume_as_member)
-        for name, topic in (("w1", AGAIN), ("w2", client.random.choice((BRIEF, KEYED, ORDERS)))):
+        for name, topic in (("w1", AGAIN), ("w2", client.random.choice((BRIEF, KEYED))), ("w3", ORDERS)):
             self._begin(self.consumers, name, self._watch, topic)
         await self.admin.run(client.random, lambda: self._stopping)
 
@@ -146,7 +170,7 @@ class Workload:
             "max_block_ms": PATIENCE_MS,
             "retry_backoff_ms": 50,
             "retry_backoff_max_ms": 500,
-            "metadata_max_age_ms": 5_000,
+            "metadata_max_age_ms": plan.metadata_max_age_ms,
             # Old clients neither write zstd nor read it.
             "compression": random.choice(("none", "none", "lz4", "gzip" if plan.version_caps else "zstd")),
             "batch_size": BATCH_BYTES,
@@ -156,24 +180,8 @@ class Workload:
         ) as it:
             while not self._stopping:
                 for _ in range(random.choice((1, 1, 3))):
-                    self._send(it, sender, topic, random)
+                    send(it, sender, topic, random)
                 await asyncio.sleep(random.expovariate(1 / plan.record_every_s))
-
-    @staticmethod
-    def _send(producer: Producer, sender: Sender, topic: str, random: Random) -> None:
-        value: bytes | None = sender.next_value()
-        number = sender.sent
-        if topic == KEYED and random.random() < TOMBSTONES:
-            sender.tombstones.add(number)
-            value = None
-
-        def delivered(report: Report | None, failure: ClientError | None) -> None:
-            if report is not None:
-                sender.acknowledged[number] = Place(report.topic, report.partition, report.offset)
-            else:
-                sender.failed[number] = str(failure)
-
-        producer.send(topic, value, key=b"%d" % random.randrange(KEYS), on_delivery=delivered)
 
     # -- consumers
 
@@ -185,6 +193,7 @@ class Workload:
             "group_id": GROUP,
             "group_protocol": protocol,
             "auto_commit_interval_ms": 500,
+            "metadata_max_age_ms": self._plan.metadata_max_age_ms,
             # A machine that lost power says nothing, so whoever waits for the others of a group waits for so long.
             "max_poll_interval_ms": 8_000,
         }
@@ -213,7 +222,6 @@ class Workload:
         """
 
         def show(consumer: Consumer, record: ConsumerRecord) -> None:
-            self.history.watched[topic, record.partition] = record.offset
             view = consumer._engine().view.cached(topic)
             if view is not None and any(view.id) and client.fetches_by_id:
                 place = Place(record.topic, record.partition, record.offset)
@@ -221,9 +229,14 @@ class Workload:
             self._world.story.count(f"read of {topic}")
 
         while not self._ending:
-            settings = {**COMMON, "metadata_max_age_ms": REFUSED_FIRST_MS}
-            consumer = Consumer(clock=client.clock, bootstrap_servers=self._plan.bootstrap, **settings)
-            self.history.watched.update({(topic, number): -1 for number in range(self._plan.partitions)})
+            consumer = Consumer(
+                clock=client.clock,
+                bootstrap_servers=self._plan.bootstrap,
+                metadata_max_age_ms=REFUSED_FIRST_MS,
+                **COMMON,
+            )
+            by_name = client.loop.caps is not None and client.loop.caps.get(FETCH, IDS_SINCE) < IDS_SINCE
+            self.readers[client.name] = Reader(client.name, topic, consumer, by_name)
             consumer.assign([(topic, number) for number in range(self._plan.partitions)])
             await self._stay(client, consumer, show)
 
@@ -248,8 +261,22 @@ class Workload:
                 self._world.story.tell(client.name, f"close: {trouble}")
 
 
-REFUSED_FIRST_MS = 600_000
-"""Who asks for metadata so seldom learns of a new leader because the old one says so."""
+def send(producer: Producer, sender: Sender, topic: str, random: Random, partition: int | None = None) -> None:
+    """Sends the next record of a sender, which will know what became of it."""
+    value: bytes | None = sender.next_value()
+    number = sender.sent
+    if topic == KEYED and random.random() < TOMBSTONES:
+        sender.tombstones.add(number)
+        value = None
+
+    def delivered(report: Report | None, failure: ClientError | None) -> None:
+        if report is not None:
+            sender.acknowledged[number] = Place(report.topic, report.partition, report.offset)
+        else:
+            sender.failed[number] = str(failure)
+
+    producer.send(topic, value, key=b"%d" % random.randrange(KEYS), partition=partition, on_delivery=delivered)
+
 
 COMMON: dict[str, Any] = {
     "offset_reset": "earliest",
@@ -257,5 +284,4 @@ COMMON: dict[str, Any] = {
     "default_api_timeout_ms": 10_000,
     "retry_backoff_ms": 50,
     "retry_backoff_max_ms": 500,
-    "metadata_max_age_ms": 5_000,
 }

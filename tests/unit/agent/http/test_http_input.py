@@ -12,7 +12,7 @@ import pytest
 
 from penstock.agent.inputs.http.kind import make, read
 from penstock.agent.portion import TRUNCATED
-from tests.patience import until
+from tests.patience import until, within
 from tests.unit.agent.listening.channels import (
     DEADLINE_S,
     HandChannel,
@@ -39,7 +39,7 @@ async def send(
     given = {"host": "x", "content-type": kind, "content-length": str(len(body)), "connection": "close", **headers}
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value), "", ""]
     writer.write("\r\n".join(lines).encode() + body)
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(within(DEADLINE_S)):
         answer = await reader.read()
     writer.close()
     head, _, content = answer.partition(b"\r\n\r\n")
@@ -178,7 +178,7 @@ async def test_a_stop_answers_503_to_the_new_and_to_whoever_is_not_acknowledged(
         late = asyncio.create_task(send(made, b'{"b": 1}'))
         await until(lambda: len(channel.dones) == 2)
         await made.stop()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             await task
         assert (await send(made, b'{"c": 1}'))[0] == 503
         assert (await send(made, method="GET", path="/health"))[0] == 503

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from penstock.agent.http import HttpServer, Limits, Request, Response
-from tests.patience import until
+from tests.patience import until, within
 from tests.unit.agent.listening.channels import DEADLINE_S, no_errors_logged, on_loop
 
 LIMITS = Limits(
@@ -48,7 +48,7 @@ async def ask(port: int, *pieces: bytes) -> bytes:
     """What is answered until the server closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             for piece in pieces:
                 writer.write(piece)
                 await asyncio.sleep(0)
@@ -114,7 +114,7 @@ async def test_a_sender_that_asks_first_is_told_to_go_on() -> None:
     async with served() as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head(b"POST", b"/", b"content-length: 3", b"expect: 100-continue", b"connection: close"))
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100")
             writer.write(b"abc")
             assert status(await reader.read()) == 200
@@ -169,7 +169,7 @@ async def test_an_endless_body_ends_with_413_however_it_is_sent() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head(b"POST", b"/", b"transfer-encoding: chunked"))
         answer = asyncio.create_task(reader.read())
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             with contextlib.suppress(ConnectionError):
                 while not answer.done():
                     writer.write(b"10\r\n" + b"x" * 16 + b"\r\n")
@@ -208,7 +208,7 @@ async def test_the_deadline_of_a_body_moves_with_what_comes() -> None:
         # A hundred bytes at ten a second have bought ten seconds.
         await asyncio.sleep(0.15)
         writer.write(b"x")
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             assert status(await reader.read()) == 200
         writer.close()
 
@@ -220,7 +220,7 @@ async def test_connections_and_bodies_are_bounded_together() -> None:
         for _, writer in pairs[:2]:
             writer.write(head(b"POST", b"/", b"content-length: 900") + b"x" * 800)
         answers = [asyncio.create_task(reader.read()) for reader, _ in pairs[:2]]
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
             assert status(next(task.result() for task in answers if task.done())) == 503
             assert server.counts.held_bytes == 800

@@ -21,7 +21,7 @@ from penstock.declared.fields import Notes, Table
 from penstock.declared.positions import Positions
 from tests.patience import until, within
 
-DEADLINE_S = within(10.0)
+DEADLINE_S = 10.0
 
 
 class HandChannel:
@@ -116,7 +116,7 @@ async def running(made: Input) -> AsyncIterator[asyncio.Task[None]]:
     finally:
         await made.stop()
         await made.close()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within(DEADLINE_S)):
             await asyncio.wait((task,))
     task.result()
 

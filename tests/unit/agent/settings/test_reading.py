@@ -169,3 +169,42 @@ def test_a_file_on_disk_is_read_or_all_its_mistakes_are_raised(tmp_path: Path) -
     with pytest.raises(AgentFileBroken, match="did you mean 'name'") as broken:
         read_agent(path)
     assert len(broken.value.mistakes) == 3
+
+
+SECURED = """\
+name = "a"
+bootstrap = "far:9093"
+[output]
+kafka = {{ {kafka} }}
+{more}
+[inputs.a]
+type = "stdin"
+topic = "t"
+"""
+
+
+def test_brokers_with_tls_and_logins_are_named_as_to_any_client(tmp_path: Path) -> None:
+    from penstock.agent.settings.producing import keywords_of
+    from penstock.client.settings import ProducerSettings
+
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\nssl.truststore.location=/etc/ca.pem\n")
+    for kafka, more, protocol in (
+        ('username = "alice", password = "${PASSWORD}"', "", "SASL_SSL"),
+        ('"security.protocol" = "SSL", "ssl.truststore.location" = "/etc/ca.pem"', "", "SSL"),
+        ("", f'client_config = "{file}"', "SSL"),
+    ):
+        text = SECURED.format(kafka=kafka, more=more)
+        found = examined(text, PASSWORD="s3cret").settings
+        assert found is not None, mistakes(text, PASSWORD="s3cret")
+        assert ProducerSettings.of(keywords_of(found)).security_protocol == protocol
+        assert "s3cret" not in repr(found)
+
+
+def test_security_that_does_not_fit_together_is_told() -> None:
+    for kafka, more, words in (
+        ('username = "alice"', "", "there is no password"),
+        ('"sasl.jaas.config" = "x"', "", "needs security_protocol"),
+        ("", 'client_config = "/nowhere/c"', "no such file"),
+    ):
+        assert any(words in each for each in mistakes(SECURED.format(kafka=kafka, more=more)))

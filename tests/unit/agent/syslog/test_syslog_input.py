@@ -114,7 +114,7 @@ async def test_without_room_the_kernel_holds_what_it_can_and_the_rest_is_counted
         await until(lambda: made.status().dropped > 0 and any("were dropped" in line for line in caplog.messages))
         channel.open()
         await until(lambda: len(channel.values) + made.status().dropped == sent)
-    assert len(caplog.messages) == 1, "told once, not for each"
+    assert len([line for line in caplog.messages if "were dropped" in line]) == 1, "told once, not for each"
     assert 0 < len(channel.values) < sent
 
 

@@ -19,7 +19,7 @@ from tests.patience import within
 
 T = TypeVar("T")
 
-PATIENCE_S = within(20)
+PATIENCE_S = 20
 
 
 def put(
@@ -50,7 +50,7 @@ def put(
     for value in values:
         said = {} if times is None else {"timestamp": next(times)}
         producer.produce(topic, value, key=b"k", partition=partition, on_delivery=told, **said)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(within(PATIENCE_S)) == 0
     assert set(failures) <= {None}
 
 
@@ -88,7 +88,7 @@ async def trim(node: EmbeddedBroker, topic: str, offset: int) -> None:
 async def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
     """Exactly `count` records, or a failure that says how many there were."""
     found: list[ConsumerRecord] = []
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(within(PATIENCE_S)):
         while len(found) < count:
             found += await consumer.poll(max_records=count - len(found))
     return found
@@ -100,7 +100,7 @@ async def values(consumer: Consumer, count: int) -> list[bytes | None]:
 
 async def until(true: Callable[[], object], *consumers: Consumer) -> None:
     """Polls the consumers, dropping what they give, until something is so."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(within(PATIENCE_S)):
         while not true():
             for consumer in consumers:
                 await consumer.poll(timeout_ms=20)

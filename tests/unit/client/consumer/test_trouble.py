@@ -14,8 +14,9 @@ from penstock.client.cluster_view import ClusterView
 from penstock.client.consumer import Consumer, CorruptBatch
 from penstock.client.errors import NotAllowed, OffsetOutOfRange
 from penstock.protocol.messages.fetch import FetchResponse
-from penstock.server.context import Handler
+from penstock.server.doors import Handler
 from penstock.testing import EmbeddedBroker, broker
+from tests.patience import within
 from tests.unit.client.consumer.made import batch, spoilt, two_transactions
 from tests.unit.client.consumer.scene import PATIENCE_S, numbers, put, read, run, values
 
@@ -160,7 +161,7 @@ def test_a_cancelled_application_leaves_no_task_and_no_socket(
             await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await running
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(within(PATIENCE_S)):
             # The broker runs in this process too, and closes its ends when it sees ours closed.
             while sockets() - before:
                 await asyncio.sleep(0.01)
@@ -273,7 +274,7 @@ def test_records_that_a_new_leader_lost_are_noticed(policy: str) -> None:
                     with pytest.raises(OffsetOutOfRange):
                         await read(consumer, 1)
                 else:
-                    async with asyncio.timeout(PATIENCE_S):
+                    async with asyncio.timeout(within(PATIENCE_S)):
                         while b"other" not in await values(consumer, 1):
                             pass
 
@@ -297,7 +298,7 @@ def test_a_broker_that_is_away_is_told_a_few_times_and_when_it_is_back(
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(None, node.stop)
             monkeypatch.setattr(ClusterView, "refreshed", counted)
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(within(PATIENCE_S)):
                 while tries < 30:
                     await asyncio.sleep(0.001)
             await loop.run_in_executor(None, node.start)

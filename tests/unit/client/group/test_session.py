@@ -22,7 +22,7 @@ from penstock.testing import broker
 from penstock.testing.embedded import EmbeddedBroker
 from tests.patience import within
 
-WAIT_S = within(20.0)
+WAIT_S = 20.0
 LOOK_AGAIN_S = 0.05
 _names = itertools.count()
 
@@ -77,7 +77,7 @@ class Member:
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Waits for a hook that makes it so; what another member's hook makes so is seen a moment later."""
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(within(WAIT_S)):
             while not true():
                 self.hooks.news.clear()
                 with contextlib.suppress(TimeoutError):
@@ -172,7 +172,7 @@ def test_heartbeats_that_lose_their_connection_move_nothing(node: EmbeddedBroker
             await only.until(lambda: len(only.owned) == 4)
             beats = only.session.metrics()["heartbeat-total"]
             node.disconnect(api="Heartbeat", times=2)
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(within(WAIT_S)):
                 while only.session.metrics()["heartbeat-total"] < beats + 5:
                     await asyncio.sleep(0.01)
             assert only.hooks.told == [("assigned", {0, 1, 2, 3})]
@@ -301,7 +301,7 @@ def test_a_second_holder_of_an_instance_id_is_told(node: EmbeddedBroker, topic: 
             async with member(node, topic, topic, **given) as second:
                 # The classic protocol gives the newcomer the place, the consumer protocol keeps the holder.
                 refused = first if protocol == "classic" else second
-                async with asyncio.timeout(WAIT_S):
+                async with asyncio.timeout(within(WAIT_S)):
                     while refused.session.failure is None:
                         await asyncio.sleep(0.01)
                 assert isinstance(refused.session.failure, MemberFenced)

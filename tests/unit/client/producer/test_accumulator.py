@@ -9,9 +9,9 @@ import pytest
 
 from penstock.client.errors import BufferFull, RecordTooLarge
 from penstock.client.producer.accumulator import Accumulator
-from penstock.client.producer.batch import Batch
 from penstock.client.producer.bulk import Bulk, ListRows
 from penstock.client.producer.delivery import BulkDelivery, Delivery
+from penstock.client.producer.lane import Batch
 from penstock.client.producer.parked import Parked
 from penstock.client.settings import ProducerSettings
 from penstock.model.ids import Millis
@@ -219,3 +219,8 @@ def test_a_failure_that_was_raised_holds_no_delivery() -> None:
     assert batch.failure is not None
     assert batch.failure.__traceback__ is None
     assert batch.failure is not delivery.exception()
+
+
+def test_lanes_have_one_batch_out_when_one_request_is_allowed() -> None:
+    assert [lane.one_at_a_time for lane in Scene(2, max_in_flight=1).inside.topics["t"].lanes] == [True, True]
+    assert [lane.one_at_a_time for lane in Scene(2).inside.topics["t"].lanes] == [False, False]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.client.producer.batch import Batch
-from penstock.client.producer.lane import REMEMBERED_BATCHES, SEQUENCE_MASK, Lane
+from penstock.client.producer.lane import REMEMBERED_BATCHES, SEQUENCE_MASK, Batch, Lane
 from penstock.kernels import RecordsBuilder, read_header
 
 FIRST, SECOND = (7, 0), (7, 1)
@@ -105,6 +104,22 @@ def test_the_first_batch_of_an_epoch_goes_alone() -> None:
     lane.land(first)
     lane.accepted(first)
     assert [send(lane), send(lane)] == [second, third]
+
+
+def test_with_one_request_in_flight_a_batch_waits_for_the_one_before_it_whoever_leads() -> None:
+    """The first is out at a leader that fell silent; sent to the next leader now, the second would come before it."""
+    lane = Lane("t", 0, one_at_a_time=True)
+    first, second = batch(lane), batch(lane)
+    lane.launch(first, None, lambda one, sequence: one.seal(0, None, None, sequence))
+    lane.leader = 2
+    assert lane.next_batch(None) is None
+    lane.land(first)
+    lane.again(first)
+    assert lane.next_batch(None) is first
+    lane.launch(first, None, lambda one, sequence: one.seal(0, None, None, sequence))
+    lane.land(first)
+    lane.accepted(first)
+    assert lane.next_batch(None) is second
 
 
 def test_what_the_broker_has_never_becomes_less() -> None:

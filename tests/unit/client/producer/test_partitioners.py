@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from penstock.client.errors import BadSetting
-from penstock.client.producer.batch import Batch
+from penstock.client.producer.lane import Batch
 from penstock.client.producer.topic_lanes import TopicLanes
 from penstock.kernels import RecordsBuilder
 

@@ -2,10 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.config import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, ConfigType, Password, value_text
+from penstock.model.config import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, ConfigType, value_text
 from penstock.model.config.definition import double_text, parse_value
 from penstock.model.config.validators import duration_ms
 from penstock.model.errors import INVALID_CONFIG, Refused
+from penstock.model.secret import Secret
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from penstock.model.errors import INVALID_CONFIG, Refused
         (" a , b,,c ", ConfigType.LIST, ("a", "b", "", "c")),
         (" ", ConfigType.LIST, ()),
         (",", ConfigType.LIST, ("", "")),
-        (" pw ", ConfigType.PASSWORD, Password("pw")),
+        (" pw ", ConfigType.PASSWORD, Secret("pw")),
         ("a.b.C", ConfigType.CLASS, "a.b.C"),
     ],
 )
@@ -85,7 +86,7 @@ def test_a_printed_double_reads_back(value: float) -> None:
 
 
 def test_values_print_as_describe_configs_shows_them() -> None:
-    printed = [value_text(one) for one in (True, 7, ("a", "b"), (), "text", None, Password("x"))]
+    printed = [value_text(one) for one in (True, 7, ("a", "b"), (), "text", None, Secret("x"))]
     assert printed == ["true", "7", "a,b", "", "text", None, "[hidden]"]
 
 
@@ -125,7 +126,7 @@ def test_words_in_any_case_keep_their_spelling() -> None:
 
 def test_a_secret_never_prints() -> None:
     secret = BROKER_CONFIGS["ssl.key.password"].parse("swordfish")
-    assert secret == Password("swordfish")
+    assert secret == Secret("swordfish")
     assert "swordfish" not in f"{secret} {secret!r}"
 
 

@@ -1,7 +1,8 @@
 import pytest
 
-from penstock.model.config import BadSettings, BrokerSettings, Effect, Endpoint, Password, Voter
+from penstock.model.config import BadSettings, BrokerSettings, Effect, Endpoint, Voter
 from penstock.model.ids import NodeId
+from penstock.model.secret import Secret
 
 BOTH = {
     "process.roles": "broker,controller",
@@ -199,7 +200,7 @@ def test_cordoned_directories_may_be_all_of_them() -> None:
 
 def test_secrets_do_not_show() -> None:
     settings = load(BOTH, ssl_key_password="swordfish", super_users="User:a")
-    assert settings["ssl.key.password"] == Password("swordfish")
+    assert settings["ssl.key.password"] == Secret("swordfish")
     assert settings["super.users"] == "User:a"
     assert "swordfish" not in repr(settings)
     assert "ssl.key.password=[hidden]" in repr(settings)

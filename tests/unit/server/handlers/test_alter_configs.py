@@ -9,9 +9,9 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.protocol.messages.alter_configs import AlterConfigsRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import alter_configs
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 Resource = AlterConfigsRequest.AlterConfigsResource

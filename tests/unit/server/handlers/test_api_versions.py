@@ -51,6 +51,17 @@ def test_a_client_with_a_bad_name_is_refused(name: str) -> None:
     walk(steps)
 
 
+def test_of_long_names_little_is_remembered() -> None:
+    """Strangers say them too, and thousands of connections may stand."""
+
+    async def steps(plane: ControlPlane) -> None:
+        connection = SimpleNamespace(software=("", ""))
+        reply = await plane.ask(api_versions, request("n" * 30_000, "1" * 30_000), 3, connection=connection)
+        assert (reply.error_code, connection.software) == (0, ("n" * 128, "1" * 128))
+
+    walk(steps)
+
+
 def test_the_connection_remembers_the_software() -> None:
     async def steps(plane: ControlPlane) -> None:
         connection = SimpleNamespace(software=("", ""))

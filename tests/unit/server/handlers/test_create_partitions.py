@@ -10,9 +10,9 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import create_partitions
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 Topic = CreatePartitionsRequest.CreatePartitionsTopic

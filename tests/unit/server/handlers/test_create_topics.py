@@ -14,9 +14,9 @@ from penstock.model.errors import (
     TOPIC_AUTHORIZATION_FAILED,
 )
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import create_topics
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 Topic = CreateTopicsRequest.CreatableTopic

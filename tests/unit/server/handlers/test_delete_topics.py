@@ -10,9 +10,9 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import delete_topics
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 State = DeleteTopicsRequest.DeleteTopicState
@@ -92,6 +92,7 @@ def test_deletion_can_be_disabled() -> None:
 
 def test_who_may_not_describe_does_not_learn_the_name_of_an_id() -> None:
     no = Recording(
+        Asked(Operation.DELETE, ResourceType.CLUSTER, "kafka-cluster"),
         Asked(Operation.DESCRIBE, ResourceType.TOPIC, "secret"),
         Asked(Operation.DELETE, ResourceType.TOPIC, "kept"),
     )

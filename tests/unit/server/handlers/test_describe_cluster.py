@@ -4,9 +4,9 @@ import pytest
 
 from penstock.model.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
 from penstock.protocol.messages.describe_cluster import DescribeClusterRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import OPERATIONS_NOT_ASKED, ListenerInfo, Operation, ResourceType
+from penstock.server.doors import OPERATIONS_NOT_ASKED, ListenerInfo, Operation, ResourceType
 from penstock.server.handlers import describe_cluster
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import WILDCARD, ControlPlane, walk
 
 

@@ -12,9 +12,9 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.protocol.messages.describe_configs import DescribeConfigsRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import describe_configs
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32

@@ -8,9 +8,9 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest as Request
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import describe_topic_partitions
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 

@@ -10,9 +10,9 @@ from penstock.model.errors import (
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import find_coordinator
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2

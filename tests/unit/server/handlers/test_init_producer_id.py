@@ -16,7 +16,7 @@ def test_a_producer_tries_again_while_no_controller_can_be_asked() -> None:
         raise Refused(REQUEST_TIMED_OUT)
 
     ctx: Any = SimpleNamespace(
-        allow=lambda *_: True, node=SimpleNamespace(producer_ids=SimpleNamespace(take=nobody_answers))
+        may=lambda *_: True, node=SimpleNamespace(producer_ids=SimpleNamespace(take=nobody_answers))
     )
     request = InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1)
     reply = asyncio.run(init_producer_id.handle(ctx, request))

@@ -4,9 +4,9 @@ import pytest
 
 from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, INVALID_UPDATE_VERSION
 from penstock.protocol.messages.update_features import UpdateFeaturesRequest
-from penstock.server.authorize import Asked, Recording
-from penstock.server.context import Operation, ResourceType
+from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import update_features
+from penstock.server.reception.authorize import Asked, Recording
 from tests.walks.control_plane import ControlPlane, walk
 
 Update = UpdateFeaturesRequest.FeatureUpdateKey

@@ -20,7 +20,7 @@ from tests.patience import within
 from tests.unit.spark.lake.tables import SCHEMA, append, made, numbers, opened, rows, spans, written
 
 FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"])
-PATIENCE_S = within(60)
+PATIENCE_S = 60
 
 
 def test_a_round_of_commits_makes_upkeep_due() -> None:
@@ -104,7 +104,7 @@ def test_a_batch_that_makes_upkeep_due_does_not_wait_for_it_and_others_land_besi
     assert not after_commit(options, commit), "one at a time"
     for batch in range(10, 14):
         land(store, options, Wanted(SCHEMA, ()), batch_of(store, batch))
-    assert wait_until_done(options, within_s=PATIENCE_S)
+    assert wait_until_done(options, within_s=within(PATIENCE_S))
     store.refresh()
     assert len(store.files()) <= 5
     assert sorted(numbers(store)) == list(range(14))

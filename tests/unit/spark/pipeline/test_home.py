@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,12 +43,6 @@ def test_another_process_with_the_same_id_is_not_taken_for_it(place: Home) -> No
     found = place.state()
     assert found is not None
     assert (found.state, found.code) == (home.DIED, 1)
-
-
-def test_a_process_that_ended_has_no_birth() -> None:
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    assert birth_of(child.pid) == ""
 
 
 def test_one_name_runs_once(place: Home) -> None:

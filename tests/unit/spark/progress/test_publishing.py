@@ -16,7 +16,7 @@ from penstock.spark.progress.publishing import COMMIT_AGAIN_S, QUERIES_MAX, Publ
 from penstock.testing import EmbeddedBroker, broker
 from tests.patience import wait_for, within
 
-PATIENCE_S = within(20.0)
+PATIENCE_S = 20.0
 A0 = TopicPartition("a", 0)
 
 
@@ -86,7 +86,7 @@ def test_every_batch_is_committed_and_the_last_word_is_told(running: EmbeddedBro
     for batch in range(20):
         hear(publishing, running.bootstrap_servers, "fast", batch, 50 + batch)
     wait_until(lambda: committed(running, "fast") == 69)
-    assert publishing.flush(PATIENCE_S)
+    assert publishing.flush(within(PATIENCE_S))
     records = told(running, "fast")
     assert records[-1]["batch_id"] == 19
     assert len(records) < 20
@@ -103,13 +103,13 @@ def test_late_rows_of_batches_whose_news_were_replaced_are_counted_too() -> None
 
 def test_the_end_of_a_query_is_told_at_once(running: EmbeddedBroker, publishing: Publishing) -> None:
     hear(publishing, running.bootstrap_servers, "ending", 1, 10)
-    assert publishing.flush(PATIENCE_S)
+    assert publishing.flush(within(PATIENCE_S))
 
     def change(run: Run) -> None:
         run.ended, run.error = True, "it broke"
 
     publishing.post("run-ending", change)
-    assert publishing.flush(PATIENCE_S)
+    assert publishing.flush(within(PATIENCE_S))
     last = told(running, "ending")[-1]
     assert (last["batch_id"], last["active"], last["error"]) == (1, False, "it broke")
     assert publishing._runs == {}
@@ -123,7 +123,7 @@ def test_a_query_that_failed_before_its_first_batch_is_told_at_home(
 
     home = running.bootstrap_servers
     publishing.post("run-early", change, lambda: Run("shop", home, "early", "id-early", "run-early"))
-    assert publishing.flush(PATIENCE_S)
+    assert publishing.flush(within(PATIENCE_S))
     (only,) = told(running, "early")
     assert (only["batch_id"], only["active"], only["error"]) == (-1, False, "no such topic")
 
@@ -153,7 +153,7 @@ def test_an_idle_query_commits_again_before_its_offsets_are_forgotten(running: E
         run.idle = True
 
     publishing.post("run-idle", idle)
-    assert publishing.flush(PATIENCE_S)
+    assert publishing.flush(within(PATIENCE_S))
     assert committed(running, "idle") is None
     now_s = COMMIT_AGAIN_S
     publishing.post("run-idle", idle)
@@ -168,7 +168,7 @@ def test_words_of_spark_that_are_not_understood_are_passed_over(
         run.news = '{"sources": 7}'
 
     publishing.post("run-odd", change, lambda: Run("shop", "", "odd", "id-odd", "run-odd"))
-    assert publishing.flush(PATIENCE_S)
+    assert publishing.flush(within(PATIENCE_S))
     assert "is not understood" in caplog.text
 
 

@@ -133,8 +133,8 @@ def test_options_travel_small() -> None:
         ({"kafka.fetch.max.byte": "5"}, True, "did you mean 'kafka.fetch.max.bytes'?"),
         ({"kafka.fetch.max.bytes": "lots"}, True, "fetch_max_bytes='lots': expected a whole number"),
         ({"kafka.isolation.level": "serializable"}, True, "isolation_level='serializable': expected"),
-        ({"kafka.security.protocol": "SASL_SSL"}, True, "speaks PLAINTEXT only so far"),
-        ({"kafka.ssl.truststore.location": "/x"}, True, "speaks PLAINTEXT only so far"),
+        ({"kafka.security.protocol": "SASL_SSL"}, True, "needs username and password, or sasl_jaas_config"),
+        ({"kafka.ssl.truststore.location": "/x"}, True, "needs security_protocol: SSL or SASL_SSL"),
     ],
 )
 def test_what_cannot_be_right_is_said(given: dict[str, Any], streaming: bool, words: str) -> None:
@@ -194,10 +194,12 @@ def test_kafka_settings_become_ours(caplog: pytest.LogCaptureFixture, monkeypatc
         "bootstrap_servers": "here:9092",
         "max_partition_fetch_bytes": "99",
         "client_id": "me",
+        "security_protocol": "plaintext",
     }
     assert found.admin_settings == {
         "bootstrap_servers": "here:9092",
         "client_id": "me",
+        "security_protocol": "plaintext",
         "default_api_timeout_ms": "30000",
     }
     # Kafka's client knows it, to us it means nothing: that is told, once.

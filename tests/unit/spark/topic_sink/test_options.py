@@ -32,8 +32,10 @@ def test_what_spark_adds_by_itself_is_fine() -> None:
         ({**ADDRESS, "kafka.acks": "2"}, r"kafka\.acks='2': expected 0, 1 or 'all'"),
         ({**ADDRESS, "kafka.key.serializer": "x"}, r"kafka\.key\.serializer cannot be set: keys are sent as they are"),
         ({**ADDRESS, "kafka.transactional.id": "x"}, "at least once"),
-        ({**ADDRESS, "kafka.security.protocol": "SSL"}, "PLAINTEXT only"),
-        ({**ADDRESS, "kafka.sasl.mechanism": "PLAIN"}, "PLAINTEXT only"),
+        ({**ADDRESS, "kafka.security.protocol": "TLS"}, "expected 'PLAINTEXT' or 'SSL'"),
+        ({**ADDRESS, "kafka.sasl.login.class": "evil.Login"}, "loads no classes"),
+        ({**ADDRESS, "kafka.sasl.oauthbearer.assertion.file": "x"}, "logs in by PLAIN, SCRAM and tokens"),
+        ({**ADDRESS, "kafka.sasl.oauthbearer.token.endpoint.url": "https://x"}, "needs security_protocol"),
     ],
 )
 def test_what_cannot_be_right_is_refused(given: dict[str, str], words: str) -> None:
@@ -42,7 +44,7 @@ def test_what_cannot_be_right_is_refused(given: dict[str, str], words: str) -> N
 
 
 def test_settings_that_mean_nothing_here_are_left_out() -> None:
-    given = {**ADDRESS, "kafka.send.buffer.bytes": "1", "kafka.security.protocol": "plaintext"}
+    given = {**ADDRESS, "kafka.send.buffer.bytes": "1", "kafka.ssl.protocol": "TLSv1.3"}
     assert SinkOptions.of(given).producer_settings == {"bootstrap_servers": "localhost:9092"}
 
 

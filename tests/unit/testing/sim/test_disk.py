@@ -132,3 +132,22 @@ def test_whoever_looks_from_outside_meets_no_failure_and_the_disk_stays_broken()
         assert disk.open("/data/file").pread(5, 0) == b"there"
     with pytest.raises(OSError, match="Input/output error"):
         disk.open("/data/file")
+
+
+def test_a_disk_hangs_until_its_last_part_answers_and_one_that_takes_its_place_does_not() -> None:
+    world = World(1)
+    disk = hanging(world)
+    disk.hang("/e/", 7)
+    assert disk.hangs_for_s == 7
+    world.scheduler.run(lambda: False, deadline=6)
+    assert disk.hangs_for_s == 1
+    disk.wipe()
+    assert not disk.hanging
+
+
+def test_a_disk_that_takes_the_place_of_a_full_one_has_room() -> None:
+    disk = Disk(Random(1))
+    disk.break_down("/d", full=True)
+    disk.wipe()
+    disk.makedirs("/d")
+    assert disk.isdir("/d")

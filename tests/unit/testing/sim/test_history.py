@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.kernels import Record
+from penstock.model.config import TopicSettings
 from penstock.model.ids import PartitionKey, TopicPartition, Uuid
 from penstock.testing.sim.history import History, Place
 from penstock.testing.sim.truth import Truth
@@ -40,12 +41,38 @@ def test_a_lost_record_is_found() -> None:
     assert any("lost" in words for words in sent(log(1, 2, 3)).check())
 
 
+def test_a_record_that_retention_took_before_anybody_looked_is_not_lost() -> None:
+    truth = log(1, 2)
+    brief = TopicSettings.of({"retention.ms": "1"}, {})
+    assert truth.partitions[PartitionKey(OLD, 0)].objection(4, brief, 0, 10_000) is None
+    assert sent(truth).check() == []
+    assert any("lost" in words for words in sent(truth, 5).check())
+
+
+def test_where_losses_were_allowed_a_lost_record_is_none() -> None:
+    truth = log(1, 2, 3)
+    truth.forgive("t")
+    assert sent(truth).check() == []
+
+
 def test_a_record_at_another_offset_is_found() -> None:
     assert any("was acknowledged at t-0@3" in words for words in sent(log(1, 2, 4, 3)).check())
 
 
 def test_a_record_that_is_there_twice_is_found() -> None:
     assert any("twice" in words for words in sent(log(1, 2, 3, 4, 4)).check())
+
+
+def test_what_is_tried_again_when_retention_took_it_may_be_there_twice() -> None:
+    """A replica that begins anew where the log does knows nobody whose records are gone."""
+    truth = log(1, 2, 3, 4)
+    partition = truth.partitions[PartitionKey(OLD, 0)]
+    assert partition.objection(4, TopicSettings.of({"retention.ms": "1"}, {}), 0, 10_000) is None
+    again = [Record(4 + at, 0, b"k", b"p:%d" % number) for at, number in enumerate((3, 4))]
+    partition.learn(again, 6, 0.0)
+    assert sent(truth).check() == []
+    partition.learn([Record(6, 0, b"k", b"p:4")], 7, 0.0)
+    assert any("p:4' twice" in words for words in sent(truth).check()), "its last record is there"
 
 
 def test_records_out_of_order_are_found() -> None:

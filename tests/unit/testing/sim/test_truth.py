@@ -70,6 +70,21 @@ def test_deletion_of_everything_ends_with_its_answer() -> None:
     assert partition.objection(6, settings(), 0, NOW_MS) is not None
 
 
+def test_what_was_committed_and_taken_within_one_instant_may_have_been_anything() -> None:
+    partition, brief = kept(Truth()), settings(retention_ms="1")
+    assert partition.objection(7, brief, 0, NOW_MS) is None
+    assert (partition.start, partition.end) == (7, 7)
+    assert [offset for offset in range(9) if partition.may_have_been(offset, b"v")] == [0, 1, 2, 3, 4, 5, 6]
+    assert [offset for offset in range(9) if partition.may_have_been(offset, b"other")] == [5, 6]
+
+
+def test_what_another_replica_still_has_is_known_after_all() -> None:
+    partition = kept(Truth())
+    assert partition.objection(7, settings(retention_ms="1"), 0, NOW_MS) is None
+    partition.learn([record(5), record(6)], 7, 0.0)
+    assert [offset for offset in range(9) if partition.may_have_been(offset, b"other")] == []
+
+
 def test_a_record_that_a_replica_lacks_is_found() -> None:
     partition = kept(Truth())
     there = {offset: record(offset, b"%d" % offset) for offset in (0, 1, 3, 4)}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-import zlib
 from typing import IO, Final, Protocol, cast
+
+from penstock.model.inflating import CutShort, GzipStream, NotInflatable, zstd_frame
 
 PLAIN: Final = "plain"
 GZIP: Final = "gzip"
@@ -59,37 +60,19 @@ def skip(stream: Stream, position: int, tail_bytes: int) -> bytes:
 
 
 class _Gzip:
-    """One member after another, as `gzip` and `cat` make them."""
+    """One member after another."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._at = descriptor, 0
-        self._packed = b""
-        self._inflater = zlib.decompressobj(31)
-        self._begun = False
+        self._source = _Source(descriptor)
+        self._stream = GzipStream(self._source.read)
 
     def read(self, length: int) -> bytes:
-        while True:
-            if self._inflater.eof:
-                self._packed = self._inflater.unused_data.lstrip(b"\0")
-                self._inflater, self._begun = zlib.decompressobj(31), False
-            if not self._packed:
-                self._packed = os.pread(self._descriptor, PIECE_BYTES, self._at)
-                self._at += len(self._packed)
-                if not self._begun:
-                    # Zeros after the last member are padding.
-                    self._packed = self._packed.lstrip(b"\0") if self._at > len(self._packed) else self._packed
-            if not self._packed:
-                if self._begun:
-                    raise CutOff
-                return b""
-            self._begun = True
-            try:
-                piece = self._inflater.decompress(self._packed, length)
-            except zlib.error as error:
-                raise Broken(f"not gzip after {self._at:,} bytes: {error}") from error
-            self._packed = self._inflater.unconsumed_tail
-            if piece:
-                return piece
+        try:
+            return self._stream.read(length)
+        except CutShort:
+            raise CutOff from None
+        except NotInflatable as error:
+            raise Broken(f"not gzip after {self._source.at:,} bytes: {error.why}") from error
 
 
 class _Zstd:
@@ -119,41 +102,20 @@ class _Source(io.RawIOBase):
     """A descriptor as something to read from, at a position of its own."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._at = descriptor, 0
+        self._descriptor, self.at = descriptor, 0
 
     def read(self, length: int = -1, /) -> bytes:
-        piece = os.pread(self._descriptor, PIECE_BYTES if length < 0 else length, self._at)
-        self._at += len(piece)
+        piece = os.pread(self._descriptor, PIECE_BYTES if length < 0 else length, self.at)
+        self.at += len(piece)
         return piece
 
 
-_SKIPPABLE_MAGIC: Final = b"\x2a\x4d\x18"
-_BLOCK_HEADER_BYTES: Final = 3
-_RLE: Final = 1
-
-
 def zstd_is_whole(descriptor: int) -> bool:
-    """Whether the last frame has its end: block headers are walked over (RFC 8878, 3.1.1), nothing is inflated."""
-    import zstandard
-
+    """Whether the last frame has its end; nothing is inflated to know it."""
     at, size = 0, os.fstat(descriptor).st_size
-    while at < size:
-        head = os.pread(descriptor, 18, at)
-        if head[1:4] == _SKIPPABLE_MAGIC:
-            at += 8 + int.from_bytes(head[4:8], "little")
-            continue
-        try:
-            at += zstandard.frame_header_size(head)
-            checked = zstandard.get_frame_parameters(head).has_checksum
-        except zstandard.ZstdError:
-            return False
-        last = False
-        while not last:
-            block = os.pread(descriptor, _BLOCK_HEADER_BYTES, at)
-            if len(block) < _BLOCK_HEADER_BYTES:
-                return False
-            header = int.from_bytes(block, "little")
-            last = bool(header & 1)
-            at += _BLOCK_HEADER_BYTES + (1 if header >> 1 & 3 == _RLE else header >> 3)
-        at += 4 if checked else 0
-    return at == size
+    try:
+        while at < size:
+            at = zstd_frame(lambda start, length: os.pread(descriptor, length, start), at, size).end
+    except NotInflatable:
+        return False
+    return True

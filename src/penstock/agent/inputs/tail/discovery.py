@@ -170,8 +170,14 @@ class Discovery:
 
     def _undecided(self) -> set[str]:
         """Followed paths of which something is not decided yet."""
-        elders = {each.elder.lineage for each in self._candidates.values() if each.elder is not None}
-        return elders | {each.path for each in self._candidates.values() if each.tries}
+        undecided = set[str]()
+        for candidate in self._candidates.values():
+            if candidate.elder is not None:
+                undecided.add(candidate.elder.lineage)
+            if candidate.tries:
+                # A copy that is found by its own name is not known to belong to the path of its original.
+                undecided |= {candidate.path, *candidate.kin}
+        return undecided
 
     def _not_found(self, file: Tracked) -> None:
         """A name that is just being changed may be missed by a search, so one search is not enough."""
@@ -247,6 +253,7 @@ class Discovery:
             followed.overwrite(own)
             own = None
         alike = [] if own is not None else followed.catalogue.alike(seen.head)
+        candidate.kin = frozenset(file.origin_path for file in alike)
         if own is None and not alike:
             # The usual case, and at the first start the only one.
             return self._apply(New(), candidate, opened, seen)

@@ -32,6 +32,8 @@ class Candidate:
     next_ms: float = 0.0
     """When it is worth another look."""
     tries: int = 0
+    kin: frozenset[str] = frozenset()
+    """The followed paths of known files whose content it may hold, as of the last look."""
     elder: Elder | None = None
     """Set when it was found beside a followed path, not at one."""
 

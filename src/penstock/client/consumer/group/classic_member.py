@@ -6,6 +6,36 @@ assignment lacks is given up after the sync, and the member joins once more so t
 
 Heartbeats stop while a JoinGroup or SyncGroup is held back: the broker answers a connection in order, and it keeps the
 session of a member that waits in a join.
+
+| phase | what ends it | what comes next |
+|---|---|---|
+| outside, stable | a reason to join | preparing if something must be given up first, else ready |
+| preparing | the hook has given it up | ready |
+| ready | a coordinator, an application that polls, the pause of a failure | joining |
+| joining | the answer to JoinGroup | learning as leader, else syncing |
+| learning | what exists of the topics; nothing could be learned: ready | syncing |
+| syncing | the answer to SyncGroup | giving up if the assignment lacks something, else taking |
+| giving up | the hook has given it up, which is a reason to join | taking; stable if it was expelled meanwhile |
+| taking | the hook has heard of it | stable |
+
+What goes wrong; "again" is a reason to join, which counts when this round is over. An empty field: it cannot happen,
+or nothing follows.
+
+| | joining, syncing | phases with heartbeats: preparing, learning, giving up, taking, stable |
+|---|---|---|
+| the coordinator is lost | ready | heartbeats stop until there is another |
+| no heartbeat is answered for a session | | the coordinator is lost |
+| MEMBER_ID_REQUIRED | ready, with the id | |
+| REBALANCE_IN_PROGRESS | ready; after a pause if joining | again, unless preparing |
+| UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION | expelled, ready | expelled, again |
+| another error that may pass | ready after a pause | a pause |
+| another error | failed: everything is lost | failed: everything is lost |
+| the application polls too late | expelled, LeaveGroup; ready | expelled, LeaveGroup; again when it polls |
+| the subscription or the topics change | again | again |
+| a commit is refused | | as for a heartbeat, unless learning |
+| `leave` | gives all up, LeaveGroup, ended | the same, with heartbeats while the hook runs |
+
+Expelled: the generation is forgotten, and what the member owns is lost to it in the next round.
 """
 
 from __future__ import annotations
@@ -27,7 +57,7 @@ from penstock.client.consumer.group.assignors.subscription import (
     encode_subscription,
 )
 from penstock.client.consumer.group.effects import Assign, Effect, LearnTopics, Revoke, Send
-from penstock.client.consumer.group.membership import NOTHING, MemberSettings, Membership, partitions_text
+from penstock.client.consumer.group.membership import NOTHING, GroupMember, MemberSettings, partitions_text
 from penstock.client.errors import BrokerRefused, ClientError, refusal
 from penstock.client.retry import Backoff
 from penstock.model.errors import (
@@ -83,7 +113,7 @@ _WORDS: Mapping[ErrorCode, str] = {
 }
 
 
-class ClassicMember(Membership):
+class ClassicMember(GroupMember):
     """See the module. `leader` tells whether this member assigns; `watched` are the topics it then looks after."""
 
     def __init__(self, settings: MemberSettings, backoff: Backoff) -> None:
@@ -148,17 +178,17 @@ class ClassicMember(Membership):
         if self.phase is not Phase.OUTSIDE and self._topics != self._joined_topics:
             self._rejoin("subscription has changed")
 
-    def _met(self, now: float) -> None:
+    def _on_coordinator_found(self, now: float) -> None:
         self._session_ends_at = now + self.settings.session_timeout_ms
 
-    def _parted(self, now: float) -> None:
+    def _on_coordinator_lost(self, now: float) -> None:
         self._heartbeat = None
         self._beat_at = now
         if self._asked is not None:
             self._asked = None
             self._start_over("the coordinator was lost", None)
 
-    def _work(self, now: float) -> None:
+    def _ask_for_what_is_missing(self, now: float) -> None:
         if self.phase in (Phase.OUTSIDE, Phase.STABLE) and self._why_join is not None:
             self.phase = Phase.READY
             self._round_since = now
@@ -185,7 +215,7 @@ class ClassicMember(Membership):
         if self._coordinator and self.phase in _BEATING and self.generation >= 0:
             self._beat(now)
 
-    def _note(self, sent: Send, reply: Any | None) -> None:
+    def _on_answer_while_leaving(self, sent: Send, reply: Any | None) -> None:
         if sent is self._heartbeat:
             self._heartbeat = None
             self._session_ends_at = self.counters.last_heartbeat_at + self.settings.session_timeout_ms
@@ -350,7 +380,7 @@ class ClassicMember(Membership):
         self._round_done(len(added), given_up, now)
         self._begin_hook(Assign(added), now)
 
-    def _gave_up(self, hook: Revoke, now: float) -> None:
+    def _on_revoked(self, hook: Revoke, now: float) -> None:
         if self.phase is Phase.GIVING_UP:
             self._rejoin("need to revoke partitions and re-join")
             if self.generation < 0:
@@ -362,7 +392,7 @@ class ClassicMember(Membership):
             words = "lost" if hook.lost else "gives up"
             self._say(f"{words} {partitions_text(hook.partitions)} ({self._why_join or 'rejoins'})")
 
-    def _took(self, now: float) -> None:
+    def _on_assigned(self, now: float) -> None:
         if self.phase is Phase.TAKING:
             self.phase = Phase.STABLE
 

@@ -3,6 +3,23 @@
 The coordinator names the partitions that the member should have; the member gives up what is missing there, says so at
 once, takes what is new, and says that too. A full heartbeat (all fields) opens a membership and follows every failure;
 otherwise only what changed is sent.
+
+Where a member is follows from what it knows: whether it has an epoch, a target that it has not reached, and partitions.
+An empty field: it cannot happen, or nothing follows.
+
+| | outside: no epoch | lost: no epoch, partitions | settled: no target | on its way to a target |
+|---|---|---|---|---|
+| no hook runs | full heartbeat, epoch 0 | `Revoke`, lost | heartbeats | `Revoke`, then `LearnNames`, then `Assign` |
+| a reply with an assignment | on its way | | on its way | on its way, to that one |
+| a reply without | settled | | | |
+| a hook is done | | outside | a heartbeat says what it holds | the next step; the last: settled |
+| the subscription changes | | | heartbeat at once | heartbeat at once |
+| FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID | again | | lost, or outside | lost, or outside |
+| the coordinator is lost, no reply | full heartbeat to the next one | | the same | the same |
+| another error that may pass | pause, full heartbeat | | the same | the same |
+| another error | failed | | failed: lost | failed: lost |
+| the application polls too late | | | leaves: lost until it polls | leaves: lost until it polls |
+| `leave` | ended | `Revoke`, ended | `Revoke`, farewell, ended | the same |
 """
 
 from __future__ import annotations
@@ -11,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.client.consumer.group.effects import Assign, Effect, LearnNames, Revoke, Send
-from penstock.client.consumer.group.membership import MemberSettings, Membership, partitions_text
+from penstock.client.consumer.group.membership import GroupMember, MemberSettings, partitions_text
 from penstock.client.errors import ClientError, refusal
 from penstock.client.retry import Backoff
 from penstock.model.errors import (
@@ -55,7 +72,7 @@ _WORDS: Mapping[ErrorCode, str] = {
 }
 
 
-class ConsumerMember(Membership):
+class ConsumerMember(GroupMember):
     """See the module. `member_id` is made by the caller and stays the same for ever."""
 
     def __init__(self, settings: MemberSettings, backoff: Backoff, member_id: str) -> None:
@@ -93,14 +110,14 @@ class ConsumerMember(Membership):
     def _subscription_changed(self) -> None:
         self._beat_at = 0.0
 
-    def _met(self, now: float) -> None:
+    def _on_coordinator_found(self, now: float) -> None:
         self._beat_at = now
 
-    def _parted(self, now: float) -> None:
+    def _on_coordinator_lost(self, now: float) -> None:
         self._asked = None
         self._full = True
 
-    def _work(self, now: float) -> None:
+    def _ask_for_what_is_missing(self, now: float) -> None:
         if self._hook is None:
             self._reconcile(now)
         self._keep_alive(now)
@@ -118,7 +135,7 @@ class ConsumerMember(Membership):
         if self._coordinator and self._asked is None and not self._outside:
             yield max(self._beat_at, self._retry_at)
 
-    def _note(self, sent: Send, reply: Any | None) -> None:
+    def _on_answer_while_leaving(self, sent: Send, reply: Any | None) -> None:
         if sent is self._asked:
             self._asked = None
             if reply is not None and reply.error_code == NONE.code:
@@ -170,13 +187,13 @@ class ConsumerMember(Membership):
             self._given_up = 0
             self._begin_hook(Assign(added), now)
 
-    def _gave_up(self, hook: Revoke, now: float) -> None:
+    def _on_revoked(self, hook: Revoke, now: float) -> None:
         self._held = frozenset(key for key in self._held if self._name(key) not in hook.partitions)
         self._given_up += len(hook.partitions)
         if hook.lost:
             self._say(f"lost {partitions_text(hook.partitions)}")
 
-    def _took(self, now: float) -> None:
+    def _on_assigned(self, now: float) -> None:
         """The next heartbeat acknowledges what was taken; `_keep_alive` sees the difference."""
 
     def _unnamed(self) -> frozenset[Uuid]:

@@ -2,6 +2,21 @@
 
 The machines are level-triggered: an event changes what is known, then `_advance` asks for whatever is missing. So an
 event that comes twice, late or never costs a round trip and no state.
+
+What both protocols share; each machine has the table of what it adds.
+
+| | not started, or no topics | wanted | leaving | failed |
+|---|---|---|---|---|
+| `start`, `subscribe` | wanted when both were called | the subscription may be new | | |
+| after any event | | `FindCoordinator` while there is none | `Revoke` all, farewell, `Ended` | all is lost |
+| `coordinator_found` | | goes on with it | goes on with it | |
+| `coordinator_missing` | | again after a pause, or failed | `Ended` when nothing is owned | |
+| `coordinator_lost` | | looks for it again | no farewell | |
+| `replied`, `unanswered` | | the machine's | of the farewell: `Ended`; else heartbeats go on | |
+| `hook_done` | | what was revoked is no longer owned | the same | the same |
+| `polled` | | an expired member joins again | | |
+| max_poll_interval_ms without `polled` | | expired: farewell, everything is lost | | |
+| `leave` | leaving | leaving | | leaving, without a farewell |
 """
 
 from __future__ import annotations
@@ -81,7 +96,7 @@ def _ranges(numbers: list[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-class Membership(ABC):
+class GroupMember(ABC):
     """The shared half of both machines. Every public call returns the effects to carry out, in order.
 
     `owned` is what the application may read: partitions leave it after their `Revoke` is done, and are in it before
@@ -139,7 +154,7 @@ class Membership(ABC):
         self._finding = False
         self._coordinator = True
         self.counters.coordinator_changes += 1
-        self._met(now)
+        self._on_coordinator_found(now)
         return self._flush(now)
 
     def coordinator_missing(self, error: ClientError, now: float) -> list[Effect]:
@@ -159,7 +174,7 @@ class Membership(ABC):
         if sent is self._farewell:
             self._end()
         elif self._leaving:
-            self._note(sent, reply)
+            self._on_answer_while_leaving(sent, reply)
         elif not self._over:
             self._take_reply(sent, reply, now)
         return self._flush(now)
@@ -169,7 +184,7 @@ class Membership(ABC):
         if sent is self._farewell:
             self._end()
         elif self._leaving:
-            self._note(sent, None)
+            self._on_answer_while_leaving(sent, None)
         elif not self._over:
             self._take_silence(sent, error, now)
         return self._flush(now)
@@ -179,9 +194,9 @@ class Membership(ABC):
         assert hook is not None, "a hook is under way"
         if isinstance(hook, Revoke):
             self.owned -= hook.partitions
-            self._gave_up(hook, now)
+            self._on_revoked(hook, now)
         else:
-            self._took(now)
+            self._on_assigned(now)
         return self._flush(now)
 
     def leave(self, now: float) -> list[Effect]:
@@ -205,11 +220,11 @@ class Membership(ABC):
     def _subscription_changed(self) -> None: ...
 
     @abstractmethod
-    def _met(self, now: float) -> None:
+    def _on_coordinator_found(self, now: float) -> None:
         """A coordinator was found."""
 
     @abstractmethod
-    def _parted(self, now: float) -> None:
+    def _on_coordinator_lost(self, now: float) -> None:
         """The coordinator is gone; what was asked of it is void."""
 
     @abstractmethod
@@ -219,17 +234,17 @@ class Membership(ABC):
     def _take_silence(self, sent: Send, error: ClientError, now: float) -> None: ...
 
     @abstractmethod
-    def _note(self, sent: Send, reply: Any | None) -> None:
+    def _on_answer_while_leaving(self, sent: Send, reply: Any | None) -> None:
         """While leaving, a reply (or None) only means that the next heartbeat may go out."""
 
     @abstractmethod
-    def _gave_up(self, hook: Revoke, now: float) -> None: ...
+    def _on_revoked(self, hook: Revoke, now: float) -> None: ...
 
     @abstractmethod
-    def _took(self, now: float) -> None: ...
+    def _on_assigned(self, now: float) -> None: ...
 
     @abstractmethod
-    def _work(self, now: float) -> None:
+    def _ask_for_what_is_missing(self, now: float) -> None:
         """Ask for what is missing, as a member that is neither leaving nor at its end."""
 
     @abstractmethod
@@ -279,7 +294,7 @@ class Membership(ABC):
         if not self._coordinator and not self._finding and now >= self._retry_at:
             self._finding = True
             self._emit(FindCoordinator())
-        self._work(now)
+        self._ask_for_what_is_missing(now)
 
     def _advance_leave(self, now: float) -> None:
         if self._hook is not None and self.failure is None:
@@ -336,7 +351,7 @@ class Membership(ABC):
         if self._coordinator:
             self._coordinator = False
             self._emit(LoseCoordinator(why))
-            self._parted(now)
+            self._on_coordinator_lost(now)
 
     def _back_off(self, now: float) -> None:
         self._failures += 1

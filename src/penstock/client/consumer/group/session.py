@@ -13,7 +13,6 @@ import random
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
-from uuid import UUID
 
 from penstock.client.clock import SYSTEM_CLOCK, on_jump
 from penstock.client.cluster_view import ClusterView, TopicView
@@ -42,7 +41,7 @@ from penstock.client.errors import BadSetting, BrokerRefused, ClientError, Commi
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
 from penstock.model.errors import UNSUPPORTED_VERSION, ErrorCode, PenstockError
-from penstock.model.ids import TopicPartition, Uuid, usable_uuid, uuid_text
+from penstock.model.ids import TopicPartition, Uuid, new_uuid, uuid_text
 from penstock.model.ports import Clock
 from penstock.transport.dial import Link, LinkError
 
@@ -510,14 +509,8 @@ def _machine_for(settings: ConsumerSettings, backoff: Backoff) -> ClassicMember 
     )
     if classic:
         return ClassicMember(member, backoff)
-    return ConsumerMember(member, backoff, _new_member_id())
-
-
-def _new_member_id() -> str:
-    # Of the shared generator and not of the system's: members that are simulated have the same names under one seed.
-    while not usable_uuid(candidate := UUID(bytes=random.randbytes(16), version=4).bytes):
-        pass
-    return uuid_text(candidate)
+    # From the shared generator and not from the system's: simulated members have the same ids under one seed.
+    return ConsumerMember(member, backoff, uuid_text(new_uuid(random)))
 
 
 def _picture(found: Mapping[str, TopicView]) -> dict[str, list[frozenset[str]]]:

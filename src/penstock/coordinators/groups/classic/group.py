@@ -1,4 +1,29 @@
-"""The state of a classic group and the rules that need no time: who may join, who leads, which protocol is chosen."""
+"""The state of a classic group and the rules that need no time: who may join, who leads, which protocol is chosen.
+
+What happens to a group in each state. `rebalance.py` has the moves; a record makes a group Stable or Empty when it is
+applied (`replay.py`), and no other way does. An empty field: nothing.
+
+| | Empty | PreparingRebalance | CompletingRebalance | Stable |
+|---|---|---|---|---|
+| somebody new joins | Preparing, for the initial delay | held, *joined* | Preparing | Preparing |
+| a member joins as before | UNKNOWN_MEMBER_ID | held, *joined* | its answer again | the same; the leader: Preparing |
+| a member joins otherwise | UNKNOWN_MEMBER_ID | held, *joined* | Preparing | Preparing |
+| an instance comes without its id | as new | takes its place, *joined* | Preparing | takes its place; or Preparing |
+| a member syncs | UNKNOWN_MEMBER_ID | REBALANCE_IN_PROGRESS | held | its assignment |
+| the leader syncs | UNKNOWN_MEMBER_ID | REBALANCE_IN_PROGRESS | record: Stable, all are answered | its assignment |
+| a heartbeat | UNKNOWN_MEMBER_ID | REBALANCE_IN_PROGRESS | well | well |
+| a member commits | UNKNOWN_MEMBER_ID | well | REBALANCE_IN_PROGRESS | well |
+| a member leaves, a session ends | | *joined* | Preparing | Preparing |
+| the time for joins is up | | Completing with those who joined | | |
+| the time for syncs is up | | | who did not sync goes, Preparing | who did not sync goes, Preparing |
+
+*joined*: when all who are left have joined the group is Completing, or Empty by a record when nobody is left. A join
+and a leave wait for the end of the initial delay. When the time for joins is up dynamic members who did not come are
+gone, static ones keep their place; if only such are left everybody gets that time once more. Going back to Preparing
+answers those who wait for a sync with REBALANCE_IN_PROGRESS. Who is new and has no id is told one first
+(MEMBER_ID_REQUIRED) and comes back with it. An instance that comes back to a Stable group changes nothing else as long
+as the same protocol would be chosen.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +33,7 @@ from enum import Enum
 from penstock.coordinators.decision import Moment, StateRecord
 from penstock.coordinators.groups.classic.member import ClassicMember, Protocols
 from penstock.coordinators.groups.classic.subscription import subscribed_topics
+from penstock.coordinators.groups.deadlines import ClassicDeadline
 from penstock.coordinators.groups.home import java_hash
 from penstock.coordinators.groups.records import group_record, group_tombstone
 from penstock.coordinators.groups.table import CLASSIC, CONSUMER_PROTOCOL_TYPE, CommittedOffset, TimerKey
@@ -117,7 +143,7 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
-        self.timers.cancel(("classic-session", self.id, member_id))
+        self.timers.cancel((ClassicDeadline.SESSION, self.id, member_id))
         return member
 
     def rename(self, member: ClassicMember, new_id: str) -> ClassicMember:
@@ -187,12 +213,12 @@ class ClassicGroup:
     @property
     def join_key(self) -> TimerKey:
         """The deadline of the join phase."""
-        return ("classic-join", self.id, "")
+        return (ClassicDeadline.JOIN, self.id, "")
 
     @property
     def sync_key(self) -> TimerKey:
         """The deadline for all members to fetch their assignment."""
-        return ("classic-sync", self.id, "")
+        return (ClassicDeadline.SYNC, self.id, "")
 
     @property
     def all_joined(self) -> bool:

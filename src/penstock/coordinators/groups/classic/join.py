@@ -20,6 +20,7 @@ from penstock.coordinators.groups.classic.rebalance import (
     prepare,
     rebalance_or_complete,
 )
+from penstock.coordinators.groups.deadlines import ClassicDeadline
 from penstock.coordinators.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from penstock.coordinators.groups.table import GroupTable
 from penstock.model.errors import (
@@ -125,7 +126,7 @@ def _new_dynamic(
         _add(table, group, member_id, request, caller, now, out)
         return
     group.pending_joins[member_id] = None
-    table.timers.set(("classic-session", group.id, member_id), now.tick + request.session_timeout_ms)
+    table.timers.set((ClassicDeadline.SESSION, group.id, member_id), now.tick + request.session_timeout_ms)
     out.reply = _refused(member_id, MEMBER_ID_REQUIRED)
 
 

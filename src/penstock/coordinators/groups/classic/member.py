@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.coordinators.groups.deadlines import ClassicDeadline
+
 # A protocol's name and the member's metadata for it, in the order of the member's preference.
 Protocols = Sequence[tuple[str, bytes]]
 
@@ -58,7 +60,7 @@ class ClassicMember:
         self.join_version = 0
         self.sync_token: object | None = None
         # Made once: a heartbeat puts its deadline off under this key.
-        self.session_key = ("classic-session", group_id, member_id)
+        self.session_key = (ClassicDeadline.SESSION, group_id, member_id)
 
     @property
     def excused(self) -> bool:

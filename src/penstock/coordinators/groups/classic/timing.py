@@ -13,23 +13,26 @@ from penstock.coordinators.groups.classic.rebalance import (
     prepare,
     remove_member,
 )
-from penstock.coordinators.groups.table import GroupTable, TimerKey
+from penstock.coordinators.groups.deadlines import ClassicDeadline
+from penstock.coordinators.groups.table import GroupTable
 from penstock.model.errors import NOT_COORDINATOR
 from penstock.protocol.messages.join_group import JoinGroupResponse
 from penstock.protocol.messages.sync_group import SyncGroupResponse
 
 
-def expire(table: GroupTable, group: ClassicGroup, key: TimerKey, now: Moment) -> Decision:
-    """The deadline under `key` has come and was taken out."""
+def expire(table: GroupTable, kind: ClassicDeadline, group_id: str, member_id: str, now: Moment) -> Decision | None:
+    """A deadline has come and was taken out."""
+    group = table.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
+        return None
     out = Decision()
-    kind, _, member_id = key
-    if kind == "classic-session":
-        _session_over(table, group, member_id, now, out)
-    elif kind == "classic-join":
-        _join_over(table, group, now, out)
-    else:
-        assert kind == "classic-sync", f"nobody sets a timer {kind}"
-        _sync_over(table, group, now, out)
+    match kind:
+        case ClassicDeadline.SESSION:
+            _session_over(table, group, member_id, now, out)
+        case ClassicDeadline.JOIN:
+            _join_over(table, group, now, out)
+        case ClassicDeadline.SYNC:
+            _sync_over(table, group, now, out)
     return out
 
 
@@ -85,6 +88,6 @@ def unload(group: ClassicGroup) -> list[Answer]:
 def forget(group: ClassicGroup) -> None:
     """Cancels every timer of a group that is gone."""
     for member_id in (*group.members, *group.pending_joins):
-        group.timers.cancel(("classic-session", group.id, member_id))
+        group.timers.cancel((ClassicDeadline.SESSION, group.id, member_id))
     group.timers.cancel(group.join_key)
     group.timers.cancel(group.sync_key)

@@ -23,6 +23,7 @@ from penstock.coordinators.groups.consumer.subscription import (
     write_assignment,
 )
 from penstock.coordinators.groups.consumer.target import hash_without, may_assign
+from penstock.coordinators.groups.deadlines import ConsumerDeadline
 from penstock.coordinators.groups.table import CONSUMER_PROTOCOL_TYPE
 from penstock.model.errors import (
     ILLEGAL_GENERATION,
@@ -74,7 +75,7 @@ def _join(table: GroupTable, group: ConsumerGroup, request: JoinGroupRequest, ca
     holder = group.static_member(request.group_instance_id)
     before = _member(group, holder, request, member_id, decision)
     after = _updated(before, request, said, caller)
-    outcome = update.note_change(table, group, before, after, now, out)
+    outcome = update.note_change(table, group, before, after, now, out, caller.may_describe)
     reported = owned_by_id(said.owned_partitions, table.image)
     if holder is not None and migration.can_downgrade_for(table, group, holder):
         # A target that is out of date is not worth following: the classic group will rebalance anyway.
@@ -86,7 +87,7 @@ def _join(table: GroupTable, group: ConsumerGroup, request: JoinGroupRequest, ca
         after = update.follow_target(table, group, outcome, reported, now, out)
         sessions.arm_session(table, group.id, member_id, request.session_timeout_ms, now)
         sessions.arm_sync(table, group.id, member_id, after.rebalance_timeout_ms, now)
-    sessions.cancel(table, sessions.JOIN, group.id, member_id)
+    sessions.cancel(table, ConsumerDeadline.JOIN, group.id, member_id)
     decision.reply = JoinGroupResponse(
         generation_id=after.epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -158,7 +159,7 @@ def decide_sync(
             raise Refused(REBALANCE_IN_PROGRESS)
     except Refused as refused:
         return Decision(reply=SyncGroupResponse(error_code=refused.error.code))
-    sessions.cancel(table, sessions.SYNC, group.id, member.id)
+    sessions.cancel(table, ConsumerDeadline.SYNC, group.id, member.id)
     sessions.arm_session(table, group.id, member.id, said.session_timeout_ms, now)
     assignment = write_assignment(member.assigned, version_of(said.protocols[0][1]), table.image)
     reply = SyncGroupResponse(

@@ -1,14 +1,34 @@
-"""A consumer group: members, target, and the counts that follow from them."""
+"""A consumer group: members, target, and the counts that follow from them.
+
+Its state is not kept but follows from three epochs, which rise one after the other:
+
+| state | what holds | what ends it |
+|---|---|---|
+| Empty | no members | a member joins: Assigning |
+| Assigning | group epoch > target epoch | a heartbeat once the assignment interval is over: a target, Reconciling |
+| Reconciling | a member is not at the target epoch, or waits | heartbeats, member by member: Stable |
+| Stable | every member follows the target | the group epoch rises: Assigning |
+
+| what happens | group epoch | target epoch | member epochs |
+|---|---|---|---|
+| a heartbeat with nothing new | | | |
+| a member joins, or subscribes to other topics | rises | follows when it may | of this member, by `reconcile.py` |
+| topics that are subscribed to come, go or grow | rises at the next heartbeat | the same | the same |
+| a member leaves or is fenced | rises | at the next heartbeat | |
+| a static member leaves for a while | | | −2: it keeps its partitions |
+| its next incarnation joins | only for another subscription | | 0, and on from there |
+| the last member of this protocol leaves, others stay | the group becomes a classic one (`migration.py`) | | |
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.coordinators.decision import Moment, StateRecord
 from penstock.coordinators.groups.consumer import records
 from penstock.coordinators.groups.consumer.limits import Limits, limits_of
-from penstock.coordinators.groups.consumer.member import Member, Owned
+from penstock.coordinators.groups.consumer.member import Member, Owned, ResolvedRegex
 from penstock.coordinators.groups.table import CONSUMER, CONSUMER_PROTOCOL_TYPE, CommittedOffset
 from penstock.model.errors import (
     ILLEGAL_GENERATION,
@@ -30,14 +50,6 @@ _LIMITS_KEPT_MS = 1_000
 
 # Since this version a commit carries the member's epoch.
 _COMMIT_WITH_EPOCH = 9
-
-
-class ResolvedRegex(NamedTuple):
-    """The topics a pattern matched, the image (by offset) they were looked up in, and when (wall ms)."""
-
-    topics: frozenset[str]
-    version: int
-    timestamp: int
 
 
 class ConsumerGroup:

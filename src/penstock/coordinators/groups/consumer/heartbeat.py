@@ -19,6 +19,7 @@ from penstock.coordinators.groups.consumer.member import (
     Owned,
     same_partitions,
 )
+from penstock.coordinators.groups.deadlines import ConsumerDeadline
 from penstock.model.errors import GROUP_ID_NOT_FOUND, Refused
 from penstock.model.ids import Uuid
 from penstock.protocol.messages.consumer_group_heartbeat import (
@@ -80,7 +81,7 @@ def _steady(table: GroupTable, request: ConsumerGroupHeartbeatRequest, caller: C
     ):
         return None
     limits = group.limits(now)
-    table.timers.set((sessions.SESSION, group.id, member.id), now.tick + limits.session_timeout_ms)
+    table.timers.set((ConsumerDeadline.SESSION, group.id, member.id), now.tick + limits.session_timeout_ms)
     reply = ConsumerGroupHeartbeatResponse(
         member_id=member.id, member_epoch=member.epoch, heartbeat_interval_ms=limits.heartbeat_interval_ms
     )
@@ -97,7 +98,7 @@ def _heartbeat(
     member_id = request.member_id or table.new_id()
     before = _member(group, request, member_id, out)
     after = _updated(before, request, caller)
-    outcome = update.note_change(table, group, before, after, now, out)
+    outcome = update.note_change(table, group, before, after, now, out, caller.may_describe)
     claimed = request.topic_partitions
     reported = None if claimed is None else [(topic.topic_id, topic.partitions) for topic in claimed]
     after = update.follow_target(table, group, outcome, reported, now, out)

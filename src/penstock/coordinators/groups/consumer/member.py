@@ -1,4 +1,4 @@
-"""A member of a consumer group as the records hold it."""
+"""A member of a consumer group, and what its pattern matched, as the records hold them."""
 
 from __future__ import annotations
 
@@ -62,6 +62,14 @@ class Member(NamedTuple):
         """The epoch at which the partition was assigned, also while it is being revoked; None when it is not its."""
         found = self.assigned.get(topic_id, _NO_PARTITIONS).get(partition)
         return self.revoking.get(topic_id, _NO_PARTITIONS).get(partition) if found is None else found
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics a pattern matched, the image (by offset) they were looked up in, and when (wall ms)."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp: int
 
 
 _NO_PARTITIONS: Mapping[int, int] = {}

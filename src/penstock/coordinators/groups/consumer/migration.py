@@ -26,6 +26,7 @@ from penstock.coordinators.groups.consumer.subscription import (
     write_assignment,
 )
 from penstock.coordinators.groups.consumer.target import hash_without
+from penstock.coordinators.groups.deadlines import ConsumerDeadline
 from penstock.coordinators.groups.table import CONSUMER_PROTOCOL_TYPE
 from penstock.model.errors import GROUP_ID_NOT_FOUND, REBALANCE_IN_PROGRESS, Refused
 from penstock.model.ids import Uuid
@@ -36,8 +37,6 @@ from penstock.protocol.wire import Malformed
 if TYPE_CHECKING:
     from penstock.coordinators.groups.table import Group, GroupTable
 
-DOWNGRADED: Final = "consumer-downgraded"
-"""A timer that is due at once: when it comes up, the records that made the group a classic one have been applied."""
 REBALANCE: Final = "rebalance"
 
 
@@ -184,8 +183,7 @@ def _downgraded(
     classic = ClassicGroup(group.id, table.timers, state_timestamp=now.wall)
     for member in members:
         assert member.classic is not None, "only members of the classic protocol remain"
-        for kind in (sessions.SESSION, sessions.REBALANCE, sessions.JOIN, sessions.SYNC):
-            sessions.cancel(table, kind, group.id, member.id)
+        sessions.cancel_all(table, group.id, member.id)
         classic.add(_classic_member(group.id, member, member.classic), CONSUMER_PROTOCOL_TYPE)
     classic.generation = group.epoch
     classic.protocol = classic.choose_protocol()
@@ -194,7 +192,7 @@ def _downgraded(
         target = group.targets.get(targets_of.get(classic_member.id, classic_member.id), {})
         version = version_of(classic_member.metadata(classic.protocol))
         assignments[classic_member.id] = write_assignment(target, version, table.image)
-    table.timers.set((DOWNGRADED, group.id, REBALANCE if rebalance else ""), now.tick)
+    table.timers.set((ConsumerDeadline.DOWNGRADED, group.id, REBALANCE if rebalance else ""), now.tick)
     return [*records.group_tombstones(group.id, ids, group.resolved), classic.record(assignments)]
 
 

@@ -1,4 +1,19 @@
-"""The member's state machine: from what it has towards what it shall have, one heartbeat at a time."""
+"""The member's state machine: from what it has towards what it shall have, one heartbeat at a time.
+
+| a heartbeat finds | stable | unrevoked | unreleased |
+|---|---|---|---|
+| the target at the member's epoch | stays | as below | *step* |
+| a newer target | *step* | as below | *step* |
+| that it still holds what it must give up, or does not say | | stays | |
+| that it holds nothing of that any more | | *step* | |
+| topics that it no longer subscribes to | gives them up: unrevoked | the same | with its *step* |
+
+*step*: something has to be given up that the member still holds: unrevoked, at its old epoch. Else it takes what of the
+target is free and is at the target's epoch: stable, or unreleased while others still hold the rest.
+
+Who stays unrevoked for its rebalance timeout is fenced (`timing.py`). A state that a newer release wrote is left by a
+member that holds nothing; any other is fenced.
+"""
 
 from __future__ import annotations
 

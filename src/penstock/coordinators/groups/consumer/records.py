@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.coordinators.decision import StateRecord
-from penstock.coordinators.groups.consumer.member import ClassicMetadata, Member, Owned
+from penstock.coordinators.groups.consumer.member import ClassicMetadata, Member, Owned, ResolvedRegex
 from penstock.protocol.disk.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -25,7 +25,6 @@ from penstock.protocol.disk.consumer_group_records import (
 
 if TYPE_CHECKING:
     from penstock.coordinators.groups.assignors import Target
-    from penstock.coordinators.groups.consumer.group import ResolvedRegex
 
 _Value = ConsumerGroupMemberMetadataValue
 _Current = ConsumerGroupCurrentMemberAssignmentValue

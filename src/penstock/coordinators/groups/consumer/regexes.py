@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from penstock.coordinators.decision import Moment, StateRecord
+from penstock.coordinators.decision import MayDescribe, Moment, StateRecord
 from penstock.coordinators.groups.consumer import records
-from penstock.coordinators.groups.consumer.group import ConsumerGroup, ResolvedRegex
+from penstock.coordinators.groups.consumer.group import ConsumerGroup
 from penstock.coordinators.groups.consumer.limits import regex_refresh_interval_ms
-from penstock.coordinators.groups.consumer.member import Member
+from penstock.coordinators.groups.consumer.member import Member, ResolvedRegex
 from penstock.model.errors import INVALID_REGULAR_EXPRESSION, Refused
+from penstock.model.patterns import NotRe2, Re2Pattern, compile_re2
 
 if TYPE_CHECKING:
     from penstock.coordinators.groups.table import GroupTable
@@ -33,26 +34,22 @@ def check_regex(regex: str) -> None:
     _compiled(regex)
 
 
-def _compiled(regex: str):  # type: ignore[no-untyped-def]  # google-re2 has no types
-    import re2  # type: ignore[import-untyped]  # as above; loaded when the first group subscribes by pattern
-
-    options = re2.Options()
-    options.log_errors = False
+def _compiled(regex: str) -> Re2Pattern[str]:
     try:
-        return re2.compile(regex, options)
-    except re2.error as broken:
-        why = broken.args[0] if broken.args else ""
-        words = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise Refused(INVALID_REGULAR_EXPRESSION, f"{regex!r} is no pattern in RE2's syntax: {words}") from None
+        return compile_re2(regex)
+    except NotRe2 as broken:
+        raise Refused(INVALID_REGULAR_EXPRESSION, f"{regex!r} is no pattern in RE2's syntax: {broken}") from None
 
 
-def resolve(regexes: Iterable[str], image: ClusterImage, now: Moment) -> dict[str, ResolvedRegex]:
-    """The topics of `image` whose whole name matches, by pattern."""
+def resolve(
+    regexes: Iterable[str], image: ClusterImage, now: Moment, may_describe: MayDescribe
+) -> dict[str, ResolvedRegex]:
+    """The topics of `image` whose whole name matches, by pattern, as far as the asking member may know of them."""
     names = sorted(image.ids)
     found = {}
     for regex in regexes:
         matches = _compiled(regex).fullmatch
-        topics = frozenset(name for name in names if matches(name))
+        topics = frozenset(name for name in names if matches(name) and may_describe(name))
         found[regex] = ResolvedRegex(topics, image.offset, now.wall)
     return found
 

@@ -6,8 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.coordinators.groups.consumer import sessions
-from penstock.coordinators.groups.consumer.group import ConsumerGroup, ResolvedRegex
-from penstock.coordinators.groups.consumer.member import LEAVE_EPOCH, NOTHING, ClassicMetadata, Member, Owned
+from penstock.coordinators.groups.consumer.group import ConsumerGroup
+from penstock.coordinators.groups.consumer.member import (
+    LEAVE_EPOCH,
+    NOTHING,
+    ClassicMetadata,
+    Member,
+    Owned,
+    ResolvedRegex,
+)
 from penstock.protocol.disk import consumer_group_records as stored
 
 if TYPE_CHECKING:

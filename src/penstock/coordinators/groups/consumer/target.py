@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.coordinators.decision import Moment, StateRecord
 from penstock.coordinators.groups.assignors import ASSIGNORS, Subscriber, Target
 from penstock.coordinators.groups.consumer import records
-from penstock.coordinators.groups.consumer.group import ConsumerGroup, ResolvedRegex
+from penstock.coordinators.groups.consumer.group import ConsumerGroup
 from penstock.coordinators.groups.consumer.limits import assignor_names
-from penstock.coordinators.groups.consumer.member import Member
+from penstock.coordinators.groups.consumer.member import Member, ResolvedRegex
 from penstock.coordinators.groups.consumer.topic_hash import group_hash
 from penstock.model.ids import Uuid
 

@@ -9,23 +9,23 @@ from penstock.coordinators.decision import Decision, Moment
 from penstock.coordinators.groups.consumer import leave, migration, sessions
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
 from penstock.coordinators.groups.consumer.member import JOIN_EPOCH, UNREVOKED
+from penstock.coordinators.groups.deadlines import ConsumerDeadline
 
 if TYPE_CHECKING:
-    from penstock.coordinators.groups.table import GroupTable, TimerKey
+    from penstock.coordinators.groups.table import GroupTable
     from penstock.metadata.delta import Delta
 
 
-def expire(table: GroupTable, key: TimerKey, now: Moment) -> Decision | None:
-    """The deadline under `key` has come and was taken out."""
-    kind, group_id, member_id = key
-    if kind == migration.DOWNGRADED:
+def expire(table: GroupTable, kind: ConsumerDeadline, group_id: str, member_id: str, now: Moment) -> Decision | None:
+    """A deadline has come and was taken out."""
+    if kind is ConsumerDeadline.DOWNGRADED:
         return migration.downgraded(table, group_id, member_id, now)
     group = table.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     if member is None:
         return None
     assert isinstance(group, ConsumerGroup)
-    if kind == sessions.REBALANCE and (member.state != UNREVOKED or member.epoch < JOIN_EPOCH):
+    if kind is ConsumerDeadline.REBALANCE and (member.state != UNREVOKED or member.epoch < JOIN_EPOCH):
         return None
     return leave.fence(table, group, [member], now)
 

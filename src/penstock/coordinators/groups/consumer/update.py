@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.coordinators.decision import Moment, StateRecord
+from penstock.coordinators.decision import MayDescribe, Moment, StateRecord
 from penstock.coordinators.groups.assignors import Target
 from penstock.coordinators.groups.consumer import records, regexes, sessions
 from penstock.coordinators.groups.consumer.group import ConsumerGroup
@@ -21,6 +21,7 @@ from penstock.coordinators.groups.consumer.target import (
     subscribed_names,
     topic_ids,
 )
+from penstock.coordinators.groups.deadlines import ConsumerDeadline
 
 if TYPE_CHECKING:
     from penstock.coordinators.groups.table import GroupTable
@@ -47,7 +48,13 @@ def take_place(group: ConsumerGroup, former: Member, member_id: str, out: list[S
 
 
 def note_change(
-    table: GroupTable, group: ConsumerGroup, before: Member, after: Member, now: Moment, out: list[StateRecord]
+    table: GroupTable,
+    group: ConsumerGroup,
+    before: Member,
+    after: Member,
+    now: Moment,
+    out: list[StateRecord],
+    may_describe: MayDescribe,
 ) -> Outcome:
     """Writes down what the member says now, and raises the group's epoch if that or a topic matters to others."""
     replaces = group.static.get(after.instance_id) if after.instance_id is not None else None
@@ -59,7 +66,7 @@ def note_change(
     resolved = {regex: found for regex, found in group.resolved.items() if regex in counts}
     topics_found = False
     if regexes.refresh_due(table, group, counts, now):
-        for regex, found in regexes.resolve(sorted(counts), table.image, now).items():
+        for regex, found in regexes.resolve(sorted(counts), table.image, now, may_describe).items():
             topics_found |= found.topics != (resolved[regex].topics if regex in resolved else frozenset())
             resolved[regex] = found
             out.append(records.regex_record(group.id, regex, found))
@@ -106,7 +113,7 @@ def follow_target(
         if moved.state == UNREVOKED:
             sessions.arm_rebalance(table, group.id, moved, now)
         else:
-            sessions.cancel(table, sessions.REBALANCE, group.id, moved.id)
+            sessions.cancel(table, ConsumerDeadline.REBALANCE, group.id, moved.id)
     return moved
 
 

@@ -58,7 +58,8 @@ GROUPS: tuple[ConfigDef, ...] = (
         "The replicas of the offsets topic. It is not created until that many brokers are there.", ACTED),
     ConfigDef(
         "offsets.topic.segment.bytes", INT, 104_857_600, at_least(1), HIGH,
-        "The segment size of the offsets topic; small ones load and compact faster.", ACTED),
+        "The segment size of the offsets topic; small ones load and compact faster. Less than 1 MiB counts as 1 MiB.",
+        ACTED),
     ConfigDef(
         "offsets.topic.compression.codec", INT, 0, None, HIGH,
         "The codec of the offsets topic, by number: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", ACTED),

@@ -11,7 +11,6 @@ from penstock.model.config.tables.words import (
     FILLED_LIST,
     HIGH,
     INT,
-    LATER,
     LIST,
     LONG,
     LOW,
@@ -72,7 +71,7 @@ LISTENERS: tuple[ConfigDef, ...] = (
         "How long a silent connection stays open; negative means for ever.", ACTED),
     ConfigDef(
         "connection.failed.authentication.delay.ms", INT, 100, at_least(0), LOW,
-        "How long the reply to a failed login is held back, to slow down guessing.", LATER),
+        "How long the reply to a failed login is held back, to slow down guessing.", ACTED),
     ConfigDef(
         "max.connections", INT, INT_MAX, at_least(0), MEDIUM,
         "The most connections of the broker, or of one listener with its prefix. Further ones wait for a free place.",
@@ -86,8 +85,8 @@ LISTENERS: tuple[ConfigDef, ...] = (
         "Other limits for single hosts, as host:count entries.", ACTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "max.connection.creation.rate", INT, INT_MAX, at_least(0), MEDIUM,
-        "The most new connections a second, of the broker or of one listener with its prefix.",
-        LATER, update_mode=CLUSTER_WIDE),
+        "The most new connections a second, of the broker or of one listener with its prefix. Further ones wait.",
+        ACTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "queued.max.requests", INT, 500, at_least(1), HIGH,
         "How many requests may queue for Kafka's handler threads. Here each connection has its own bound.", ACCEPTED),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.model.config.definition import ConfigDef
 from penstock.model.config.tables.words import (
     ACCEPTED,
+    ACTED,
     ANY_LIST,
     CLASS,
     CLUSTER_WIDE,
@@ -43,16 +44,16 @@ METRICS: tuple[ConfigDef, ...] = (
         "The largest push of client metrics that is accepted.", LATER),
     ConfigDef(
         "quota.window.num", INT, 11, at_least(1), LOW,
-        "How many samples client quotas keep.", LATER),
+        "How many samples client quotas keep. One less is how many seconds' worth may be used in one burst.", ACTED),
     ConfigDef(
         "quota.window.size.seconds", INT, 1, at_least(1), LOW,
-        "How many seconds one sample of a client quota covers.", LATER),
+        "How many seconds one sample of a client quota covers.", ACTED),
     ConfigDef(
         "controller.quota.window.num", INT, 11, at_least(1), LOW,
-        "How many samples the quota on topic creations and deletions keeps.", LATER),
+        "How many samples the quota on topic creations and deletions keeps.", ACTED),
     ConfigDef(
         "controller.quota.window.size.seconds", INT, 1, at_least(1), LOW,
-        "How many seconds one sample of the quota on topic creations and deletions covers.", LATER),
+        "How many seconds one sample of the quota on topic creations and deletions covers.", ACTED),
     ConfigDef(
         "client.quota.callback.class", CLASS, None, None, LOW,
         "The Java class that decides quotas. Java plug-ins cannot be loaded here.", ACCEPTED),

@@ -104,8 +104,10 @@ NODE: tuple[ConfigDef, ...] = (
         "A Java class that approves config changes. Java plug-ins cannot be loaded here.", ACCEPTED),
     ConfigDef(
         "config.providers", LIST, (), ANY_LIST, LOW,
-        "Java plug-ins that resolve variables inside config values. They cannot be loaded here.",
-        ACCEPTED, update_mode=CLUSTER_WIDE),
+        "Providers by which ${name:path:key} in values of this file are looked up; config.providers.<name>.class "
+        "says which: Kafka's FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider are built in, others "
+        "refused. References in values that are set over the wire are not looked up.",
+        ACTED, update_mode=CLUSTER_WIDE),
     ConfigDef(
         "producer.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM,
         "How often Kafka sweeps finished waiting produces. Waiting requests are freed at once here.", ACCEPTED),

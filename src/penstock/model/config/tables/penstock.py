@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from penstock.model.config.definition import ConfigDef
-from penstock.model.config.tables.words import ACTED, LONG, LOW, STRING
+from penstock.model.config.tables.words import (
+    ACTED,
+    ANY_LIST,
+    BOOLEAN,
+    CLUSTER_WIDE,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    STRING,
+)
 from penstock.model.config.validators import at_least
 
 # fmt: off
@@ -13,8 +23,28 @@ PENSTOCK: tuple[ConfigDef, ...] = (
         "Where /metrics, /healthz and /readyz are served, as host:port. Port 0 takes a free one; an empty value serves "
         "none of them.", ACTED),
     ConfigDef(
+        "penstock.audit.allowed", BOOLEAN, False, None, LOW,
+        "Whether the audit file also tells what was allowed, once for each operation on each thing that a connection "
+        "asks for by name.", ACTED),
+    ConfigDef(
+        "penstock.audit.log.file", STRING, "", None, LOW,
+        "The file that audit events are appended to, one JSON object a line: what was denied and by which rule, logins "
+        "that failed, changes of topics, configs, ACLs, users, quotas and tokens. It is made with mode 0600, and made "
+        "anew after it was moved away. An empty value tells nothing.", ACTED),
+    ConfigDef(
         "penstock.log.dir.hang.timeout.ms", LONG, 30_000, at_least(1_000), LOW,
         "How long a log directory may leave a call to its disk unanswered before it counts as failed: its replicas "
         "leave their in-sync sets, and others lead. A node that has no other directory ends.", ACTED),
+    ConfigDef(
+        "penstock.log.dir.stray.retention.ms", LONG, 604_800_000, at_least(-1), LOW,
+        "How long a directory stays that was set aside (-stray) because its topic was deleted, or its replica moved, "
+        "while the node was away. -1 keeps all of them until somebody removes them.", ACTED,
+        update_mode=CLUSTER_WIDE),
+    ConfigDef(
+        "penstock.sasl.oauthbearer.allowed.urls", LIST, (), ANY_LIST, MEDIUM,
+        "The addresses (http, https) that sasl.oauthbearer.*.url may name, word for word. Empty allows none.", ACTED),
+    ConfigDef(
+        "penstock.sasl.oauthbearer.allowed.files", LIST, (), ANY_LIST, MEDIUM,
+        "The files that sasl.oauthbearer.*.url may name as file:/path, as absolute paths. Empty allows none.", ACTED),
 )
 # fmt: on

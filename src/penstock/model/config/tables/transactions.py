@@ -39,7 +39,7 @@ TRANSACTIONS: tuple[ConfigDef, ...] = (
         "The in-sync replicas that a write to the transaction state topic needs.", LATER),
     ConfigDef(
         "transaction.state.log.segment.bytes", INT, 104_857_600, at_least(1), HIGH,
-        "The segment size of the transaction state topic.", LATER),
+        "The segment size of the transaction state topic. Less than 1 MiB counts as 1 MiB.", LATER),
     ConfigDef(
         "transaction.state.log.load.buffer.size", INT, 5_242_880, at_least(1), HIGH,
         "How many bytes Kafka reads at a time when it loads transactions.", ACCEPTED),

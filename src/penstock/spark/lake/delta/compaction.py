@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction, RemoveAction, Transaction
 
 from penstock.spark.lake.delta.actions import add_action, remove_action
 from penstock.spark.lake.parquet_files import FileShape
@@ -24,12 +24,34 @@ from penstock.spark.lake.store import COMPACT, Compaction, Conflicted, TableFile
 from penstock.spark.lake.tiers import plan
 from penstock.spark.lake.writing import RollingFiles
 
-if TYPE_CHECKING:
-    from penstock.spark.lake.delta.store import DeltaStore
-
 EXCHANGE_BYTES_MAX: Final = 1 << 30
 """Work that one commit carries: what was exchanged stays exchanged when a later part fails."""
 EXCHANGE_TRIES: Final = 10
+
+
+class Compactable(Protocol):
+    """What is asked of the store whose files become fewer."""
+
+    @property
+    def location(self) -> str: ...
+
+    def refresh(self) -> None: ...
+
+    def schema(self) -> pa.Schema: ...
+
+    def partition_by(self) -> list[str]: ...
+
+    def files(self) -> list[TableFile]: ...
+
+    def transact(
+        self,
+        actions: list[AddAction | RemoveAction],
+        told: Mapping[str, Any],
+        marks: list[Transaction],
+        /,
+        *,
+        retries: int | None,
+    ) -> object: ...
 
 
 def plan_compaction(files: Sequence[TableFile], target_bytes: int, *, whole: bool) -> list[list[TableFile]]:
@@ -44,7 +66,7 @@ def plan_compaction(files: Sequence[TableFile], target_bytes: int, *, whole: boo
     ]
 
 
-def compact(store: DeltaStore, target_bytes: int, compression: str, *, whole: bool) -> Compaction:
+def compact(store: Compactable, target_bytes: int, compression: str, *, whole: bool) -> Compaction:
     """`Conflicted` when others exchange the same files."""
     store.refresh()
     done = Compaction()
@@ -64,7 +86,7 @@ def _in_parts(bins: list[list[TableFile]]) -> Iterator[list[list[TableFile]]]:
         yield part
 
 
-def _exchange(store: DeltaStore, bins: list[list[TableFile]], target_bytes: int, compression: str) -> Compaction:
+def _exchange(store: Compactable, bins: list[list[TableFile]], target_bytes: int, compression: str) -> Compaction:
     old = [file for files in bins for file in files]
     new = _rewritten(store, bins, target_bytes, compression)
     actions: list[AddAction | RemoveAction] = [add_action(file, data_change=False) for file in new]
@@ -86,7 +108,7 @@ def _exchange(store: DeltaStore, bins: list[list[TableFile]], target_bytes: int,
 
 
 def _rewritten(
-    store: DeltaStore, bins: list[list[TableFile]], target_bytes: int, compression: str
+    store: Compactable, bins: list[list[TableFile]], target_bytes: int, compression: str
 ) -> list[WrittenFile]:
     partition_by = set(store.partition_by())
     schema = pa.schema([field for field in store.schema() if field.name not in partition_by])

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry
     from pyiceberg.table import Transaction
 
-    from penstock.spark.lake.iceberg.store import IcebergStore
+    from penstock.spark.lake.iceberg.open_table import OpenTable
 
 
-def compact(store: IcebergStore, target_bytes: int, compression: str, *, whole: bool) -> Compaction:
+def compact(store: OpenTable, target_bytes: int, compression: str, *, whole: bool) -> Compaction:
     """Rewrites and swaps, undisturbed by whoever appends meanwhile. `Conflicted` if files were replaced meanwhile."""
     store.refresh()
     table = store.table
@@ -49,7 +49,7 @@ def compact(store: IcebergStore, target_bytes: int, compression: str, *, whole: 
     return done
 
 
-def _swapped(store: IcebergStore, paths: list[str]) -> bool:
+def _swapped(store: OpenTable, paths: list[str]) -> bool:
     store.refresh()
     live = live_files(store.table, store.table.current_snapshot())
     return set(paths) <= {entry.data_file.file_path for entry in live}
@@ -66,7 +66,7 @@ def _bins(entries: Iterable[ManifestEntry], spec_id: int, target_bytes: int, who
             yield [files[place] for place in places]
 
 
-def _rewrite(store: IcebergStore, files: Sequence[DataFile], compression: str) -> str:
+def _rewrite(store: OpenTable, files: Sequence[DataFile], compression: str) -> str:
     """One file of the rows of `files`, in their order, with the table's present columns."""
     from penstock.spark.lake.parquet_rows import rewrite
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
-    from penstock.spark.lake.iceberg.store import IcebergStore
+    from penstock.spark.lake.iceberg.open_table import OpenTable
 
 _AT_ONCE: Final = 8
 _OURS: Final = "_penstock"
 """The ledger's directory under the table."""
 
 
-def expire(store: IcebergStore, older_than: datetime) -> Expiry:
+def expire(store: OpenTable, older_than: datetime) -> Expiry:
     """Forgets snapshots older than that, except those that branches and tags name, and deletes what only they named."""
     before_ms = round(older_than.timestamp() * 1000)
 
@@ -47,7 +47,7 @@ def expire(store: IcebergStore, older_than: datetime) -> Expiry:
     return _forget(store, old)
 
 
-def thin(store: IcebergStore, thinning: snapshots.Thinning) -> Expiry:
+def thin(store: OpenTable, thinning: snapshots.Thinning) -> Expiry:
     """Forgets snapshots that are not old but too many; see `snapshots.spare`."""
     return _forget(store, lambda metadata: snapshots.spare(metadata, thinning))
 
@@ -56,7 +56,7 @@ Choose = Callable[["TableMetadata"], tuple[list[int], list[int]]]
 """Snapshots to forget: those that no data file goes with, and those with files."""
 
 
-def _forget(store: IcebergStore, choose: Choose) -> Expiry:
+def _forget(store: OpenTable, choose: Choose) -> Expiry:
     store.refresh()
     if not any(choose(store.table.metadata)):
         return Expiry()
@@ -79,7 +79,7 @@ def _forget(store: IcebergStore, choose: Choose) -> Expiry:
     return Expiry(snapshots_removed=len(gone), files_removed=delete(store, _only_in(store, gone, files_go)))
 
 
-def _only_in(store: IcebergStore, gone: Sequence[Snapshot], files_go: bool) -> list[str]:
+def _only_in(store: OpenTable, gone: Sequence[Snapshot], files_go: bool) -> list[str]:
     """Files that were reachable through `gone` and are no longer: data before manifests before their lists.
 
     In that order nothing is left behind that nobody can find any more if we are stopped in between.
@@ -108,7 +108,7 @@ def _data(io: FileIO, manifests: Iterable[ManifestFile], *, live: bool = False) 
         return {entry.data_file.file_path for entries in found for entry in entries}
 
 
-def orphans(store: IcebergStore, older_than: datetime) -> list[str]:
+def orphans(store: OpenTable, older_than: datetime) -> list[str]:
     """Files under the table that no snapshot and no metadata names, older than that."""
     store.refresh()
     table = store.table
@@ -139,7 +139,7 @@ def _bare(path: str) -> str:
     return whole if is_local(whole) else whole.partition("://")[2]
 
 
-def delete(store: IcebergStore, paths: Iterable[str]) -> int:
+def delete(store: OpenTable, paths: Iterable[str]) -> int:
     """How many went; one that is gone already is no error: two may be tidying up."""
     io = store.table.io
     removed = 0

@@ -1,15 +1,16 @@
 """Everything that happens to a cluster beside the work of its clients, one act after another as the seed says.
 
 Duty: the tables of acts. A *chore* is asked of the cluster by its administrator, a *mishap* befalls it. Which of them
-take part in a world, and how often, is drawn into the plan (`plan.py`); `administrator.py` and `trouble.py` perform
-them. An act is counted in the story when it had its effect. What nodes do by themselves (retention, rolls, compaction,
-checkpoints, expiry) is no act: `activities.py` counts it from outside.
+take part in a world, and how often, is drawn into the plan (`drawing.py`); `administrator.py` and `trouble.py` say what
+an act is, and perform those that they are given. An act is counted in the story when it had its effect. What nodes do
+by themselves (retention, rolls, compaction, checkpoints, expiry) is no act: `activities.py` counts it from outside.
 
-`act.py` first. A new act is a function in the module of its subject and a line in that module's table.
+A new act is a function in the module of its subject and a line in that module's table.
 """
 
 from penstock.testing.sim.acts import brokers, configs, disks, groups, machines, network, places, records, topics
-from penstock.testing.sim.acts.act import Chore, Mishap
+from penstock.testing.sim.administrator import Chore
+from penstock.testing.sim.trouble import Mishap
 
 CHORES: tuple[Chore, ...] = (
     *topics.CHORES, *records.CHORES, *configs.CHORES, *places.CHORES, *groups.CHORES, *brokers.CHORES,

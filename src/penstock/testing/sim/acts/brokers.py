@@ -6,8 +6,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from penstock.testing.sim.acts.act import Chore, several_nodes
 from penstock.testing.sim.acts.places import moved
+from penstock.testing.sim.administrator import Chore
+from penstock.testing.sim.plan import several_nodes
 
 if TYPE_CHECKING:
     from penstock.testing.sim.administrator import Administrator

@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from penstock.testing.sim.acts.act import Chore
+from penstock.testing.sim.administrator import Chore
 from penstock.testing.sim.topics import AGAIN, BRIEF, KEYED, LOOSE, ORDERS
 
 if TYPE_CHECKING:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing.sim.acts.act import Mishap, for_good
+from penstock.testing.sim.trouble import Mishap, for_good
 
 if TYPE_CHECKING:
     from penstock.testing.sim.machine import Machine
     from penstock.testing.sim.trouble import Trouble
 
 Aftermath = Coroutine[Any, Any, None] | None
+
+LONGEST_S = 10.0
+"""A world has no time for disks that hang for longer than that and go on."""
 
 
 def slow_disk(trouble: Trouble, random: Random) -> Aftermath:
@@ -25,20 +29,40 @@ def slow_disk(trouble: Trouble, random: Random) -> Aftermath:
 
 
 def hang(trouble: Trouble, random: Random) -> Aftermath:
-    """For a while a sync takes seconds; then the disk is as it was."""
+    """Nothing comes back from a disk for a while, but sooner than its node gives it up."""
     victim = trouble.victim(up=False)
-    if victim is None:
+    if victim is None or victim.disk.hanging:
         return None
-    disk, before_s = victim.disk, victim.disk.slow_s
-    disk.slow_s = random.choice((2.0, 5.0))
-    trouble.tell(victim.host, f"its disk hangs for up to {disk.slow_s} s")
+    _hang(trouble, random, victim, min(victim.patience_s, LONGEST_S) * random.choice((0.1, 0.4, 0.8)))
+    return for_good()
 
-    async def go_on() -> None:
+
+def hang_for_long(trouble: Trouble, random: Random) -> Aftermath:
+    """A disk hangs for longer than its node waits: the node ends, or goes on without that directory."""
+    victim = trouble.victim()
+    if victim is None or victim.disk.hanging or victim.patience_s > LONGEST_S:
+        return None
+    if victim.troubled or not trouble.may_end_uncleanly(victim):
+        return None
+    victim.troubled = victim.unclean = True
+    for_s = victim.patience_s + random.choice((1.5, 4.0))
+    _hang(trouble, random, victim, for_s)
+
+    async def replace() -> None:
+        await asyncio.sleep(for_s)
         await trouble.a_while()
-        disk.slow_s = before_s
-        trouble.tell(victim.host, "its disk hangs no more")
+        if victim.up and victim.troubled:  # a directory that was given up comes back with the next life
+            victim.resume()
+            victim.kill()
+        await trouble.revive(victim)
 
-    return go_on()
+    return replace()
+
+
+def _hang(trouble: Trouble, random: Random, victim: Machine, for_s: float) -> None:
+    prefix = random.choice(trouble.breakable(victim))
+    trouble.tell(victim.host, f"its disk hangs for {for_s:.1f} s under {prefix}")
+    victim.disk.hang(prefix, for_s)
 
 
 def broken_disk(trouble: Trouble, random: Random) -> Aftermath:
@@ -82,6 +106,7 @@ def _make_room(trouble: Trouble, victim: Machine) -> None:
 MISHAPS = (
     Mishap("slow disks", slow_disk),
     Mishap("hanging disks", hang),
+    Mishap("disks that hang for too long", hang_for_long, 0.6),
     Mishap("broken disks", broken_disk),
     Mishap("full disks", full_disk),
 )

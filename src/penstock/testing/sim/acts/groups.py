@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.protocol.messages.delete_groups import DeleteGroupsRequest
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest
 from penstock.protocol.messages.offset_delete import OffsetDeleteRequest
-from penstock.testing.sim.acts.act import Chore
+from penstock.testing.sim.administrator import Chore
 from penstock.testing.sim.topics import AGAIN, BRIEF, ORDERS
 
 if TYPE_CHECKING:

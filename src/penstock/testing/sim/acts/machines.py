@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing.sim.acts.act import Mishap, for_good
+from penstock.testing.sim.trouble import Mishap, for_good
 
 if TYPE_CHECKING:
     from penstock.testing.sim.plan import Plan

@@ -6,7 +6,8 @@ from collections.abc import Coroutine
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing.sim.acts.act import Mishap, for_good, several_nodes
+from penstock.testing.sim.plan import several_nodes
+from penstock.testing.sim.trouble import Mishap, for_good
 
 if TYPE_CHECKING:
     from penstock.testing.sim.trouble import Trouble

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from penstock.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from penstock.protocol.messages.elect_leaders import ElectLeadersRequest
-from penstock.testing.sim.acts.act import Chore, several_nodes
+from penstock.testing.sim.administrator import Chore
+from penstock.testing.sim.plan import several_nodes
 from penstock.testing.sim.topics import AGAIN, BRIEF, KEYED, ORDERS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.delete_records import DeleteRecordsRequest
-from penstock.testing.sim.acts.act import Chore
+from penstock.testing.sim.administrator import Chore
 from penstock.testing.sim.topics import AGAIN, BRIEF
 
 if TYPE_CHECKING:

@@ -6,36 +6,20 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from penstock.protocol.messages.create_partitions import CreatePartitionsRequest
-from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
-from penstock.testing.sim.acts.act import Chore
+from penstock.testing.sim.administrator import Chore
 from penstock.testing.sim.topics import AGAIN, ORDERS
+from penstock.testing.sim.trouble import controller_image
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.testing.sim.administrator import Administrator
 
 PARTITIONS_MAX = 6
 MADE_MAX = 3
 """So many topics that nobody uses are there at once: every partition costs the run some of its speed."""
 
-DONE = ("NONE", "TOPIC_ALREADY_EXISTS")
 GONE = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION")
 """It may have been done when nobody could say so."""
-
-
-async def made(admin: Administrator, name: str, partitions: int, configs: Mapping[str, str]) -> bool:
-    """Asks once for a topic; whether it is there now."""
-    ask = CreateTopicsRequest
-    topic = ask.CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=admin.plan.replication,
-        configs=[ask.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-    )
-    request = ask(topics=[topic], timeout_ms=admin.timeout_ms)
-    return await admin.ask(f"create {name}", request, lambda reply: reply.topics[0].error_code) in DONE
 
 
 async def deleted(admin: Administrator, name: str) -> bool:
@@ -50,7 +34,7 @@ async def create(admin: Administrator, random: Random) -> bool:
         return False
     name = f"made-{admin.next_number()}"
     admin.made.append(name)
-    return await made(admin, name, random.randint(1, 3), {})
+    return await admin.make_topic(name, random.randint(1, 3), {})
 
 
 async def delete(admin: Administrator, random: Random) -> bool:
@@ -59,11 +43,23 @@ async def delete(admin: Administrator, random: Random) -> bool:
     return await deleted(admin, admin.made.pop(random.randrange(len(admin.made))))
 
 
+async def deleted_by_id(admin: Administrator, name: str) -> bool:
+    """The same, by the id that a topic has now: whoever hears of it late does not delete the next one of that name."""
+    image = controller_image(admin.world)
+    topic_image = None if image is None else image.topic(name)
+    if topic_image is None:
+        return image is not None
+    topic = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=topic_image.id)
+    request = DeleteTopicsRequest(topics=[topic], timeout_ms=admin.timeout_ms)
+    words = f"delete {name} by its id"
+    return await admin.ask(words, request, lambda reply: reply.responses[0].error_code) == "NONE"
+
+
 async def make_again(admin: Administrator, random: Random) -> bool:
     """Deletes the topic that others write and read, and makes it anew; however often that has to be tried."""
-    while not await deleted(admin, AGAIN):
+    while not await deleted_by_id(admin, AGAIN):
         await admin.rest()
-    while not await made(admin, AGAIN, random.randint(1, 3), admin.topics[AGAIN]):
+    while not await admin.make_topic(AGAIN, random.randint(1, 3), admin.topics[AGAIN]):
         await admin.rest()
     return True
 

@@ -1,0 +1,223 @@
+"""The audit stream of one side of a node: events in, lines out, and nobody on a loop waits for the disk.
+
+Whoever is told something puts a line into a bounded queue. One thread writes it, one batch at a time. What does not
+fit, what one principal or address causes too much of, and what cannot be written is dropped and counted: the stream
+must not hold a node up, and not be a lever to fill its disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from penstock.model.errors import NONE, PenstockError, error_of
+from penstock.protocol.registry import APIS
+from penstock.protocol.wire import schema_of
+from penstock.security.audit import Allowances, Event, Kind, Resource, Result, rule_of
+from penstock.server.auditing.changes import changes_of
+from penstock.server.auditing.file import AuditFile
+from penstock.server.logs import Sparing
+from penstock.server.loops.duty import duty
+from penstock.server.loops.threads import CallThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.model.ports import Clock
+    from penstock.model.security import Operation, Principal, ResourceType
+    from penstock.protocol.wire import Message
+    from penstock.security.authorizer import Verdict
+    from penstock.server.doors import Context
+
+    Explain = Callable[[Principal, str, Operation, ResourceType, str], Verdict]
+
+_log = logging.getLogger("penstock.audit")
+
+QUEUED_BYTES_MAX: Final = 4 << 20
+BATCH_BYTES_MAX: Final = 256 << 10
+TOLD_MAX: Final = 4_096
+"""How many things that were allowed are remembered, so that each is told once for a connection."""
+CLOSE_WITHIN_S: Final = 1.0
+LOG_FILE: Final = "penstock.audit.log.file"
+ALLOWED: Final = "penstock.audit.allowed"
+
+RATE, QUEUE, WRITE = "rate", "queue", "write"
+
+
+class BadAuditFile(PenstockError):
+    """The file that is asked for cannot be written: a node does not start without what its owner relies on."""
+
+
+class Audit:
+    """Belongs to one loop. `open` before the first event, `close` or `abandon` after the last."""
+
+    def __init__(
+        self,
+        node_id: int,
+        clock: Clock,
+        file: AuditFile,
+        explain: Explain | None = None,
+        *,
+        tells_allowed: bool = False,
+    ) -> None:
+        """`explain` gives the rule behind a decision; without it there is no authorizer."""
+        self._node_id, self._clock, self._file, self._explain = node_id, clock, file, explain
+        self.tells_allowed = tells_allowed
+        self._threads = CallThreads(1)
+        self._allowances = Allowances()
+        self._sparing = Sparing(_log, clock=clock.monotonic_ms)
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._told: dict[tuple[int, int, int, str], None] = {}
+        self._writer: asyncio.Task[None] | None = None
+        self._busy = self._closed = False
+        self.events = dict.fromkeys(Kind, 0)
+        self.drops = dict.fromkeys((RATE, QUEUE, WRITE), 0)
+
+    # -- what is told
+
+    def denied(self, ctx: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
+        self._decided(Result.DENIED, ctx, operation, resource_type, name)
+
+    def allowed(self, ctx: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
+        """Once for each thing that a connection does: a producer writes to one topic a thousand times a second."""
+        number = 0 if ctx.connection is None else ctx.connection.number
+        key = number, int(operation), int(resource_type), name
+        if key in self._told:
+            return
+        if len(self._told) >= TOLD_MAX:
+            del self._told[next(iter(self._told))]
+        self._told[key] = None
+        self._decided(Result.ALLOWED, ctx, operation, resource_type, name)
+
+    def _decided(
+        self, result: Result, ctx: Context, operation: Operation, resource_type: ResourceType, name: str
+    ) -> None:
+        who = str(ctx.principal)
+        if not self._has_allowance(who):
+            return
+        verdict = None
+        if self._explain is not None:
+            verdict = self._explain(ctx.principal, ctx.client_host, operation, resource_type, name)
+        rule, acl = rule_of(verdict)
+        self._put(
+            Event(
+                Kind.AUTHORIZATION, result, self._clock.now_ms(), self._node_id,
+                who, ctx.client_host, ctx.listener.name, ctx.client_id or "", _api_name(ctx.api_key),
+                operation=operation.name, resource=Resource(resource_type.name, name), rule=rule, acl=acl,
+            )
+        )  # fmt: skip
+
+    def login_failed(
+        self, address: str, listener: str, client_id: str | None, mechanism: str, name: str, reason: str
+    ) -> None:
+        # Names are a stranger's to choose, so addresses have the allowance.
+        if self._has_allowance(address):
+            self._put(
+                Event(
+                    Kind.LOGIN, Result.FAILED, self._clock.now_ms(), self._node_id,
+                    address=address, listener=listener, client_id=client_id or "",
+                    mechanism=mechanism, name=name, reason=reason,
+                )
+            )  # fmt: skip
+
+    def changed(self, ctx: Context, request: Message, reply: Message | None, error_code: int = NONE.code) -> None:
+        """A request that may change things was answered; `error_code` is why there is no reply.
+
+        What came in an envelope is told by the node that its client is connected to.
+        """
+        if ctx.connection is None:
+            return
+        who, api = str(ctx.principal), _api_name(schema_of(request.__class__).key)
+        for change in changes_of(request, reply, error_code):
+            if not self._has_allowance(who):
+                continue
+            failed = change.error_code != NONE.code
+            self._put(
+                Event(
+                    Kind.CHANGE, Result.REFUSED if failed else Result.DONE, self._clock.now_ms(), self._node_id,
+                    who, ctx.client_host, ctx.listener.name, ctx.client_id or "", api,
+                    resource=change.resource, details=change.details,
+                    error=error_of(change.error_code).name if failed else "",
+                )
+            )  # fmt: skip
+
+    # -- bounds
+
+    def _has_allowance(self, who: str) -> bool:
+        if self._allowances.take(who, self._clock.monotonic_ms()):
+            return True
+        self.drops[RATE] += 1
+        return False
+
+    def _put(self, event: Event) -> None:
+        line = event.line()
+        if self._closed or self._queued_bytes + len(line) > QUEUED_BYTES_MAX:
+            self.drops[QUEUE] += 1
+            self._sparing.warning(QUEUE, "audit events are dropped: %s does not take them", self._file.path)
+            return
+        self.events[event.kind] += 1
+        self._queue.append(line)
+        self._queued_bytes += len(line)
+        if self._writer is None:
+            self._writer = duty(self._write(), name="the audit file")
+
+    # -- the way out
+
+    async def open(self) -> None:
+        """Returns when the file is open; BadAuditFile when it cannot be."""
+        try:
+            await self._threads.call(self._file.open)
+        except OSError as cause:
+            raise BadAuditFile(f"{LOG_FILE}: {self._file.path} cannot be opened: {cause.strerror}") from cause
+
+    async def _write(self) -> None:
+        try:
+            while self._queue:
+                batch = self._batch()
+                await self._append(batch)
+        finally:
+            self._writer = None
+
+    def _batch(self) -> list[bytes]:
+        batch, size = [], 0
+        while self._queue and size < BATCH_BYTES_MAX:
+            batch.append(self._queue.popleft())
+            size += len(batch[-1])
+        return batch
+
+    async def _append(self, batch: list[bytes]) -> None:
+        lines = b"".join(batch)
+        self._busy = True
+        try:
+            await self._threads.call(self._file.append, lines)
+        except OSError as cause:
+            self.drops[WRITE] += len(batch)
+            self._sparing.warning(WRITE, "audit events are lost: %s: %s", self._file.path, cause.strerror)
+        finally:
+            # What is being written counts until it is: a disk that hangs has one batch, and the queue behind it.
+            self._queued_bytes -= len(lines)
+        self._busy = False
+
+    async def close(self) -> None:
+        """Lets what is queued be written, but waits for no disk that hangs."""
+        if self._writer is not None:
+            await asyncio.wait((self._writer,), timeout=CLOSE_WITHIN_S)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Ends at once. A thread that hangs in the disk is left to the end of the process."""
+        self._closed = True
+        if self._writer is not None:
+            self._writer.cancel()
+            self._writer = None
+        if not self._busy:
+            self._threads.close()
+            self._file.close()
+
+
+def _api_name(key: int) -> str:
+    api = APIS.get(key)
+    return str(key) if api is None else api.name

@@ -1,0 +1,1 @@
+"""What several handlers share. It knows no API of its own."""

@@ -1,0 +1,1 @@
+"""Records come in: what is written, the short way for plain requests, and what acks promise."""
