@@ -192,7 +192,7 @@ def test_sessions_are_renewed_before_their_tokens_end(place: Place) -> None:
 
     with OwnProducer(bootstrap_servers=place.address, token_provider=short) as producer:
         producer.send(TOPIC, b"before").result(within(20))
-        wait_for("another token", lambda: len(asked) > 2, timeout_s=6)
+        wait_for("another token", lambda: len(asked) > 2, timeout_s=30)
         producer.send(TOPIC, b"after").result(within(20))
 
 

@@ -76,7 +76,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     os.kill(demo.pid, signal.SIGINT)
     code, said = finished(demo)
     assert (code, "interrupted" in said) == (130, True), said
-    wait_for("nothing to be left", lambda: not left_of(tmp_path), timeout_s=10, pause_s=0.1)
+    wait_for("nothing to be left", lambda: not left_of(tmp_path), timeout_s=30, pause_s=0.1)
 
 
 @pytest.mark.soak

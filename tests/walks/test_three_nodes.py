@@ -168,7 +168,7 @@ def test_a_node_alone_waits_says_so_and_can_be_stopped() -> None:
         starting = asyncio.ensure_future(node.start())
         await until(lambda: any("waiting for the metadata quorum" in each for each in node._obstacles()))
         assert not starting.done()
-        async with asyncio.timeout(within(5)):
+        async with asyncio.timeout(within(20)):
             await node.stop()
         with pytest.raises(StoppedEarly):
             await starting

@@ -161,7 +161,7 @@ class Asking:
                         f"the first record at {wanted} or later is {records[slot]}, not {found}"
                     )
         # None is told while the newest is not committed yet.
-        told = wait_for("the newest record to be told", self._list_newest, timeout_s=10, pause_s=0.1)
+        told = wait_for("the newest record to be told", self._list_newest, timeout_s=30, pause_s=0.1)
         assert told[0] >= newest[-1], f"the newest record is told as {told}, there is {newest[-1]}"
 
     def _list(self, link: Connection, timestamp: int) -> tuple[int, int]:

@@ -49,7 +49,7 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(tmp_pat
     leftovers.sweep(home)
     assert not made.exists()
     assert [*home.iterdir()] == []
-    wait_for("the child to end", lambda: leftovers._began(child_pid) == "", timeout_s=10)
+    wait_for("the child to end", lambda: leftovers._began(child_pid) == "", timeout_s=30)
 
 
 def test_what_another_process_has_since_got_the_number_of_is_left_alone(home: Path) -> None:

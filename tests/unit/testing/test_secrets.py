@@ -108,7 +108,7 @@ def refused(settings: dict[str, Any], topic: str) -> str:
 
 
 def test_everything_was_driven(scene: Scene) -> None:
-    wait_for("failed logins", lambda: len([e for e in scene.events() if e["type"] == "login"]) >= 2, timeout_s=10)
+    wait_for("failed logins", lambda: len([e for e in scene.events() if e["type"] == "login"]) >= 2, timeout_s=30)
     events = scene.events()
     failed = {(e["mechanism"], e["name"]) for e in events if e["type"] == "login"}
     assert failed == {("SCRAM-SHA-512", "alice"), ("PLAIN", "eve")}

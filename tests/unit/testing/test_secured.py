@@ -163,16 +163,16 @@ def test_a_listener_between_nodes_lets_in_nodes_and_no_clients(secured: Embedded
     clients, replication = secured.node.addresses
     assert clients == secured.bootstrap_servers
 
-    def topics(certificate: Path | None) -> list[str]:
+    def topics(certificate: Path | None, timeout_s: int) -> list[str]:
         own = (
             {} if certificate is None else dict.fromkeys(("ssl.certificate.location", "ssl.key.location"), certificate)
         )
         settings = {"bootstrap.servers": replication, "security.protocol": "SSL", "log_level": 0}
         trust = {"ssl.ca.location": str(directory.trusted)}
         asked = AdminClient({**settings, **trust, **{name: str(path) for name, path in own.items()}})
-        return list(asked.list_topics(timeout=within(5)).topics)
+        return list(asked.list_topics(timeout=within(timeout_s)).topics)
 
-    assert isinstance(topics(directory.node(1)), list)
+    assert isinstance(topics(directory.node(1), 20), list)
     for stranger in (None, directory.client("alice")):
         with pytest.raises(KafkaException):
-            topics(stranger)
+            topics(stranger, 3)

@@ -58,7 +58,7 @@ async def test_asking_to_stop_twice_ends_the_waiting(tmp_path: Path) -> None:
         await source.put(lines(0, 10))
         agent.stop()
         agent.stop()
-        await until(lambda: source.closed, timeout_s=8)
+        await until(lambda: source.closed, timeout_s=30)
 
 
 async def test_an_input_that_fails_is_started_again_and_told(

@@ -12,7 +12,7 @@ TWO = ("/data", "/more")
 
 async def reported(assignments: DirectoryAssignments) -> None:
     """Waits until nothing is left to report."""
-    async with asyncio.timeout(within(5)):
+    async with asyncio.timeout(within(20)):
         while assignments._reporting is not None:
             await asyncio.shield(assignments._reporting)
 

@@ -195,7 +195,7 @@ def test_nothing_of_a_driver_outlives_it(supervise: Supervise, tmp_path: Path) -
     supervisor.supervise()
     pid = int(left.read_text())
     try:
-        wait_for("the child to go", lambda: birth_of(pid) == "", timeout_s=10)
+        wait_for("the child to go", lambda: birth_of(pid) == "", timeout_s=30)
     finally:
         if birth_of(pid):
             os.kill(pid, signal.SIGKILL)
