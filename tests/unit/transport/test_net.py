@@ -10,7 +10,7 @@ import pytest
 from penstock.transport.dial import Unreachable
 from penstock.transport.intake import Intake
 from penstock.transport.net import AsyncioNet, plain_host
-from tests.patience import until
+from tests.patience import until, within
 from tests.unit.transport.pairs import Recorder, on_loop
 
 
@@ -61,6 +61,32 @@ async def test_a_wildcard_is_reached_through_the_loopback(host: str) -> None:
     listening.close()
     link.abort()
     await until(lambda: made[0].gone)
+
+
+def test_what_was_accepted_in_the_turn_of_closing_is_given_to_its_protocol() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        made: list[Recorder] = []
+
+        def accept() -> Recorder:
+            made.append(Recorder(loop, Intake(loop), 100))
+            return made[-1]
+
+        listening = await net().listen("127.0.0.1", 0, accept)
+        before = asyncio.all_tasks()
+        with socket.create_connection(("127.0.0.1", listening.port)):
+            async with asyncio.timeout(within(10)):
+                while asyncio.all_tasks() == before:  # asyncio makes the transport in a task, one turn later
+                    await asyncio.sleep(0)
+            assert not made
+            listening.close()
+            await until(lambda: made and made[0].transport is not None)
+            made[0].abort()
+            await until(lambda: made[0].gone)
+        with pytest.raises(Unreachable):
+            await net().dial("127.0.0.1", listening.port, 1_000)
+
+    asyncio.run(main())  # its own loop: others accept in another way
 
 
 @on_loop
