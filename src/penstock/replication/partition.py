@@ -124,6 +124,11 @@ class Partition:
         self._advance(now)
         return starts_leading
 
+    def let_go(self) -> None:
+        """This replica is gone, or its topic: it leads nobody, and what it asked for before is nobody's any more."""
+        self.leader, self.followers = NO_NODE, {}
+        self._settle(self.isr)
+
     def _admit_followers(self) -> None:
         """A reassignment adds and removes replicas within an epoch."""
         known = self.followers

@@ -75,6 +75,20 @@ class Leader:
         )
 
 
+# -- going
+
+
+def test_what_a_partition_asked_for_before_it_was_deleted_settles_nothing() -> None:
+    leader = Leader(isr=(1, 3))
+    leader.fetch(B, 10)
+    proposal = leader.proposal()
+    leader.state.let_go()
+    assert not leader.settled(proposal, {1, 2, 3})
+    assert not leader.state.leading
+    assert leader.state.isr == {A, C}
+    assert leader.wants() is None
+
+
 # -- coming in
 
 

@@ -253,7 +253,7 @@ class PartitionDriver:
         self.tables.forget(hosted)
         self.followers.leave(hosted)
         hosted.gone = True
-        hosted.state.leader = NO_NODE
+        hosted.state.let_go()
         hosted.release()
         hosted.log = None
         self.placement.let_go(hosted.key, self._clock.now_ms())
