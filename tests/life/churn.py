@@ -13,8 +13,7 @@ import random
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from itertools import count as numbers
 from typing import TypeVar
 
@@ -22,12 +21,10 @@ from bench.soak.lines import Errors, Orders, tell
 from penstock import Admin, Consumer, Producer
 from penstock.client.errors import ClientError
 from penstock.model.errors import (
-    GROUP_ID_NOT_FOUND,
     NON_EMPTY_GROUP,
-    TOPIC_ALREADY_EXISTS,
-    UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.model.ids import TopicPartition
+from tests.life.repeated import perhaps_done_before
 from tests.life.settings import DAY_MS, WEEK_MS
 from tests.patience import within
 
@@ -125,7 +122,7 @@ class Churn:
         deleted_at = time.monotonic() + self.life_s
         partitions = 1 + number % 3
         configs = {"retention.ms": str(2 * WEEK_MS), **POLICIES[number // 3 % len(POLICIES)]}
-        with self._perhaps_done_before():
+        with perhaps_done_before(self.acts):
             await self._act("topics created", self._admin.create_topic(name, partitions, 3, configs))
         values = {f"{each} of {name} {number}".encode() for each in range(self._chance.randint(5, 40))}
         await self._write(name, number, values)
@@ -134,7 +131,7 @@ class Churn:
         for each in range(CHANGES):
             await changes[(CHANGES * number + each) % len(changes)]()
         await asyncio.sleep(max(0.0, deleted_at - time.monotonic()))
-        with self._perhaps_done_before():
+        with perhaps_done_before(self.acts):
             await self._act("topics deleted", self._admin.delete_topic(name))
         self._names_of_the_dead.append(name)
 
@@ -167,7 +164,7 @@ class Churn:
         """A member whose farewell was lost with its coordinator is in the group until its session ends."""
         while True:
             try:
-                with self._perhaps_done_before():
+                with perhaps_done_before(self.acts):
                     await self._act("groups deleted", self._admin.delete_group(group))
                 return
             except ClientError as refusal:
@@ -191,16 +188,6 @@ class Churn:
             lambda: self._act("groups listed", admin.groups()),
             lambda: self._act("producers described", admin.describe_producers([first])),
         ]
-
-    @contextmanager
-    def _perhaps_done_before(self) -> Iterator[None]:
-        """A request whose first answer was lost with its broker is sent again, and what it wanted is so already."""
-        try:
-            yield
-        except ClientError as refusal:
-            if refusal.error not in (TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION, GROUP_ID_NOT_FOUND):
-                raise
-            self.acts["requests done before"] += 1
 
     async def _act(self, name: str, doing: Awaitable[T]) -> T:
         done = await doing
