@@ -158,7 +158,10 @@ class Invariants:
             return
         by_hosted = seen.by_hosted
         if len(by_hosted) > len(partitions):
-            by_hosted.clear()  # some have gone
+            for hosted, known in by_hosted.items():
+                if hosted.gone and known.leading and known.log is not None:
+                    known.truth.went(known.log.written)
+            by_hosted.clear()
         for hosted in partitions:
             known, state, log = by_hosted.get(hosted), hosted.state, hosted.log
             if known is None:

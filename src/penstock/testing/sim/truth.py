@@ -8,7 +8,8 @@ stays, unless the log begins after it or compaction may have taken it:
   another replica has begun there rightfully.
 - Compaction takes a record of a key that has a later one, and a tombstone whose time is over.
 
-What is committed and taken within one instant nobody could look at: of those offsets anything may be told.
+What is committed and taken within one instant, or goes with its topic, nobody could look at: of those offsets anything
+may be told.
 
 A topic that is made anew has another id, and with it a truth of its own.
 """
@@ -96,6 +97,11 @@ class PartitionTruth:
             self.end = start
         self.start = start
         return None
+
+    def went(self, written: int) -> None:
+        """A leader's log is gone, with its topic: what it committed in that instant nobody can look up any more."""
+        if written > self.end:
+            self.unseen.append(range(self.end, written))
 
     def may_have_been(self, offset: int, value: bytes | None) -> bool:
         """Whether a record with this value was committed here, as far as anybody can know."""

@@ -49,6 +49,13 @@ def test_a_record_that_retention_took_before_anybody_looked_is_not_lost() -> Non
     assert any("lost" in words for words in sent(truth, 5).check())
 
 
+def test_a_record_that_went_with_its_topic_before_anybody_looked_is_not_lost() -> None:
+    truth = log(1, 2)
+    truth.partitions[PartitionKey(OLD, 0)].went(4)
+    assert sent(truth).check() == []
+    assert any("lost" in words for words in sent(truth, 5).check())
+
+
 def test_where_losses_were_allowed_a_lost_record_is_none() -> None:
     truth = log(1, 2, 3)
     truth.forgive("t")
