@@ -22,8 +22,9 @@ METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
-"""Topics that coordinators live in; no client writes into them."""
+AUDIT_TOPIC = "__penstock_audit"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC, AUDIT_TOPIC})
+"""Topics that coordinators live in, and that of audit events; no client writes into them."""
 
 # Directory ids with a meaning of their own; the first hundred ids are reserved.
 DIRECTORY_MIGRATING = Uuid(bytes(16))

@@ -205,6 +205,10 @@ class Authorizer(Protocol):
         """Somebody was refused what it asked for by name, and not only shown less."""
 
 
+AUDIT_CLIENT: Final = "__penstock_audit"
+"""The client id of nodes that write audit records to each other."""
+
+
 class AuditDoor(Protocol):
     """Where it is told who was refused what, and who changed what."""
 

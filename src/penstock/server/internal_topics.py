@@ -1,10 +1,10 @@
-"""The topics that coordinators live in, as they are created: their numbers come from settings of their own."""
+"""The topics that nodes make for themselves, as they are created: their numbers come from settings of their own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.model.ids import AUDIT_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
 
 if TYPE_CHECKING:
@@ -14,10 +14,12 @@ Topic = CreateTopicsRequest.CreatableTopic
 
 SEGMENT_BYTES_MIN: Final = 1_048_576
 """What the segments of any topic may have at least."""
+AUDIT_BATCH_BYTES_MAX: Final = 1 << 20
+"""A batch of audit records has about 256 KiB, and one record more."""
 
 
-def internal_topic(settings: BrokerSettings, name: str) -> Topic | None:
-    """What to ask the controller for; None when `name` is a topic like any other."""
+def internal_topic(settings: BrokerSettings, name: str, brokers: int) -> Topic | None:
+    """What to ask the controller for in a cluster of so many brokers; None when `name` is a topic like any other."""
     if name == OFFSETS_TOPIC:
         return plain_topic(
             name,
@@ -40,6 +42,19 @@ def internal_topic(settings: BrokerSettings, name: str) -> Topic | None:
                 "min.insync.replicas": settings["transaction.state.log.min.isr"],
                 "segment.bytes": _segment_bytes(settings, "transaction.state.log.segment.bytes"),
                 "unclean.leader.election.enable": "false",
+            },
+        )
+    if name == AUDIT_TOPIC:
+        return plain_topic(
+            name,
+            settings.number("penstock.audit.topic.num.partitions"),
+            # Nobody has to set it for one node or two: a topic that cannot be made keeps no event.
+            min(settings.number("penstock.audit.topic.replication.factor"), max(brokers, 1)),
+            {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "max.message.bytes": AUDIT_BATCH_BYTES_MAX,
+                "retention.ms": settings["penstock.audit.topic.retention.ms"],
             },
         )
     return None

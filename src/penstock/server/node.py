@@ -20,7 +20,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import PenstockError, StorageFailed
+from penstock.model.errors import PenstockError, Refused, StorageFailed
 from penstock.server.formatting import METADATA_DIRECTORY, format_for
 from penstock.server.live_settings import LiveSettings
 from penstock.server.loops.crossing import SharedQuarters
@@ -50,10 +50,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
+    from penstock.metadata.image import ClusterImage
     from penstock.model.config import BrokerSettings, Endpoint
     from penstock.model.ids import Uuid
     from penstock.model.ports import Clock, Ports
+    from penstock.server.auditing.outlet import Line, Outlet
     from penstock.server.auditing.stream import Audit
+    from penstock.server.auditing.topic import AuditTopic, Produces
+    from penstock.server.controller.channel import Ask
     from penstock.server.doors import Authorizer, Handler, Services
     from penstock.server.loops.crossing import Quarters
     from penstock.server.metrics.page import Families
@@ -66,6 +70,7 @@ log = logging.getLogger("penstock.node")
 
 DRAIN_MS = 2_000.0
 AILING_MS = 3_000.0
+AUDIT_TOPIC_ENABLED = "penstock.audit.topic.enable"
 HANG_TIMEOUT = "penstock.log.dir.hang.timeout.ms"
 ADMIN_PORT_TAKEN = (
     "Servers that share a host need an admin port each: give this one another in its file, or to `penstock dev` with "
@@ -107,6 +112,8 @@ class Node:
         self._reception: Reception | None = None
         self._controllers: Reception | None = None
         self._audited: list[Audit | None] = [None, None]  # of the broker, of the metadata side
+        self._audit_topic: AuditTopic | None = None
+        self._to_audit_topic: list[Outlet] = []
         self._admin: AdminServer | None = None
         self._control_watch: LoopWatch | None = None
         self._hangs: HangWatch | None = None
@@ -233,6 +240,9 @@ class Node:
             self._broker = BrokerPart(
                 settings, ports, self._random, door, identity.cluster_id, authorizer, self.give_up, audit
             )
+            if audit is not None and settings.flag(AUDIT_TOPIC_ENABLED):
+                broker = self._broker
+                self._tell_topic(audit, ports, lambda: door.metadata.image, door.ask, broker.produces)
             self._reception = Reception(
                 loop, self._broker.services, self._broker.dispatch, numbers=count(1, 2), offload=ports.offload
             )
@@ -250,18 +260,45 @@ class Node:
         return None if self.processor is None else self.processor()
 
     def _audit(self, authorizer: Authorizer, clock: Clock) -> Audit | None:
-        """The audit stream of one side; None unless the file asks for one."""
-        path = self.settings.text("penstock.audit.log.file")
-        if not path:
-            if self.settings.flag("penstock.audit.allowed"):
-                log.warning("penstock.audit.allowed has no effect without penstock.audit.log.file")
+        """The audit stream of one side; None unless a file or the topic is asked for."""
+        path, told = self.settings.text("penstock.audit.log.file"), self.settings.flag("penstock.audit.allowed")
+        if not path and not self.settings.flag(AUDIT_TOPIC_ENABLED):
+            if told:
+                log.warning(
+                    "penstock.audit.allowed has no effect without penstock.audit.log.file or %s", AUDIT_TOPIC_ENABLED
+                )
             return None
         from penstock.server.auditing.file import AuditFile
         from penstock.server.auditing.stream import Audit
 
         explain = authorizer.explain if isinstance(authorizer, AclAuthorizer) else None
-        told = self.settings.flag("penstock.audit.allowed")
-        return Audit(self.settings.node_id, clock, AuditFile(path), explain, tells_allowed=told)
+        file = AuditFile(path) if path else None
+        return Audit(self.settings.node_id, clock, file, explain, tells_allowed=told)
+
+    def _tell_topic(
+        self, audit: Audit, ports: Ports, image: Callable[[], ClusterImage], ask: Ask, produces: Produces | None
+    ) -> None:
+        """On the loop of the broker, or of the metadata side where there is none."""
+        from penstock.server.auditing.topic import AuditTopic
+
+        self._audit_topic = AuditTopic(self.settings, ports, image, ask, produces)
+        audit.also_to(self._audit_topic.outlet)
+        self._to_audit_topic.append(self._audit_topic.outlet)
+
+    def _tell_topic_across(self, audit: Audit) -> None:
+        """What the metadata side of a broker has to tell is written by the broker."""
+        from penstock.server.auditing.outlet import Lost, Outlet
+
+        async def hand_over(lines: list[Line]) -> None:
+            assert self._audit_topic is not None, "listeners are served when the whole node is built"
+            try:
+                await self._sides.data.ask(self._audit_topic.outlet.put_all, lines)
+            except Refused as stopping:
+                raise Lost(stopping.why) from stopping
+
+        outlet = Outlet("the broker of this node", hand_over, audit.sparing)
+        audit.also_to(outlet)
+        self._to_audit_topic.append(outlet)
 
     async def _build_control(self, bound: BrokerSettings, identity: Identity) -> None:
         """On its own loop."""
@@ -276,6 +313,11 @@ class Node:
             settings, bound, quarters.ports, quarters.random, identity, authorizer,
             self._fatal, self._sides, on_stale=self.doomed, audit=audit,
         )  # fmt: skip
+        if audit is not None and settings.flag(AUDIT_TOPIC_ENABLED):
+            if settings.is_broker:
+                self._tell_topic_across(audit)
+            else:
+                self._tell_topic(audit, quarters.ports, lambda: control.metadata.image, control.channel.ask, None)
         if control.dispatch is not None:
             self._controllers = Reception(
                 quarters.loop(), control.services, control.dispatch, numbers=count(2, 2), offload=quarters.ports.offload
@@ -374,6 +416,9 @@ class Node:
             broker.stop_serving()
             if self._reception is not None:
                 await self._reception.close(DRAIN_MS)
+            if self._audit_topic is not None:
+                self.ending = "writing the last audit events"
+                await self._audit_topic.close()
             self.ending = "syncing and closing the logs"
             if self._hangs is not None:
                 # All of it may be one breath of a slow disk that has much to sync; a stop has a bound of its own.
@@ -388,6 +433,8 @@ class Node:
     async def _take_down_control(self, control: ControlPart) -> None:
         """On its own loop."""
         self._stop_watches()
+        if self._audit_topic is not None and self._broker is None:
+            await self._audit_topic.close()
         await control.close()
         self._listeners.stop_accepting(for_controllers=True)
         if self._controllers is not None:
@@ -415,6 +462,8 @@ class Node:
             self._watch.stop()
             self._process.stop()
         if self._broker is not None:
+            if self._audit_topic is not None:
+                self._audit_topic.abandon()
             self._broker.crash()
         if self._audited[0] is not None:
             self._audited[0].abandon()
@@ -431,6 +480,8 @@ class Node:
         if self._controllers is not None:
             self._controllers.cut()
         self._stop_watches()
+        if self._audit_topic is not None and self._broker is None:
+            self._audit_topic.abandon()
         if self._control is not None:
             self._control.crash()
         if self._audited[1] is not None:
@@ -493,7 +544,7 @@ class Node:
             metrics.register("connections", lambda: connection_samples(self._listeners, *receptions))
             metrics.register("TLS", lambda: tls_samples(self._listeners))
             streams = [each for each in self._audited if each is not None]
-            metrics.register("audit", lambda: audit_samples(*streams))
+            metrics.register("audit", lambda: audit_samples(streams, self._to_audit_topic))
             if (watch := self._control_watch) is not None:
                 metrics.register("control loop", lambda: control_loop_samples(watch))
         return metrics

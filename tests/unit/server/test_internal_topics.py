@@ -19,11 +19,11 @@ SEGMENT_BYTES = {
 @pytest.mark.parametrize("name", SEGMENT_BYTES)
 @pytest.mark.parametrize(("set_to", "made_with"), [("1", 1_048_576), ("1048575", 1_048_576), ("2000000", 2_000_000)])
 def test_segments_are_never_too_small_for_the_topic_to_be_made(name: str, set_to: str, made_with: int) -> None:
-    topic = internal_topic(BrokerSettings.load({**PROPERTIES, SEGMENT_BYTES[name]: set_to}), name)
+    topic = internal_topic(BrokerSettings.load({**PROPERTIES, SEGMENT_BYTES[name]: set_to}), name, brokers=3)
     assert topic is not None
     configs = {each.name: each.value or "" for each in topic.configs}
     assert TopicSettings.of(configs, {}).segment_bytes == made_with
 
 
 def test_any_other_topic_is_none_of_theirs() -> None:
-    assert internal_topic(BrokerSettings.load(PROPERTIES), "orders") is None
+    assert internal_topic(BrokerSettings.load(PROPERTIES), "orders", brokers=3) is None

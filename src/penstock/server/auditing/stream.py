@@ -1,25 +1,24 @@
 """The audit stream of one side of a node: events in, lines out, and nobody on a loop waits for the disk.
 
-Whoever is told something puts a line into a bounded queue. One thread writes it, one batch at a time. What does not
-fit, what one principal or address causes too much of, and what cannot be written is dropped and counted: the stream
-must not hold a node up, and not be a lever to fill its disk.
+Whoever is told something puts a line into the bounded queue of each outlet (`outlet.py`): the file, the topic. One
+thread writes the file, one batch at a time. What does not fit, what one principal or address causes too much of, and
+what cannot be written is dropped and counted: the stream must not hold a node up, and not be a lever to fill its disk.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import NONE, PenstockError, error_of
+from penstock.model.ids import AUDIT_TOPIC
 from penstock.protocol.registry import APIS
 from penstock.protocol.wire import schema_of
 from penstock.security.audit import Allowances, Event, Kind, Resource, Result, rule_of
 from penstock.server.auditing.changes import changes_of
-from penstock.server.auditing.file import AuditFile
+from penstock.server.auditing.outlet import QUEUE, WRITE, Line, Lost, Outlet
+from penstock.server.doors import AUDIT_CLIENT
 from penstock.server.logs import Sparing
-from penstock.server.loops.duty import duty
 from penstock.server.loops.threads import CallThreads
 
 if TYPE_CHECKING:
@@ -29,21 +28,19 @@ if TYPE_CHECKING:
     from penstock.model.security import Operation, Principal, ResourceType
     from penstock.protocol.wire import Message
     from penstock.security.authorizer import Verdict
+    from penstock.server.auditing.file import AuditFile
     from penstock.server.doors import Context
 
     Explain = Callable[[Principal, str, Operation, ResourceType, str], Verdict]
 
 _log = logging.getLogger("penstock.audit")
 
-QUEUED_BYTES_MAX: Final = 4 << 20
-BATCH_BYTES_MAX: Final = 256 << 10
 TOLD_MAX: Final = 4_096
 """How many things that were allowed are remembered, so that each is told once for a connection."""
-CLOSE_WITHIN_S: Final = 1.0
 LOG_FILE: Final = "penstock.audit.log.file"
 ALLOWED: Final = "penstock.audit.allowed"
 
-RATE, QUEUE, WRITE = "rate", "queue", "write"
+RATE: Final = "rate"
 
 
 class BadAuditFile(PenstockError):
@@ -57,7 +54,7 @@ class Audit:
         self,
         node_id: int,
         clock: Clock,
-        file: AuditFile,
+        file: AuditFile | None,
         explain: Explain | None = None,
         *,
         tells_allowed: bool = False,
@@ -67,30 +64,49 @@ class Audit:
         self.tells_allowed = tells_allowed
         self._threads = CallThreads(1)
         self._allowances = Allowances()
-        self._sparing = Sparing(_log, clock=clock.monotonic_ms)
-        self._queue: deque[bytes] = deque()
-        self._queued_bytes = 0
+        self.sparing = Sparing(_log, clock=clock.monotonic_ms)
         self._told: dict[tuple[int, int, int, str], None] = {}
-        self._writer: asyncio.Task[None] | None = None
-        self._busy = self._closed = False
+        self._rate_drops = 0
         self.events = dict.fromkeys(Kind, 0)
-        self.drops = dict.fromkeys((RATE, QUEUE, WRITE), 0)
+        self._to_file: Outlet | None = None
+        self._outlets: list[Outlet] = []
+        if file is not None:
+            self._to_file = Outlet(file.path, self._append, self.sparing)
+            self._outlets.append(self._to_file)
+
+    def also_to(self, outlet: Outlet) -> None:
+        """Lines go there too from now on."""
+        self._outlets.append(outlet)
+
+    @property
+    def drops(self) -> dict[str, int]:
+        """Events that are not in the file, by the bound that they met."""
+        written = {QUEUE: 0, WRITE: 0} if self._to_file is None else self._to_file.drops
+        return {RATE: self._rate_drops, **written}
 
     # -- what is told
 
     def denied(self, ctx: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
+        # A node that may not write audit records would be told of with each of them, without an end.
+        if name == AUDIT_TOPIC and ctx.client_id == AUDIT_CLIENT and self._was_told(ctx, operation, resource_type, name):
+            return
         self._decided(Result.DENIED, ctx, operation, resource_type, name)
 
     def allowed(self, ctx: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
         """Once for each thing that a connection does: a producer writes to one topic a thousand times a second."""
+        if not self._was_told(ctx, operation, resource_type, name):
+            self._decided(Result.ALLOWED, ctx, operation, resource_type, name)
+
+    def _was_told(self, ctx: Context, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """Whether it was asked for over the same connection before."""
         number = 0 if ctx.connection is None else ctx.connection.number
         key = number, int(operation), int(resource_type), name
         if key in self._told:
-            return
+            return True
         if len(self._told) >= TOLD_MAX:
             del self._told[next(iter(self._told))]
         self._told[key] = None
-        self._decided(Result.ALLOWED, ctx, operation, resource_type, name)
+        return False
 
     def _decided(
         self, result: Result, ctx: Context, operation: Operation, resource_type: ResourceType, name: str
@@ -149,71 +165,43 @@ class Audit:
     def _has_allowance(self, who: str) -> bool:
         if self._allowances.take(who, self._clock.monotonic_ms()):
             return True
-        self.drops[RATE] += 1
+        self._rate_drops += 1
         return False
 
     def _put(self, event: Event) -> None:
-        line = event.line()
-        if self._closed or self._queued_bytes + len(line) > QUEUED_BYTES_MAX:
-            self.drops[QUEUE] += 1
-            self._sparing.warning(QUEUE, "audit events are dropped: %s does not take them", self._file.path)
-            return
-        self.events[event.kind] += 1
-        self._queue.append(line)
-        self._queued_bytes += len(line)
-        if self._writer is None:
-            self._writer = duty(self._write(), name="the audit file")
+        line = Line(event.at_ms, event.line())
+        if any([outlet.put(line) for outlet in self._outlets]):
+            self.events[event.kind] += 1
 
-    # -- the way out
+    # -- the file
 
     async def open(self) -> None:
         """Returns when the file is open; BadAuditFile when it cannot be."""
+        if self._file is None:
+            return
         try:
             await self._threads.call(self._file.open)
         except OSError as cause:
             raise BadAuditFile(f"{LOG_FILE}: {self._file.path} cannot be opened: {cause.strerror}") from cause
 
-    async def _write(self) -> None:
+    async def _append(self, batch: list[Line]) -> None:
+        assert self._file is not None, "what has no file writes none"
         try:
-            while self._queue:
-                batch = self._batch()
-                await self._append(batch)
-        finally:
-            self._writer = None
-
-    def _batch(self) -> list[bytes]:
-        batch, size = [], 0
-        while self._queue and size < BATCH_BYTES_MAX:
-            batch.append(self._queue.popleft())
-            size += len(batch[-1])
-        return batch
-
-    async def _append(self, batch: list[bytes]) -> None:
-        lines = b"".join(batch)
-        self._busy = True
-        try:
-            await self._threads.call(self._file.append, lines)
+            await self._threads.call(self._file.append, b"".join(line.text for line in batch))
         except OSError as cause:
-            self.drops[WRITE] += len(batch)
-            self._sparing.warning(WRITE, "audit events are lost: %s: %s", self._file.path, cause.strerror)
-        finally:
-            # What is being written counts until it is: a disk that hangs has one batch, and the queue behind it.
-            self._queued_bytes -= len(lines)
-        self._busy = False
+            raise Lost(cause.strerror) from cause
 
     async def close(self) -> None:
         """Lets what is queued be written, but waits for no disk that hangs."""
-        if self._writer is not None:
-            await asyncio.wait((self._writer,), timeout=CLOSE_WITHIN_S)
+        for outlet in self._outlets:
+            await outlet.close()
         self.abandon()
 
     def abandon(self) -> None:
         """Ends at once. A thread that hangs in the disk is left to the end of the process."""
-        self._closed = True
-        if self._writer is not None:
-            self._writer.cancel()
-            self._writer = None
-        if not self._busy:
+        for outlet in self._outlets:
+            outlet.abandon()
+        if self._file is not None and self._to_file is not None and not self._to_file.busy:
             self._threads.close()
             self._file.close()
 

@@ -1,4 +1,4 @@
-"""Makes the topics that coordinators live in when somebody needs them first."""
+"""Makes internal topics when somebody needs them first."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ class TopicMaker:
     """
 
     def __init__(
-        self, settings: BrokerSettings, submit: Callable[[CreateTopicsRequest, int], Awaitable[object]], what: str
+        self,
+        settings: BrokerSettings,
+        submit: Callable[[CreateTopicsRequest, int], Awaitable[object]],
+        what: str,
+        brokers: Callable[[], int],
     ) -> None:
-        self._settings, self._submit = settings, submit
+        """`brokers` says how many the cluster has."""
+        self._settings, self._submit, self._brokers = settings, submit, brokers
         self._log = logging.getLogger(f"penstock.{what}")
         self._making: dict[str, asyncio.Task[bool]] = {}
 
@@ -40,8 +45,8 @@ class TopicMaker:
         return await asyncio.shield(making)
 
     async def _make(self, name: str) -> bool:
-        wanted = internal_topic(self._settings, name)
-        assert wanted is not None, "coordinators live in topics with settings of their own"
+        wanted = internal_topic(self._settings, name, self._brokers())
+        assert wanted is not None, "internal topics have settings of their own"
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=self._settings.number("request.timeout.ms"))
         try:
             reply = await self._submit(request, _CREATE_TOPICS_VERSION)

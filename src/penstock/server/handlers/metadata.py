@@ -258,4 +258,4 @@ def _told(error_code: int) -> int:
 
 def _new_topic(ctx: Context, name: str) -> CreateTopicsRequest.CreatableTopic:
     """With the broker's defaults; topics that coordinators live in have settings of their own."""
-    return internal_topic(ctx.node.settings, name) or plain_topic(name)
+    return internal_topic(ctx.node.settings, name, len(ctx.node.metadata.image.brokers)) or plain_topic(name)

@@ -2,7 +2,8 @@
 
 Behaviour: every partition is written before any is waited for. acks=0 is never answered, but a failure closes the
 connection so that the client notices; acks=1 is answered after the local write, acks=-1 once the batch is committed.
-Internal topics are for coordinators and for the client id of Kafka's admin tools alone.
+Internal topics are for coordinators and for the client id of Kafka's admin tools alone; nodes write their audit events
+to each other by a client id of their own, and have to be nodes for it (CLUSTER_ACTION).
 Notes: advertised from 0 because librdkafka needs to see that (older requests are refused); v7 zstd; v8 errors per
 record; v10 tells the current leader and where it is; v13 names topics by id.
 """
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from penstock.kernels import read_plain_produce
 from penstock.model.errors import INVALID_REQUIRED_ACKS, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-from penstock.server.doors import NO_REPLY, Disconnect, Later, Operation, ResourceType
+from penstock.model.ids import AUDIT_TOPIC
+from penstock.server.doors import AUDIT_CLIENT, NO_REPLY, Disconnect, Later, Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -27,8 +29,12 @@ ADMIN_CLIENT = "__admin_client"
 
 def handle(ctx: Context, request: ProduceRequest) -> Outcome:
     produces = ctx.node.produces
+    is_audit = ctx.client_id == AUDIT_CLIENT and ctx.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 
     def allowed(topic: str) -> bool:
+        # Never told as allowed: each record of the audit would cause another.
+        if is_audit and topic == AUDIT_TOPIC:
+            return True
         return ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic)
 
     transactional_id = request.transactional_id
@@ -41,7 +47,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
         request,
         ctx.api_version,
         allowed,
-        internal_too=ctx.client_id == ADMIN_CLIENT,
+        internal_too=is_audit or ctx.client_id == ADMIN_CLIENT,
         listener=ctx.listener.name,
     )
     if request.acks == 0:

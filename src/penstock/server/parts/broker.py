@@ -174,7 +174,7 @@ class BrokerPart:
             on_moved=self.assignments.check,
         )  # fmt: skip
         groups = GroupKind(settings, random)
-        make_topic = TopicMaker(settings, ask, groups.name).make
+        make_topic = TopicMaker(settings, ask, groups.name, lambda: len(metadata.image.brokers)).make
         self.groups = Runtime(groups, node_id, self.partitions, clock, make_topic=make_topic)
         self.coordinators: list[CoordinatorPart] = [self.groups]
         self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from penstock.server.auditing.file import AuditFile
-from penstock.server.auditing.stream import QUEUE, QUEUED_BYTES_MAX, RATE, WRITE, Audit, BadAuditFile
+from penstock.server.auditing.outlet import QUEUE, QUEUED_BYTES_MAX, WRITE
+from penstock.server.auditing.stream import RATE, Audit, BadAuditFile
 from penstock.server.doors import Context, Operation, Principal, ResourceType
 from penstock.server.loops.ports import SystemClock
 from tests.patience import until, within

@@ -26,7 +26,7 @@ SETTINGS = LiveSettings(BrokerSettings.load(PROPERTIES))
 
 def driver(submit: Any) -> Runtime[Any]:
     partitions: Any = SimpleNamespace()
-    maker = TopicMaker(SETTINGS, submit, GroupKind.name)
+    maker = TopicMaker(SETTINGS, submit, GroupKind.name, brokers=lambda: 3)
     kind = GroupKind(SETTINGS, Random(1))
     return Runtime(kind, NodeId(1), partitions, ManualClock(), make_topic=maker.make)
 

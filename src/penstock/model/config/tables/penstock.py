@@ -8,10 +8,12 @@ from penstock.model.config.tables.words import (
     ANY_LIST,
     BOOLEAN,
     CLUSTER_WIDE,
+    INT,
     LIST,
     LONG,
     LOW,
     MEDIUM,
+    SHORT,
     STRING,
 )
 from penstock.model.config.validators import at_least
@@ -24,13 +26,27 @@ PENSTOCK: tuple[ConfigDef, ...] = (
         "none of them.", ACTED),
     ConfigDef(
         "penstock.audit.allowed", BOOLEAN, False, None, LOW,
-        "Whether the audit file also tells what was allowed, once for each operation on each thing that a connection "
+        "Whether the audit also tells what was allowed, once for each operation on each thing that a connection "
         "asks for by name.", ACTED),
     ConfigDef(
         "penstock.audit.log.file", STRING, "", None, LOW,
         "The file that audit events are appended to, one JSON object a line: what was denied and by which rule, logins "
         "that failed, changes of topics, configs, ACLs, users, quotas and tokens. It is made with mode 0600, and made "
-        "anew after it was moved away. An empty value tells nothing.", ACTED),
+        "anew after it was moved away. An empty value writes no file.", ACTED),
+    ConfigDef(
+        "penstock.audit.topic.enable", BOOLEAN, False, None, LOW,
+        "Whether audit events go to the topic __penstock_audit, one JSON object a record, beside the file or instead of "
+        "it. The topic is made when the first event comes.", ACTED),
+    ConfigDef(
+        "penstock.audit.topic.num.partitions", INT, 1, at_least(1), LOW,
+        "How many partitions __penstock_audit is made with. One keeps all events in the order in which they came.",
+        ACTED),
+    ConfigDef(
+        "penstock.audit.topic.replication.factor", SHORT, 3, at_least(1), LOW,
+        "How many replicas __penstock_audit is made with; as many as there are brokers when these are fewer.", ACTED),
+    ConfigDef(
+        "penstock.audit.topic.retention.ms", LONG, 604_800_000, at_least(-1), LOW,
+        "The retention.ms that __penstock_audit is made with; -1 keeps everything.", ACTED),
     ConfigDef(
         "penstock.log.dir.hang.timeout.ms", LONG, 30_000, at_least(1_000), LOW,
         "How long a log directory may leave a call to its disk unanswered before it counts as failed: its replicas "
