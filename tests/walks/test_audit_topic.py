@@ -96,7 +96,7 @@ def test_denials_come_to_the_topic_from_every_node_and_go_on_after_it_was_delete
             assert (event["address"], event["listener"]) == ("127.0.0.1", "INTERNAL")
             assert (event["operation"], event["resource"]) == ("WRITE", {"type": "TOPIC", "name": "first"})
             assert event["rule"] == "NO_FITTING_ACL"
-            assert cluster.in_sync(AUDIT_TOPIC, 3)
+            await until(lambda: cluster.in_sync(AUDIT_TOPIC, 3), timeout_s=30)
 
             await admin.delete_topic(AUDIT_TOPIC)
             await deny_everywhere(cluster, admin, "second")
@@ -172,4 +172,4 @@ def test_a_node_that_is_only_a_controller_writes_to_the_brokers() -> None:
         assert (found[-1]["node"], found[-1]["api"], found[-1]["result"]) == (1, "CreateTopics", "done")
         peers.close()
 
-    walk(steps, roles=roles, penstock_audit_topic_enable="true")
+    walk(steps, roles=roles, penstock_audit_topic_enable="true", penstock_audit_topic_replication_factor="2")

@@ -152,6 +152,7 @@ def node_properties(plan: Plan, node: PlannedNode, cluster_id: str) -> dict[str,
         "transaction.state.log.min.isr": min_isr,
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": min_isr,
+        "penstock.audit.topic.replication.factor": replicas,
         **_security(plan, home, cluster_id),
     }
 

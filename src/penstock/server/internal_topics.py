@@ -54,6 +54,8 @@ def internal_topic(settings: BrokerSettings, name: str, brokers: int) -> Topic |
                 "cleanup.policy": "delete",
                 "compression.type": "producer",
                 "max.message.bytes": AUDIT_BATCH_BYTES_MAX,
+                # What the cluster asks of other topics may be more than this one has.
+                "min.insync.replicas": 1,
                 "retention.ms": settings["penstock.audit.topic.retention.ms"],
             },
         )

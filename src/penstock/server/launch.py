@@ -127,6 +127,7 @@ def dev_properties(
         "transaction.state.log.min.isr": min_isr,
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": min_isr,
+        "penstock.audit.topic.replication.factor": replicas,
         "group.initial.rebalance.delay.ms": "0",
         "penstock.admin.listener": f"127.0.0.1:{admin_port(own_port)}",
     }

@@ -88,7 +88,8 @@ class Audit:
 
     def denied(self, ctx: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
         # A node that may not write audit records would be told of with each of them, without an end.
-        if name == AUDIT_TOPIC and ctx.client_id == AUDIT_CLIENT and self._was_told(ctx, operation, resource_type, name):
+        of_audit = name == AUDIT_TOPIC and ctx.client_id == AUDIT_CLIENT
+        if of_audit and self._was_told(ctx, operation, resource_type, name):
             return
         self._decided(Result.DENIED, ctx, operation, resource_type, name)
 
@@ -170,7 +171,8 @@ class Audit:
 
     def _put(self, event: Event) -> None:
         line = Line(event.at_ms, event.line())
-        if any([outlet.put(line) for outlet in self._outlets]):
+        taken = [outlet.put(line) for outlet in self._outlets]
+        if any(taken):
             self.events[event.kind] += 1
 
     # -- the file

@@ -16,7 +16,17 @@ from penstock.model.errors import error_of
 from penstock.model.ids import AUDIT_TOPIC, NodeId
 from penstock.protocol.messages.produce import ProduceResponse
 from penstock.server.auditing.outlet import Line, Lost, Outlet
-from penstock.server.auditing.topic_plan import WRITE_WITHIN_MS, Answer, Make, Wait, Write, answer_of, plan, request_of
+from penstock.server.auditing.topic_plan import (
+    PATIENT_ATTEMPTS,
+    WRITE_WITHIN_MS,
+    Answer,
+    Make,
+    Wait,
+    Write,
+    answer_of,
+    plan,
+    request_of,
+)
 from penstock.server.coordinating.topic import TopicMaker
 from penstock.server.dialling import towards_brokers
 from penstock.server.doors import AUDIT_CLIENT, Later
@@ -38,9 +48,10 @@ PRODUCE_VERSION: Final = 12
 """The newest that calls topics by their names: one that was made anew is found as before."""
 PAUSE_FIRST_MS: Final = 50.0
 PAUSE_MAX_MS: Final = 5_000.0
-PATIENT_ATTEMPTS: Final = 5
-"""After so many, which is a second or two, it is told what is waited for: elections are no news."""
 ANSWER_WITHIN_MS: Final = WRITE_WITHIN_MS + 5_000
+
+
+Produced = ProduceResponse | Later | Coroutine[object, None, ProduceResponse | Later]
 
 
 class Produces(Protocol):
@@ -48,7 +59,7 @@ class Produces(Protocol):
 
     def produce(
         self, request: ProduceRequest, version: int, allowed: Callable[[str], bool], *, internal_too: bool = False
-    ) -> ProduceResponse | Later | Coroutine[object, None, ProduceResponse | Later]: ...
+    ) -> Produced: ...
 
 
 class AuditTopic:
@@ -64,6 +75,7 @@ class AuditTopic:
     ) -> None:
         """`ask` reaches the active controller. PenstockError when the settings do not say how brokers are dialled."""
         self._node_id, self._listener = NodeId(settings.node_id), settings.inter_broker_listener_name
+        self._replicas = settings.number("penstock.audit.topic.replication.factor")
         self._image, self._produces = image, produces
         self._make = TopicMaker(settings, ask, "audit", brokers=lambda: len(image().brokers)).make
         self._peers = NetPeers(
@@ -93,7 +105,7 @@ class AuditTopic:
             pause_ms = min(2 * pause_ms, PAUSE_MAX_MS)
 
     async def _delivered(self, lines: list[Line], attempt: int) -> bool:
-        match plan(self._image(), self._node_id, self._listener, attempt):
+        match plan(self._image(), self._node_id, self._listener, attempt, self._replicas):
             case Make():
                 await self._make(AUDIT_TOPIC)
                 return False
@@ -132,7 +144,7 @@ class AuditTopic:
         return reply
 
 
-async def _settled(outcome: ProduceResponse | Later | Coroutine[object, None, ProduceResponse | Later]) -> ProduceResponse:
+async def _settled(outcome: Produced) -> ProduceResponse:
     if isinstance(outcome, Coroutine):
         outcome = await outcome
     if isinstance(outcome, Later):

@@ -3,6 +3,7 @@
 | the image says | then |
 |---|---|
 | no such topic, and a live broker | make it |
+| the same, with fewer brokers than replicas are wanted | wait for a few attempts: a cluster may be starting |
 | no such topic, and no live broker | wait |
 | partitions, none of which has a live leader that can be reached | wait |
 | a partition with a live leader | write there; at the next attempt, to the next such partition |
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 ALL_IN_SYNC: Final = -1
 WRITE_WITHIN_MS: Final = 10_000
+PATIENT_ATTEMPTS: Final = 6
+"""After so many, which is three seconds, a cluster counts as whole, and it is news what is waited for."""
 
 _PASSING: Final = frozenset(
     each.code
@@ -79,15 +82,17 @@ class Answer(Enum):
     LOST = auto()
 
 
-def plan(image: ClusterImage, node_id: int, listener: str, attempt: int) -> Make | Wait | Write:
-    """The next step of a node that dials brokers at `listener`.
+def plan(image: ClusterImage, node_id: int, listener: str, attempt: int, replicas: int) -> Make | Wait | Write:
+    """The next step of a node that dials brokers at `listener`, and would make the topic with so many replicas.
 
     The lines of one node stay in one partition, in their order, as long as that can be written.
     """
     topic = image.topic(AUDIT_TOPIC)
     if topic is None:
-        live = any(broker.active for broker in image.brokers.values())
-        return Make() if live else Wait("no broker is live")
+        live = sum(broker.active for broker in image.brokers.values())
+        if live < (1 if attempt >= PATIENT_ATTEMPTS else replicas):
+            return Wait(f"{live} brokers are live, and it would have {replicas} replicas")
+        return Make()
     ways: list[Write] = []
     unheard_of = False
     for index, partition in enumerate(topic.partitions):

@@ -35,8 +35,8 @@ PENSTOCK: tuple[ConfigDef, ...] = (
         "anew after it was moved away. An empty value writes no file.", ACTED),
     ConfigDef(
         "penstock.audit.topic.enable", BOOLEAN, False, None, LOW,
-        "Whether audit events go to the topic __penstock_audit, one JSON object a record, beside the file or instead of "
-        "it. The topic is made when the first event comes.", ACTED),
+        "Whether audit events go to the topic __penstock_audit, one JSON object a record, beside the file or "
+        "instead of it. The topic is made when the first event comes.", ACTED),
     ConfigDef(
         "penstock.audit.topic.num.partitions", INT, 1, at_least(1), LOW,
         "How many partitions __penstock_audit is made with. One keeps all events in the order in which they came.",
