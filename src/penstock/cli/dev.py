@@ -218,7 +218,7 @@ def _announce(node: Node, directory: str, ephemeral: bool, *, secure: bool) -> N
     click.echo("Penstock is ready.")
     click.echo(f"  bootstrap   {address}")
     if node.admin_port:
-        click.echo(f"  metrics     http://127.0.0.1:{node.admin_port}/metrics")
+        click.echo(f"  metrics     {node.admin_url}/metrics")
     click.echo(f"  data        {directory}{' (gone when the node stops)' if ephemeral else ''}")
     if secure:
         from penstock.cli.dev_secure import announce

@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 from penstock.model.errors import PenstockError, Refused, StorageFailed
 from penstock.server.formatting import METADATA_DIRECTORY, format_for
 from penstock.server.live_settings import LiveSettings
+from penstock.server.logs import Sparing
 from penstock.server.loops.crossing import SharedQuarters
 from penstock.server.loops.duty import duty
 from penstock.server.loops.hang_watch import HangWatch
 from penstock.server.loops.loop_watch import LoopWatch, Processor
+from penstock.server.metrics.admin_metrics import admin_samples
 from penstock.server.metrics.audit_metrics import audit_samples
 from penstock.server.metrics.control_metrics import broker_info
 from penstock.server.metrics.http_admin import AdminServer, gathered
@@ -39,12 +41,15 @@ from penstock.server.metrics.page import (
 )
 from penstock.server.metrics.process_metrics import ProcessWatch
 from penstock.server.metrics.tls_metrics import tls_samples
+from penstock.server.parts.admin import STRANGERS_MAX, admin_logins, admin_tls, guard_of
 from penstock.server.parts.control import ControlPart
 from penstock.server.parts.identity import bound_settings, read_identity
 from penstock.server.reception.authorize import AclAuthorizer, authorizer_of
 from penstock.server.reception.listener import Listeners
 from penstock.server.reception.reception import Reception
 from penstock.server.reception.security import check_security
+from penstock.server.reception.strangers import Strangers
+from penstock.server.securing import ADMIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,11 +65,13 @@ if TYPE_CHECKING:
     from penstock.server.controller.channel import Ask
     from penstock.server.doors import Authorizer, Handler, Services
     from penstock.server.loops.crossing import Quarters
+    from penstock.server.metrics.admin_guard import AdminGuard
     from penstock.server.metrics.page import Families
     from penstock.server.partitions.partition_driver import PartitionDriver
     from penstock.server.parts.broker import BrokerPart
     from penstock.server.parts.identity import Identity
     from penstock.server.quorum.driver import QuorumDriver
+    from penstock.server.reception.tls_door import TlsDoor
 
 log = logging.getLogger("penstock.node")
 
@@ -105,6 +112,7 @@ class Node:
         self._sides = self._quarters.sides
         self._stand_in = authorizer
         self._listeners = Listeners(settings)
+        self._admin_tls, self._admin_logins = admin_tls(settings), admin_logins(settings)
         for name in check_security(settings):
             log.warning("%s has no effect: no listener of this node that it holds for has TLS or logins", name)
         self._control: ControlPart | None = None
@@ -115,6 +123,7 @@ class Node:
         self._audit_topic: AuditTopic | None = None
         self._to_audit_topic: list[Outlet] = []
         self._admin: AdminServer | None = None
+        self._admin_guard: AdminGuard | None = None
         self._control_watch: LoopWatch | None = None
         self._hangs: HangWatch | None = None
         self._hanging: set[Uuid] = set()
@@ -142,6 +151,11 @@ class Node:
     def admin_port(self) -> int:
         """Where metrics are; 0 when they are not served."""
         return self._admin.port if self._admin is not None else 0
+
+    @property
+    def admin_url(self) -> str:
+        """The admin port on this machine, without a path."""
+        return f"{'http' if self._admin_tls is None else 'https'}://127.0.0.1:{self.admin_port}"
 
     @property
     def addresses(self) -> list[str]:
@@ -308,7 +322,7 @@ class Node:
         if audit is not None:
             await audit.open()
         # Dynamic settings are followed by each side with its own image.
-        settings = LiveSettings(self.settings.static)
+        settings = self._control_settings = LiveSettings(self.settings.static)
         control = self._control = ControlPart(
             settings, bound, quarters.ports, quarters.random, identity, authorizer,
             self._fatal, self._sides, on_stale=self.doomed, audit=audit,
@@ -359,10 +373,22 @@ class Node:
 
     def _build_admin(self) -> None:
         """On the loop of the metadata side, so that it answers also when the broker's is held."""
-        apart = self._control_watch is not None
+        apart, clock = self._control_watch is not None, self._quarters.ports.clock
+        sparing = Sparing(log, clock=clock.monotonic_ms)
+        if self._admin_logins is not None:
+            delay_ms = self.settings.number("connection.failed.authentication.delay.ms")
+            audit = self._audited[1]
+            told = None if audit is None else audit.login_failed
+            self._admin_guard = guard_of(self._admin_logins, delay_ms, clock, sparing, told)
+        if self._admin_tls is not None:
+            self._admin_tls.open(
+                self._quarters.loop(), clock, self._quarters.ports.offload, self._control_settings,
+                Strangers(STRANGERS_MAX, STRANGERS_MAX), sparing,
+            )  # fmt: skip
+            self._control_settings.on_change(self._admin_tls.settings_changed)
         self._admin = AdminServer(
             self._quarters.loop(), self._metrics(broker=not apart), health=self._ailments, readiness=self._obstacles,
-            others=self._broker_numbers if apart else None,
+            others=self._broker_numbers if apart else None, guard=self._admin_guard, tls=self._admin_tls,
         )  # fmt: skip
 
     async def _broker_numbers(self) -> Families:
@@ -542,12 +568,19 @@ class Node:
             receptions = [each for each in (self._reception, self._controllers) if each is not None]
             metrics.register("requests", lambda: request_samples(*served))
             metrics.register("connections", lambda: connection_samples(self._listeners, *receptions))
-            metrics.register("TLS", lambda: tls_samples(self._listeners))
+            metrics.register("TLS", lambda: tls_samples(self._tls_doors()))
+            if (guard := self._admin_guard) is not None:
+                metrics.register("admin", lambda: admin_samples(guard))
             streams = [each for each in self._audited if each is not None]
             metrics.register("audit", lambda: audit_samples(streams, self._to_audit_topic))
             if (watch := self._control_watch) is not None:
                 metrics.register("control loop", lambda: control_loop_samples(watch))
         return metrics
+
+    def _tls_doors(self) -> dict[str, TlsDoor]:
+        """By the name of the listener; the admin port is one of them."""
+        doors = self._listeners.tls_doors()
+        return doors if self._admin_tls is None else {**doors, ADMIN: self._admin_tls}
 
     def _ailments(self) -> list[str]:
         reasons = [] if self._failure is None else [self._failure]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from penstock.transport.web import Allowed
 
 CLIENT_AUTH: Final = "ssl.client.auth"
+ADMIN: Final = "ADMIN"
+"""The admin port, where listeners are told apart by their names."""
+ADMIN_PROTOCOL: Final = "penstock.admin.security.protocol"
 _TLS_NAMES: Final = tuple(name for name in BROKER_CONFIGS if name.startswith("ssl."))
 
 
@@ -25,7 +28,8 @@ def tls_settings(settings: BrokerSettings, listener_name: str) -> TlsSettings:
     """The `ssl.*` properties as they hold for one listener. `BadTls` when they contradict themselves.
 
     Only what was given is handed on, because a default would hide what a store's own content tells. A login says who
-    a client is, so on SASL_SSL a certificate is asked for only where that listener itself says so.
+    a client is, so on SASL_SSL a certificate is asked for only where that listener itself says so; and so on the admin
+    port, whose scrapers have none.
     """
     given: dict[str, ConfigValue] = {}
     for name in _TLS_NAMES:
@@ -34,7 +38,7 @@ def tls_settings(settings: BrokerSettings, listener_name: str) -> TlsSettings:
         elif name in settings.properties:
             given[name] = settings[name]
     protocol = settings.listener_security_protocol_map.get(listener_name.upper())
-    if protocol == "SASL_SSL" and prefixed_name(listener_name, CLIENT_AUTH) not in settings:
+    if (protocol == "SASL_SSL" or listener_name == ADMIN) and prefixed_name(listener_name, CLIENT_AUTH) not in settings:
         given.pop(CLIENT_AUTH, None)
     return read_settings(given)
 

@@ -101,7 +101,7 @@ class EmbeddedBroker:
     @property
     def admin_url(self) -> str:
         """Where `/metrics`, `/healthz` and `/readyz` are."""
-        return f"http://127.0.0.1:{self._running().admin_port}"
+        return self._running().admin_url
 
     @property
     def data_dir(self) -> str:

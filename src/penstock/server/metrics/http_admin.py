@@ -3,20 +3,26 @@
 One request per connection, GET or HEAD, no body. Heads over 8 KB, slow clients and more connections than a few are
 cut off, because this port shares the loop with the quorum and the heartbeats. So it answers also when the loop that
 serves clients is held; what that loop would tell is missing on the page then.
+
+Where a login is set, `admin_guard.py` says who gets which page. TLS is a layer between the socket and an exchange.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from penstock.model.ports import Bound, Net
 from penstock.server.loops.slices import LoopTime, finished_in_slices
+from penstock.server.metrics.admin_pages import Page, verdict, words
 from penstock.server.metrics.page import Families, Metrics, together, written
+from penstock.transport.net import plain_host
 from penstock.transport.prometheus import MEDIA_TYPE
+
+if TYPE_CHECKING:
+    from penstock.server.metrics.admin_guard import AdminGuard
 
 _log = logging.getLogger("penstock.server.http_admin")
 
@@ -27,12 +33,18 @@ PATIENCE_S = 5.0
 SLICE_MS = 2.0
 """A node with ten thousand partitions has a hundred thousand numbers to tell, and nobody hurries for them."""
 OTHERS_WITHIN_S = 4.0
+READ_BYTES: Final = 64 << 10
+"""All exchanges read into one buffer. What is left unread when one is closed would cost its client the answer."""
+
+METRICS, HEALTH, READINESS = PATHS = ("/metrics", "/healthz", "/readyz")
 
 _REASONS = {
     200: "OK",
     400: "Bad Request",
+    401: "Unauthorized",
     404: "Not Found",
     405: "Method Not Allowed",
+    429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     503: "Service Unavailable",
@@ -42,18 +54,28 @@ Reasons = Callable[[], list[str]]
 """Why the node is not well, or not ready; empty when it is."""
 
 
-class Page(NamedTuple):
-    """A reply: status, media type and body, which may be in pieces: a large one is never copied as a whole."""
+class Asked(NamedTuple):
+    """A request: the path, the header Authorization if there is one, and the address that it came from."""
 
-    status: int
-    media_type: str
-    body: bytes | list[bytes]
+    path: str
+    authorization: str | None
+    host: str
+
+
+class TlsLayers(Protocol):
+    """TLS in front of exchanges; whoever makes it opens it."""
+
+    def accept(self, make_connection: Callable[[], _Exchange]) -> asyncio.BaseProtocol: ...
+    def close(self) -> None: ...
 
 
 class AdminServer:
     """The listener of the admin port and the pages behind it."""
 
-    __slots__ = ("_bound", "_connections", "_health", "_loop", "_metrics", "_others", "_readiness", "host", "port")
+    __slots__ = (
+        "_bound", "_connections", "_guard", "_health", "_loop", "_metrics", "_others", "_readiness", "_scratch", "_tls",
+        "host", "port",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,8 +85,12 @@ class AdminServer:
         health: Reasons,
         readiness: Reasons,
         others: Callable[[], Awaitable[Families]] | None = None,
+        guard: AdminGuard | None = None,
+        tls: TlsLayers | None = None,
     ) -> None:
         """`others` are numbers that are gathered on another loop, which may be held."""
+        self._guard, self._tls = guard, tls
+        self._scratch = memoryview(bytearray(READ_BYTES))
         self._loop = loop
         self._metrics, self._others = metrics, others
         self._health = health
@@ -75,26 +101,39 @@ class AdminServer:
         self.port = 0
 
     async def open(self, net: Net, host: str, port: int) -> None:
-        self._bound = bound = await net.listen(
-            host, port, lambda: _Exchange(self._loop, self._answer, self._connections)
-        )
+        self._bound = bound = await net.listen(host, port, self._accept)
         self.host, self.port = host, bound.port
-        _log.info("metrics and health on http://%s:%d", host or "*", self.port)
+        _log.info("metrics and health on %s://%s:%d", "http" if self._tls is None else "https", host or "*", self.port)
+
+    def _accept(self) -> asyncio.BaseProtocol:
+        return self._exchange() if self._tls is None else self._tls.accept(self._exchange)
+
+    def _exchange(self) -> _Exchange:
+        return _Exchange(self._loop, self._answer, self._connections, self._scratch)
 
     def close(self) -> None:
+        if self._tls is not None:
+            self._tls.close()
         if self._bound is not None:
             self._bound.close()
         for exchange in list(self._connections):
             exchange.abort()
 
-    def _answer(self, path: str) -> Page | Awaitable[Page]:
-        if path == "/metrics":
+    def _answer(self, asked: Asked) -> Page | Awaitable[Page]:
+        if asked.path not in PATHS:
+            return words(404, "there are /metrics, /healthz and /readyz")
+        if self._guard is not None:
+            if asked.path == HEALTH and asked.authorization is None:
+                # Whoever starts and stops nodes has to know, and has no password.
+                return verdict(self._health(), "healthy", told_why=False)
+            refusal = self._guard.refusal(asked.authorization, asked.host)
+            if refusal is not None:
+                return refusal
+        if asked.path == METRICS:
             return self._metrics_page()
-        if path == "/healthz":
-            return _verdict(self._health(), "healthy")
-        if path == "/readyz":
-            return _verdict(self._readiness(), "ready")
-        return Page(404, "text/plain; charset=utf-8", b"there are /metrics, /healthz and /readyz\n")
+        if asked.path == HEALTH:
+            return verdict(self._health(), "healthy")
+        return verdict(self._readiness(), "ready")
 
     async def _metrics_page(self) -> Page:
         families = await gathered(self._metrics)
@@ -114,25 +153,25 @@ async def gathered(metrics: Metrics) -> Families:
     return await finished_in_slices(LoopTime(asyncio.get_running_loop()), metrics.gathering(), SLICE_MS)
 
 
-def _verdict(reasons: list[str], word: str) -> Page:
-    body = json.dumps({"status": word if not reasons else f"not {word}", "reasons": reasons}).encode() + b"\n"
-    return Page(503 if reasons else 200, "application/json", body)
-
-
-class _Exchange(asyncio.Protocol):
+class _Exchange(asyncio.BufferedProtocol):
     """One connection: a request head in, a page out, closed."""
 
-    __slots__ = ("_answer", "_head", "_loop", "_making", "_peers", "_replied", "_timer", "_transport")
+    __slots__ = (
+        "_answer", "_head", "_host", "_loop", "_making", "_peers", "_replied", "_scratch", "_timer", "_transport",
+    )  # fmt: skip
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        answer: Callable[[str], Page | Awaitable[Page]],
+        answer: Callable[[Asked], Page | Awaitable[Page]],
         peers: set[_Exchange],
+        scratch: memoryview,
     ) -> None:
         self._loop = loop
         self._answer = answer
         self._peers = peers
+        self._host = ""
+        self._scratch = scratch
         self._head = bytearray()
         self._replied = False
         self._making: asyncio.Task[None] | None = None
@@ -142,6 +181,7 @@ class _Exchange(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport but are no subclass of it.
         self._transport = transport = cast(asyncio.Transport, transport)
+        self._host = plain_host((transport.get_extra_info("peername") or ("", 0))[0])
         if len(self._peers) >= CONNECTIONS_MAX:
             transport.abort()
             return
@@ -161,38 +201,47 @@ class _Exchange(asyncio.Protocol):
         if self._making is not None:
             self._making.cancel()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._replied or self._making is not None:
             return
-        self._head += data
+        self._head += self._scratch[:nbytes]
         end = self._head.find(b"\r\n\r\n")
         if end < 0 and len(self._head) <= HEAD_BYTES_MAX:
             return
         if end < 0 or end > HEAD_BYTES_MAX:
-            self._reply(Page(431, "text/plain", b"the request is too large\n"))
+            self._reply(words(431, "the request is too large"))
             return
-        self._serve(bytes(self._head[: self._head.find(b"\r\n")]))
+        self._serve(self._head[:end].decode("latin-1").split("\r\n"))
 
-    def _serve(self, line: bytes) -> None:
-        words = line.decode("latin-1").split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            self._reply(Page(400, "text/plain", b"this is no HTTP/1.1 request\n"))
+    def _serve(self, lines: list[str]) -> None:
+        request = lines[0].split(" ")
+        if len(request) != 3 or not request[2].startswith("HTTP/1."):
+            self._reply(words(400, "this is no HTTP/1.1 request"))
             return
         self._be_patient()
-        method, target, _ = words
+        method, target, _ = request
         if method not in ("GET", "HEAD"):
-            self._reply(Page(405, "text/plain", b"only GET and HEAD\n"))
+            self._reply(words(405, "only GET and HEAD"))
             return
-        self._making = self._loop.create_task(self._make(target, body=method == "GET"), name="admin page")
+        headers = (line.partition(":") for line in lines[1:])
+        logins = [value.strip() for name, _, value in headers if name.strip().lower() == "authorization"]
+        if len(logins) > 1:
+            self._reply(words(400, "more than one login"))
+            return
+        asked = Asked(target.partition("?")[0], logins[0] if logins else None, self._host)
+        self._making = self._loop.create_task(self._make(asked, body=method == "GET"), name="admin page")
 
-    async def _make(self, target: str, *, body: bool) -> None:
+    async def _make(self, asked: Asked, *, body: bool) -> None:
         try:
-            page = self._answer(target.partition("?")[0])
+            page = self._answer(asked)
             if not isinstance(page, Page):
                 page = await page
         except Exception:  # a broken page must not end the node
-            _log.exception("the admin page %s failed", target)
-            page = Page(500, "text/plain", b"this page failed; the log says why\n")
+            _log.exception("the admin page %s failed", asked.path)
+            page = words(500, "this page failed; the log says why")
         self._reply(page, body=body)
 
     def _reply(self, page: Page, *, body: bool = True) -> None:
@@ -201,7 +250,9 @@ class _Exchange(asyncio.Protocol):
         pieces = [page.body] if isinstance(page.body, bytes) else page.body
         head = (
             f"HTTP/1.1 {page.status} {_REASONS[page.status]}\r\n"
-            f"Content-Type: {page.media_type}\r\nContent-Length: {sum(map(len, pieces))}\r\nConnection: close\r\n\r\n"
+            f"Content-Type: {page.media_type}\r\nContent-Length: {sum(map(len, pieces))}\r\nConnection: close\r\n"
+            + "".join(f"{name}: {value}\r\n" for name, value in page.headers)
+            + "\r\n"
         ).encode("latin-1")
         self._transport.writelines([head, *pieces] if body else [head])
         self._transport.close()

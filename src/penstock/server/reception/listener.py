@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penstock.model.config import BrokerSettings, Endpoint
 from penstock.model.ports import Bound, Net
@@ -13,6 +14,9 @@ from penstock.server.reception.connection import Connection
 from penstock.server.reception.entrance import BadListeners as BadListeners
 from penstock.server.reception.entrance import Entrance, entrance_of
 from penstock.server.reception.reception import Reception
+
+if TYPE_CHECKING:
+    from penstock.server.reception.tls_door import TlsDoor
 
 _log = logging.getLogger("penstock.server.listener")
 
@@ -113,6 +117,11 @@ class Listeners:
             entrance = listener.entrance
             if entrance is not None and listener.info.for_controllers == for_controllers:
                 entrance.settings_changed()
+
+    def tls_doors(self) -> dict[str, TlsDoor]:
+        """Of the listeners that have TLS, by their names."""
+        entrances = (each.entrance for each in self._listeners)
+        return {each.name: each.tls for each in entrances if each is not None and each.tls is not None}
 
     def advertised(self, fallback_host: str) -> list[Endpoint]:
         """What clients and brokers are told. Ports 0 become the bound ones, wildcards become `fallback_host`."""

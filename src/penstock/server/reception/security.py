@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.model.config.broker import LISTENER_PREFIX
 from penstock.server.reception.authorize import check_authorizer
+from penstock.server.securing import ADMIN, ADMIN_PROTOCOL, prefixed_name
 
 if TYPE_CHECKING:
     from penstock.model.config import BrokerSettings
@@ -32,4 +33,7 @@ def _protects(settings: BrokerSettings, name: str) -> bool:
     names = ours | {settings.inter_broker_listener_name, *settings.controller_listener_names}
     if prefixed is not None:
         names = {each for each in names if name.startswith(f"listener.name.{each.lower()}.")}
+    holds_for_admin = prefixed is None or name == prefixed_name(ADMIN, bare)
+    if settings.text(ADMIN_PROTOCOL) == "SSL" and holds_for_admin:
+        names, protocols = names | {ADMIN}, {**protocols, ADMIN: "SSL"}
     return any(matter[2].upper() in protocols.get(each, "") for each in names)

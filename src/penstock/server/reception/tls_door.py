@@ -24,7 +24,7 @@ from penstock.transport.tls.failures import Kind, TlsFailure
 from penstock.transport.tls.material import load_material, stamps_of
 from penstock.transport.tls.reload import LOOK_INTERVAL_MS, days_left, looks_changed, objection, warning_due
 from penstock.transport.tls.settings import BadTls
-from penstock.transport.tls.stream import TlsShared, TlsStream, TlsTerms
+from penstock.transport.tls.stream import Behind, TlsShared, TlsStream, TlsTerms
 from penstock.transport.tls.trial import try_handshake
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.model.ports import Clock, Offload
     from penstock.server.logs import Sparing
     from penstock.server.reception.strangers import Strangers
-    from penstock.transport.stream import FrameStream
     from penstock.transport.tls.layer import TlsLayer
     from penstock.transport.tls.reload import Material, Stamps
     from penstock.transport.tls.settings import TlsSettings
@@ -139,7 +138,7 @@ class TlsDoor:
         for stream in list(self._entering):
             stream.abort()
 
-    def accept(self, make_connection: Callable[[], FrameStream]) -> TlsStream:
+    def accept(self, make_connection: Callable[[], Behind]) -> TlsStream:
         assert self._terms is not None, "nobody is accepted before it is open"
         return _Entering(self._terms, make_connection, self._strangers, self._entering)
 
@@ -234,7 +233,7 @@ class _Entering(TlsStream):
     def __init__(
         self,
         terms: TlsTerms,
-        make: Callable[[], FrameStream],
+        make: Callable[[], Behind],
         strangers: Strangers,
         entering: dict[TlsStream, None],
     ) -> None:

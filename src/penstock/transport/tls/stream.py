@@ -19,9 +19,8 @@ import asyncio
 import ssl
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
-from penstock.transport.stream import FrameStream
 from penstock.transport.tls.failures import Kind, TlsFailure
 from penstock.transport.tls.greeting import check_answer, hello_bytes
 from penstock.transport.tls.layer import PIECE_BYTES, TlsLayer
@@ -84,8 +83,20 @@ class TlsTerms:
         self.handshake_timeout_s = handshake_timeout_s
 
 
+class Behind(Protocol):
+    """What is behind the TLS of a connection: a FrameStream, or anything else that reads into buffers of its own."""
+
+    def connection_made(self, transport: asyncio.BaseTransport, /) -> None: ...
+    def connection_lost(self, exc: Exception | None, /) -> None: ...
+    def get_buffer(self, sizehint: int, /) -> memoryview: ...
+    def buffer_updated(self, nbytes: int, /) -> None: ...
+    def eof_received(self) -> bool | None: ...
+    def pause_writing(self) -> None: ...
+    def resume_writing(self) -> None: ...
+
+
 class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
-    """One connection. `make` gives the FrameStream behind it, and is called when the handshake is done."""
+    """One connection. `make` gives what is behind it, and is called when the handshake is done."""
 
     __slots__ = (
         "_eof", "_failure", "_held", "_hello", "_inner", "_layer", "_make", "_parked", "_paused", "_socket", "_state",
@@ -93,7 +104,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
     )  # fmt: skip
 
     def __init__(
-        self, terms: TlsTerms, make: Callable[[], FrameStream], *, host: str | None = None, told: Told | None = None
+        self, terms: TlsTerms, make: Callable[[], Behind], *, host: str | None = None, told: Told | None = None
     ) -> None:
         """`host` is whom we dial; `told` hears of this connection instead of `terms.told`."""
         self._terms = terms
@@ -101,7 +112,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._told = told
         self.host = host
         self._socket: asyncio.Transport | None = None
-        self._inner: FrameStream | None = None
+        self._inner: Behind | None = None
         self._layer: TlsLayer | None = None
         self._state = State.GREETING
         self._hello: bytearray | None = None  # what has come of the first record
@@ -423,7 +434,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
 
 
 async def dial_tls(
-    terms: TlsTerms, make: Callable[[], FrameStream], host: str, port: int, *, called: str | None = None
+    terms: TlsTerms, make: Callable[[], Behind], host: str, port: int, *, called: str | None = None
 ) -> TlsStream:
     """A connection whose handshake is done. Raises OSError when there is none, TlsFailure when it is not safe.
 

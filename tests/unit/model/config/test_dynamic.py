@@ -84,7 +84,7 @@ def test_only_the_names_that_were_asked_for() -> None:
 
 def test_a_broker_shows_every_public_property_and_what_was_set_besides() -> None:
     entries = broker()
-    assert len(entries) == 352
+    assert len(entries) == 356
     assert entries["broker.id"].value == "1"
     assert entries["node.id"].read_only
     assert not entries["log.segment.bytes"].read_only

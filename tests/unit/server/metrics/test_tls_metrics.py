@@ -13,7 +13,7 @@ from tests.unit.server.served import World, on_loop, serving, until
 
 
 def told(world: World) -> dict[tuple[str, str], float]:
-    samples: list[Sample] = list(tls_samples(world.listeners))
+    samples: list[Sample] = list(tls_samples(world.listeners.tls_doors()))
     return {(each.name, each.labels.get("cause", "")): each.value for each in samples}
 
 
@@ -31,10 +31,10 @@ async def test_a_listener_tells_of_its_certificate_and_its_handshakes(tmp_path: 
         assert found["penstock_tls_handshakes_total", ""] == 1
         assert found["penstock_tls_handshake_failures_total", "plaintext"] == 1
         assert found["penstock_certificate_not_after_seconds", ""] > time.time()
-        assert {each.labels["listener"] for each in tls_samples(world.listeners)} == {"SSL"}
+        assert {each.labels["listener"] for each in tls_samples(world.listeners.tls_doors())} == {"SSL"}
 
 
 @on_loop
 async def test_a_plaintext_listener_has_nothing_to_tell() -> None:
     async with serving({"Heartbeat": echo}) as world:
-        assert list(tls_samples(world.listeners)) == []
+        assert list(tls_samples(world.listeners.tls_doors())) == []

@@ -13,10 +13,11 @@ from penstock.model.config.tables.words import (
     LONG,
     LOW,
     MEDIUM,
+    PASSWORD,
     SHORT,
     STRING,
 )
-from penstock.model.config.validators import at_least
+from penstock.model.config.validators import OneOf, at_least
 
 # fmt: off
 PENSTOCK: tuple[ConfigDef, ...] = (
@@ -24,6 +25,21 @@ PENSTOCK: tuple[ConfigDef, ...] = (
         "penstock.admin.listener", STRING, "127.0.0.1:9644", None, LOW,
         "Where /metrics, /healthz and /readyz are served, as host:port. Port 0 takes a free one; an empty value serves "
         "none of them.", ACTED),
+    ConfigDef(
+        "penstock.admin.security.protocol", STRING, "PLAINTEXT", OneOf(("PLAINTEXT", "SSL")), LOW,
+        "SSL serves penstock.admin.listener with TLS, by the ssl.* properties, or those with the prefix "
+        "listener.name.admin. that hold for it alone; so does ssl.client.auth only with the prefix.", ACTED),
+    ConfigDef(
+        "penstock.admin.username", STRING, "", None, LOW,
+        "Who may read /metrics and /readyz, by HTTP's basic login, with penstock.admin.password. /healthz stays open, "
+        "and gives reasons only to those who log in.", ACTED),
+    ConfigDef(
+        "penstock.admin.password", PASSWORD, None, None, LOW,
+        "The password of penstock.admin.username; ${file:...} and the like refer to it.", ACTED),
+    ConfigDef(
+        "penstock.admin.bearer.token", PASSWORD, None, None, LOW,
+        "A token that opens /metrics and /readyz, in the header Authorization: Bearer; beside a user name, or instead "
+        "of one.", ACTED),
     ConfigDef(
         "penstock.audit.allowed", BOOLEAN, False, None, LOW,
         "Whether the audit also tells what was allowed, once for each operation on each thing that a connection "
