@@ -86,6 +86,23 @@ def test_prometheus_scrapes_what_it_is_told_and_this_machine_by_itself() -> None
     assert penstock("generate", "prometheus", "--alerts", "--agent", "a:1").code == 2
 
 
+def test_prometheus_reaches_nodes_with_tls_and_a_login() -> None:
+    said = ["--broker", "a:1", "--ca-file", "ca.pem"]
+    (job,) = yaml.safe_load(penstock("generate", "prometheus", *said, "--bearer-token-file", "t").out)["scrape_configs"]
+    assert job == {
+        "job_name": "penstock",
+        "scheme": "https",
+        "tls_config": {"ca_file": "ca.pem"},
+        "authorization": {"credentials_file": "t"},
+        "static_configs": [{"targets": ["a:1"]}],
+    }
+    said = ["--broker", "a:1", "--tls", "--username", "scraper", "--password-file", "p"]
+    (job,) = yaml.safe_load(penstock("generate", "prometheus", *said).out)["scrape_configs"]
+    assert (job["scheme"], job["basic_auth"]) == ("https", {"username": "scraper", "password_file": "p"})
+    assert penstock("generate", "prometheus", "--username", "scraper").code == 2
+    assert penstock("generate", "prometheus", *said, "--bearer-token-file", "t").code == 2
+
+
 def there() -> set[str]:
     """Every metric of nodes and agents; other tests hold the guide to what nodes tell."""
     listed = re.findall(r"^\| `((?:kafka|penstock|process|jvm)_\w+)`", METRICS.read_text(), re.M)

@@ -57,19 +57,39 @@ def systemd(service: str, file: str | None, user: str, program: str | None, writ
 @generate.command(
     epilog=examples(
         "penstock generate prometheus --broker 10.0.0.1:9644 --agent 10.0.1.7:9645 > prometheus.yml",
+        "penstock generate prometheus --broker 10.0.0.1:9644 --ca-file ca.pem --bearer-token-file token",
         "penstock generate prometheus --alerts > penstock-alerts.yml",
     )
 )
 @click.option("--broker", "brokers", multiple=True, metavar="HOST:PORT", help="A node's admin port; repeatable.")
 @click.option("--agent", "agents", multiple=True, metavar="HOST:PORT", help="An agent's admin port; repeatable.")
+@click.option("--tls", is_flag=True, help="Nodes serve it with TLS.")
+@click.option("--ca-file", default="", metavar="FILE", help="Whom Prometheus trusts for it; where it finds the file.")
+@click.option("--username", default="", metavar="NAME", help="penstock.admin.username of the nodes.")
+@click.option("--password-file", default="", metavar="FILE", help="Where Prometheus finds the password of it.")
+@click.option("--bearer-token-file", "token_file", default="", metavar="FILE", help="The same for a bearer token.")
 @click.option("--alerts", is_flag=True, help="Print rules to be woken by instead.")
-def prometheus(brokers: tuple[str, ...], agents: tuple[str, ...], alerts: bool) -> None:
+def prometheus(
+    brokers: tuple[str, ...],
+    agents: tuple[str, ...],
+    tls: bool,
+    ca_file: str,
+    username: str,
+    password_file: str,
+    token_file: str,
+    alerts: bool,
+) -> None:
     """Print what Prometheus needs to scrape nodes and agents, or, with --alerts, rules that say when to look."""
-    from penstock.cli.generate_prometheus import alert_rules, scrape_config
+    from penstock.cli.generate_prometheus import NodeAccess, alert_rules, scrape_config
 
-    if alerts and (brokers or agents):
-        raise click.UsageError("--alerts are the same for all: leave --broker and --agent away")
-    click.echo(alert_rules() if alerts else scrape_config(brokers, agents), nl=False)
+    access = NodeAccess(tls, ca_file, username, password_file, token_file)
+    if alerts and (brokers or agents or any(access)):
+        raise click.UsageError("--alerts are the same for all: leave the other options away")
+    if bool(username) != bool(password_file):
+        raise click.UsageError("--username and --password-file go together")
+    if username and token_file:
+        raise click.UsageError("a scraper has one login: --username or --bearer-token-file")
+    click.echo(alert_rules() if alerts else scrape_config(brokers, agents, access), nl=False)
 
 
 @generate.command(epilog=examples("penstock generate grafana > penstock-dashboard.json"))

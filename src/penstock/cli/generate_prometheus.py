@@ -170,7 +170,30 @@ AGENTS: Final = (
 )
 
 
-def scrape_config(brokers: Sequence[str], agents: Sequence[str]) -> str:
+class NodeAccess(NamedTuple):
+    """How the admin ports of nodes are reached: what is empty is not asked for. Secrets are in files."""
+
+    tls: bool = False
+    ca_file: str = ""
+    username: str = ""
+    password_file: str = ""
+    token_file: str = ""
+
+    def lines(self) -> list[str]:
+        said = []
+        if self.tls or self.ca_file:
+            said.append("    scheme: https")
+        if self.ca_file:
+            said += ["    tls_config:", f"      ca_file: {_quoted(self.ca_file)}"]
+        if self.username:
+            said += ["    basic_auth:", f"      username: {_quoted(self.username)}"]
+            said += [f"      password_file: {_quoted(self.password_file)}"]
+        if self.token_file:
+            said += ["    authorization:", f"      credentials_file: {_quoted(self.token_file)}"]
+        return said
+
+
+def scrape_config(brokers: Sequence[str], agents: Sequence[str], access: NodeAccess) -> str:
     """A whole prometheus.yml; what was not given is on this machine."""
     if not brokers and not agents:
         brokers, agents = (DEFAULT_BROKER,), (DEFAULT_AGENT,)
@@ -181,9 +204,9 @@ def scrape_config(brokers: Sequence[str], agents: Sequence[str]) -> str:
         "  - penstock-alerts.yml  # penstock generate prometheus --alerts",
         "scrape_configs:",
     ]
-    for job, targets in (("penstock", brokers), ("penstock-agent", agents)):
+    for job, targets, reached in (("penstock", brokers, access.lines()), ("penstock-agent", agents, [])):
         if targets:
-            lines += [f"  - job_name: {job}", "    static_configs:", "      - targets:"]
+            lines += [f"  - job_name: {job}", *reached, "    static_configs:", "      - targets:"]
             lines += [f"          - {_quoted(target)}" for target in targets]
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,7 @@
 | ANONYMOUS among the super users | nobody has to log in |
 | signing keys of access tokens over http, beyond the loopback | they can be changed on the way |
 | access tokens of any issuer, for any audience, or unsigned | what was given to others opens this cluster |
+| an admin port beyond the loopback without TLS or a login | others read what topics and groups there are |
 | logins without an authorizer, or one that allows what no ACL names | a login opens everything |
 """
 
@@ -30,6 +31,8 @@ SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
 ANONYMOUS: Final = "User:ANONYMOUS"
 _HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
 _CLIENT_AUTH: Final = "ssl.client.auth"
+_ADMIN_LISTENER: Final = "penstock.admin.listener"
+_ADMIN_LOGINS: Final = ("penstock.admin.username", "penstock.admin.bearer.token")
 _JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _HANDLER: Final = "sasl.server.callback.handler.class"
 
@@ -48,6 +51,7 @@ def weak_settings(settings: BrokerSettings) -> list[Weakness]:
         *_trusting_tokens(settings),
         *_open_between_nodes(settings),
         *_unchecked_hosts(settings),
+        *_open_admin_port(settings),
         *_open_to_all(settings),
     ]
 
@@ -111,6 +115,26 @@ def _unchecked_hosts(settings: BrokerSettings) -> Iterator[Weakness]:
     for name in sorted(settings.properties):
         if _bare(name) == _HOST_CHECK and not (settings[name] or ""):
             yield Weakness(name, "empty: this node does not check whom it reached when it dials others; https does")
+
+
+def _open_admin_port(settings: BrokerSettings) -> Iterator[Weakness]:
+    host, _, port = settings.text(_ADMIN_LISTENER).rpartition(":")
+    if not port or _loopback(host.strip("[]")):
+        return
+    tls = settings.text("penstock.admin.security.protocol") == "SSL"
+    if not tls:
+        yield Weakness(
+            _ADMIN_LISTENER,
+            "metrics and logins can be read on the way, beyond this machine; penstock.admin.security.protocol=SSL "
+            "hides them",
+        )
+    by_certificate = tls and settings.properties.get(f"listener.name.admin.{_CLIENT_AUTH}") == "required"
+    if not by_certificate and not any(settings.properties.get(name) for name in _ADMIN_LOGINS):
+        yield Weakness(
+            _ADMIN_LISTENER,
+            "whoever reaches it reads the names of topics and groups; penstock.admin.username and .password, or "
+            ".bearer.token, ask who it is",
+        )
 
 
 def _open_to_all(settings: BrokerSettings) -> Iterator[Weakness]:

@@ -81,6 +81,35 @@ def test_what_is_made_here_is_not_weak() -> None:
             },
             [],
         ),
+        ({"penstock.admin.listener": "0.0.0.0:9644"}, ["penstock.admin.listener"] * 2),
+        ({"penstock.admin.listener": ":9644", "penstock.admin.username": ""}, ["penstock.admin.listener"] * 2),
+        (
+            {"penstock.admin.listener": "[::]:9644", "penstock.admin.bearer.token": "[hidden]"},
+            ["penstock.admin.listener"],
+        ),
+        (
+            {"penstock.admin.listener": "10.0.0.1:9644", "penstock.admin.security.protocol": "SSL"},
+            ["penstock.admin.listener"],
+        ),
+        (
+            {
+                "penstock.admin.listener": "10.0.0.1:9644",
+                "penstock.admin.security.protocol": "SSL",
+                "penstock.admin.username": "scraper",
+                "penstock.admin.password": "x",
+            },
+            [],
+        ),
+        (
+            {
+                "penstock.admin.listener": "10.0.0.1:9644",
+                "penstock.admin.security.protocol": "SSL",
+                "listener.name.admin.ssl.client.auth": "required",
+            },
+            [],
+        ),
+        ({"penstock.admin.listener": "[::1]:9644"}, []),
+        ({"penstock.admin.listener": ""}, []),
         ({"super.users": "User:a; User:ANONYMOUS"}, ["super.users"]),
         ({"allow.everyone.if.no.acl.found": "TRUE"}, ["allow.everyone.if.no.acl.found"]),
         ({"authorizer.class.name": "", "super.users": "User:ANONYMOUS"}, ["authorizer.class.name"]),

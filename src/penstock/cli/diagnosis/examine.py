@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.cli import health
 from penstock.cli.diagnosis import findings
@@ -14,12 +14,16 @@ from penstock.cli.diagnosis.findings import Finding
 from penstock.cli.diagnosis.probe import knock, peer_certificate
 from penstock.client.cluster_view import parse_bootstrap
 from penstock.client.errors import ClientError
+from penstock.model.secret import HIDDEN
 from penstock.model.units import count
 from penstock.transport.dial_security import has_tls
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
     from penstock.client.admin import Admin, ClusterInfo
+
+
+_ADMIN_SECRETS: Final = ("penstock.admin.password", "penstock.admin.bearer.token")
 
 
 @dataclass(slots=True)
@@ -144,9 +148,12 @@ async def _security(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
             continue
         resource = ConfigResource.broker(broker.id)
         entries = (await admin.describe_configs([resource])).checked()[resource]
-        told = (each for each in entries.values() if each.source != "default" and each.value is not None)
+        given = [each for each in entries.values() if each.source != "default"]
+        told = {each.name: each.value for each in given if each.value is not None}
+        # Nobody is told a secret, but that there is one matters.
+        hidden = {each.name: HIDDEN for each in given if each.name in _ADMIN_SECRETS}
         try:
-            weak = weak_settings(BrokerSettings.load({each.name: each.value or "" for each in told}))
+            weak = weak_settings(BrokerSettings.load({**told, **hidden}))
         except BadSettings:
             report.add("security", f"broker {broker.id} does not tell all its settings")
             continue

@@ -33,6 +33,7 @@ PATIENCE_S = 5.0
 SLICE_MS = 2.0
 """A node with ten thousand partitions has a hundred thousand numbers to tell, and nobody hurries for them."""
 OTHERS_WITHIN_S = 4.0
+PART_BYTES: Final = 256 << 10
 READ_BYTES: Final = 64 << 10
 """All exchanges read into one buffer. What is left unread when one is closed would cost its client the answer."""
 
@@ -242,21 +243,49 @@ class _Exchange(asyncio.BufferedProtocol):
         except Exception:  # a broken page must not end the node
             _log.exception("the admin page %s failed", asked.path)
             page = words(500, "this page failed; the log says why")
-        self._reply(page, body=body)
+        await self._send(page, body=body)
 
-    def _reply(self, page: Page, *, body: bool = True) -> None:
-        assert self._transport is not None, "a page nobody waits for any more is not made to its end"
-        self._replied = True
+    async def _send(self, page: Page, *, body: bool) -> None:
+        """A large page is handed over with a breath after each part: with TLS it is encrypted here."""
         pieces = [page.body] if isinstance(page.body, bytes) else page.body
-        head = (
-            f"HTTP/1.1 {page.status} {_REASONS[page.status]}\r\n"
-            f"Content-Type: {page.media_type}\r\nContent-Length: {sum(map(len, pieces))}\r\nConnection: close\r\n"
-            + "".join(f"{name}: {value}\r\n" for name, value in page.headers)
-            + "\r\n"
-        ).encode("latin-1")
-        self._transport.writelines([head, *pieces] if body else [head])
+        part, part_bytes = [_head_of(page, sum(map(len, pieces)))], 0
+        for piece in pieces if body else ():
+            part.append(piece)
+            part_bytes += len(piece)
+            if part_bytes >= PART_BYTES:
+                self._write(part)
+                part, part_bytes = [], 0
+                await asyncio.sleep(0)
+        self._write(part)
+        self._end()
+
+    def _reply(self, page: Page) -> None:
+        """A page of words."""
+        assert isinstance(page.body, bytes), "it is in one piece"
+        self._write([_head_of(page, len(page.body)), page.body])
+        self._end()
+
+    def _write(self, pieces: list[bytes]) -> None:
+        assert self._transport is not None, "a page nobody waits for any more is not made to its end"
+        if pieces:
+            self._transport.writelines(pieces)
+
+    def _end(self) -> None:
+        assert self._transport is not None, "it was just written to"
+        self._replied = True
         self._transport.close()
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _head_of(page: Page, body_bytes: int) -> bytes:
+    lines = [
+        f"HTTP/1.1 {page.status} {_REASONS[page.status]}",
+        f"Content-Type: {page.media_type}",
+        f"Content-Length: {body_bytes}",
+        "Connection: close",
+        *(f"{name}: {value}" for name, value in page.headers),
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
