@@ -92,7 +92,12 @@ def test_the_list_of_metrics_is_complete(tmp_path: Path) -> None:
     documented = set(
         re.findall(r"^\| `((?:kafka|penstock|process|jvm)_\w+)`", (ROOT / "docs/guides/metrics.md").read_text(), re.M)
     )
-    settings = {"queued.max.request.bytes": 1 << 30, "penstock.audit.log.file": tmp_path / "audit.log"}
+    settings = {
+        "queued.max.request.bytes": 1 << 30,
+        "penstock.audit.log.file": tmp_path / "audit.log",
+        "penstock.audit.topic.enable": True,
+        "penstock.admin.bearer.token": "scraper",
+    }
     with broker(settings, secure=True) as running:
         login = {**running.librdkafka_settings, "log_level": 0}
         producer = Producer(login)
@@ -104,7 +109,8 @@ def test_the_list_of_metrics_is_complete(tmp_path: Path) -> None:
         for wrong in ({"sasl.password": "wrong"}, {"security.protocol": "sasl_plaintext"}):
             with pytest.raises(KafkaException):
                 AdminClient({**login, **wrong}).list_topics(timeout=2)
-        with urllib.request.urlopen(f"{running.admin_url}/metrics", timeout=within(10)) as reply:
+        page = urllib.request.Request(f"{running.admin_url}/metrics", headers={"Authorization": "Bearer scraper"})
+        with urllib.request.urlopen(page, timeout=within(10)) as reply:
             served = set(re.findall(r"^# TYPE (\S+)", reply.read().decode(), re.M))
     # A broker inside a test has one loop; tests/faults/test_hanging_disk.py asks a server for that of its second.
     assert documented == served | {"penstock_control_loop_lag_ms"}
