@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.model.errors import UNKNOWN_TOPIC_ID
-from penstock.model.ids import ZERO_UUID, Uuid
+from penstock.model.ids import AUDIT_TOPIC, ZERO_UUID, Uuid
 from penstock.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
 from penstock.protocol.messages.fetch import FetchRequest
@@ -22,6 +22,7 @@ from penstock.protocol.messages.produce import ProduceRequest
 from penstock.protocol.registry import APIS, Api
 from penstock.server.doors import (
     ANONYMOUS,
+    AUDIT_CLIENT,
     OPERATIONS_NOT_ASKED,
     ListenerInfo,
     Operation,
@@ -33,7 +34,7 @@ from penstock.server.reception.dispatch import CONTROLLER_SERVED
 from penstock.transport.dial import Severed
 from tests.walks.control_plane import ControlPlane
 from tests.walks.control_plane import walk as control_walk
-from tests.walks.data_plane import BY_ID, BY_NAME, Client, Machine, at, batch_of, errors, walk
+from tests.walks.data_plane import BY_ID, BY_NAME, Client, Machine, at, batch_of, errors, produce_request, walk
 from tests.walks.every_api import LOGINS, MAKERS, TOKENS, Target, codes, request_of
 
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, ID_DENIED = 29, 30, 31, 53
@@ -428,6 +429,28 @@ def test_who_is_no_follower_gets_no_session_of_one() -> None:
             assert (errors(reply), reply.session_id) == ([TOPIC_DENIED], 0)
         reply = await client.fetch(session=(opened.session_id, 1), version=BY_NAME)
         assert (reply.error_code, reply.session_id) == (0, opened.session_id)
+
+    walk(steps, authorizer=gate)
+
+
+def test_audit_records_are_written_by_nodes_under_their_client_id_and_by_nobody_else() -> None:
+    """A node may be one by CLUSTER_ACTION alone; what it writes there is no offence and nothing to tell."""
+    gate, invalid_topic = Grants(), 17
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create(AUDIT_TOPIC)
+        written: list[tuple[int, int]] = []
+        for client_id, right in (
+            (AUDIT_CLIENT, "CLUSTER_ACTION cluster"),
+            (AUDIT_CLIENT, "WRITE topic:orders"),
+            (AUDIT_CLIENT, f"WRITE topic:{AUDIT_TOPIC}"),
+            ("shop", "CLUSTER_ACTION cluster"),
+        ):
+            client.link.client_id = client_id
+            gate.shut(right)
+            reply = await client.ask(produce_request(AUDIT_TOPIC, batch_of(b"{}")), 12)
+            written.append((reply.responses[0].partition_responses[0].error_code, len(gate.offences)))
+        assert written == [(0, 0), (TOPIC_DENIED, 1), (invalid_topic, 0), (TOPIC_DENIED, 1)]
 
     walk(steps, authorizer=gate)
 
