@@ -23,6 +23,7 @@ SOAK_sim := tests/sim/cluster
 SOAK_cluster := -s tests/faults/cluster
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_demo := tests/demo
+SOAK_security := -s tests/faults/security
 SOAK_upgrades := -s tests/upgrades
 SOAK_life := tests/life
 SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)

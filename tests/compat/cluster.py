@@ -27,7 +27,6 @@ from tests.compat.wire import (
     METADATA_VERSION,
     BrokerError,
     Connection,
-    connect,
     request,
     text,
 )
@@ -92,9 +91,14 @@ class View(NamedTuple):
 def view(address: str, topics: Sequence[str] | None = None, timeout_s: float = 3.0) -> View:
     """Asks one broker. OSError when it does not answer."""
     host, _, port = address.rpartition(":")
-    wanted = struct.pack(">i", -1 if topics is None else len(topics)) + b"".join(map(text, topics or ()))
     with Connection(host, int(port), timeout_s=timeout_s) as connection:
-        reply = connection.call(request(METADATA, METADATA_VERSION, wanted))
+        return view_over(connection, topics)
+
+
+def view_over(connection: Connection, topics: Sequence[str] | None = None) -> View:
+    """What the broker at the other end sees."""
+    wanted = struct.pack(">i", -1 if topics is None else len(topics)) + b"".join(map(text, topics or ()))
+    reply = connection.call(request(METADATA, METADATA_VERSION, wanted))
     addresses = {}
     for _ in range(reply.one("i")):
         node_id, name, number, _rack = reply.one("i"), reply.text(), reply.one("i"), reply.text()
@@ -111,7 +115,7 @@ def view(address: str, topics: Sequence[str] | None = None, timeout_s: float = 3
 
 
 def create_topic(
-    address: str,
+    connection: Connection,
     name: str,
     partitions: int,
     replicas: int,
@@ -124,8 +128,7 @@ def create_topic(
     pairs = b"".join(text(key.replace("_", ".")) + text(value) for key, value in configs.items())
     body = struct.pack(">i", 1) + text(name) + struct.pack(">ihi", partitions, replicas, 0)
     body += struct.pack(">i", len(configs)) + pairs + struct.pack(">i?", timeout_ms, False)
-    with connect(address) as connection:
-        reply = connection.call(request(CREATE_TOPICS, 4, body))
+    reply = connection.call(request(CREATE_TOPICS, 4, body))
     reply.take("ii")
     reply.text()
     error, message = reply.one("h"), reply.text()
@@ -209,12 +212,6 @@ class ClusterNode:
         if self.paused and self.running:
             os.kill(self.pid, signal.SIGCONT)
         self.paused = False
-
-    def serves(self) -> bool:
-        try:
-            return bool(view(self.address, []).brokers)
-        except OSError:
-            return False
 
     def says(self, words: str) -> bool:
         return self.log.exists() and words in self.log.read_text(errors="replace")
@@ -328,7 +325,7 @@ class Cluster(ABC):
             def serves(node: ClusterNode = node) -> bool:
                 assert node.child is not None, f"node {node.node_id} was started"
                 assert node.child.running(), f"node {node.node_id} ended:\n{node.child.tail()}"
-                return not node.is_broker or node.serves()
+                return not node.is_broker or self.serves(node)
 
             wait_for(f"node {node_id} to serve", serves, timeout_s=timeout_s, pause_s=0.05)
 
@@ -363,16 +360,30 @@ class Cluster(ABC):
     def brokers(self) -> list[ClusterNode]:
         return [node for node in self.nodes.values() if node.is_broker]
 
+    def connection(self, node: ClusterNode, *, timeout_s: float = 3.0) -> Connection:
+        """To a broker, as somebody who may ask it everything. OSError when it does not answer."""
+        return Connection(node.host.address, node.host.port, timeout_s=timeout_s)
+
+    def look(self, node: ClusterNode, topics: Sequence[str] | None = None, *, timeout_s: float = 3.0) -> View:
+        with self.connection(node, timeout_s=timeout_s) as connection:
+            return view_over(connection, topics)
+
+    def serves(self, node: ClusterNode) -> bool:
+        try:
+            return bool(self.look(node, []).brokers)
+        except OSError:
+            return False
+
     def views(self) -> list[View]:
         """What every broker that should run says. OSError when one does not answer."""
-        return [view(node.address) for node in self.brokers if node.running and not node.paused]
+        return [self.look(node) for node in self.brokers if node.running and not node.paused]
 
     def partitions(self, topic: str) -> list[Partition]:
         """A topic's partitions, as the first broker that answers has them."""
         for node in self.brokers:
             if node.running and not node.paused:
                 try:
-                    return [each for each in view(node.address, [topic]).partitions if each.topic == topic]
+                    return [each for each in self.look(node, [topic]).partitions if each.topic == topic]
                 except OSError:
                     continue
         return []
@@ -393,7 +404,7 @@ class Cluster(ABC):
         for node in self.brokers:
             if node.running and not node.paused:
                 try:
-                    found.append(view(node.address, [topic], timeout_s=1.0))
+                    found.append(self.look(node, [topic], timeout_s=1.0))
                 except OSError:
                     continue
         return found
@@ -456,13 +467,14 @@ class Cluster(ABC):
 
     def new_topic(self, name: str, partitions: int = 1, replicas: int = 3, **configs: str) -> None:
         """Creates a topic and waits until every broker knows its leaders."""
-        create_topic(self.brokers[0].address, name, partitions, replicas, configs)
+        with self.connection(self.brokers[0], timeout_s=30) as connection:
+            create_topic(connection, name, partitions, replicas, configs)
         wait_for(f"leaders of {name}", lambda: self._all_know(name, partitions), timeout_s=60, pause_s=0.02)
 
     def _all_know(self, topic: str, partitions: int) -> bool:
         for node in self.brokers:
             if node.running and not node.paused:
-                found = [each for each in view(node.address, [topic]).partitions if each.topic == topic]
+                found = [each for each in self.look(node, [topic]).partitions if each.topic == topic]
                 if len(found) != partitions or any(each.leader < 1 for each in found):
                     return False
         return True

@@ -163,11 +163,12 @@ class Ledger:
                 self._producer.poll(0.002)
 
 
-def read_all(address: str, topic: str, partitions: Sequence[int]) -> dict[tuple[int, int], bytes]:
-    """Everything a topic holds, by (partition, offset); offsets must run without a gap."""
+def read_all(address: str, topic: str, partitions: Sequence[int], **login: str) -> dict[tuple[int, int], bytes]:
+    """Everything a topic holds, by (partition, offset); offsets must run without a gap. `login` is librdkafka's."""
     consumer = Consumer({
         "bootstrap.servers": address, "group.id": "judge", "enable.auto.commit": False, "auto.offset.reset": "error",
         "enable.partition.eof": False, "check.crcs": True, "isolation.level": "read_uncommitted",
+        **login,
     })  # fmt: skip
     found: dict[tuple[int, int], bytes] = {}
     try:

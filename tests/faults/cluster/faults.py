@@ -21,7 +21,7 @@ from pathlib import Path
 from penstock.blocking import Admin
 from penstock.client.errors import ClientError
 from penstock.model.ids import TopicPartition
-from tests.compat.cluster import ClusterNode, view
+from tests.compat.cluster import ClusterNode
 from tests.compat.processes import Child, TimedOut, wait_for
 from tests.faults.cluster.disks import Disk
 from tests.faults.cluster.hosts import CLIENTS, Network, between
@@ -56,6 +56,9 @@ class Scene:
     taken: dict[Takes, set[int]] = field(default_factory=lambda: {each: set() for each in Takes})
     """Nodes that a fault has for itself, by what of them."""
 
+    def settle(self) -> None:
+        """Waits for what faults began and nobody could wait for before all of them had ended."""
+
     @property
     def topic(self) -> str:
         return self.load.topic
@@ -81,7 +84,7 @@ class Scene:
             if not node.is_broker:
                 continue
             try:
-                found = view(node.address, [self.topic], timeout_s=LOOK_S).partitions
+                found = self.cluster.look(node, [self.topic], timeout_s=LOOK_S).partitions
             except OSError:
                 continue
             return next((max(each.leader, 0) for each in found if each.index == partition), 0)
@@ -144,7 +147,7 @@ def fault(
 # -- processes
 
 
-def _end(node: ClusterNode, codes: tuple[int, ...] = (-signal.SIGKILL,)) -> None:
+def end_by_kill(node: ClusterNode, codes: tuple[int, ...] = (-signal.SIGKILL,)) -> None:
     """kill -9, and nothing else, was what ended it."""
     child = node.child
     node.kill()
@@ -161,7 +164,7 @@ def _listens(child: Child, number: int) -> bool:
 
 @fault(takes=Takes.PROCESS, crashes=True, whom=("leader", "controller", "any"))
 def kill(scene: Scene, node: ClusterNode, _chance: random.Random) -> Iterator[None]:
-    _end(node)
+    end_by_kill(node)
     yield
     scene.cluster.launch(node.node_id)
 
@@ -176,7 +179,7 @@ def kill_and_start_at_once(scene: Scene, node: ClusterNode, chance: random.Rando
 def kill_all(scene: Scene, _node: ClusterNode, chance: random.Random) -> Iterator[None]:
     """All processes die at once; what they had written is in the hands of their systems, which live."""
     for node in scene.cluster.nodes.values():
-        _end(node)
+        end_by_kill(node)
     yield
     order = chance.sample(scene.node_ids, len(scene.node_ids))
     scene.cluster.launch(*order)
@@ -313,7 +316,7 @@ def _partition_dirs(node: ClusterNode, topic: str) -> list[Path]:
 @fault(takes=Takes.PROCESS, loses=True, whom=("broker",))
 def lose_partitions(scene: Scene, node: ClusterNode, _chance: random.Random) -> Iterator[None]:
     """A node crashes and comes back with empty partitions; it is filled again from the leaders."""
-    _end(node)
+    end_by_kill(node)
     for directory in _partition_dirs(node, scene.topic):
         shutil.rmtree(directory)
     yield
@@ -326,7 +329,7 @@ def corrupt_tail(scene: Scene, node: ClusterNode, chance: random.Random) -> Iter
 
     It is one of those that the batch's checksum covers: nobody can find the others.
     """
-    _end(node)
+    end_by_kill(node)
     for directory in _partition_dirs(node, scene.topic)[:1]:
         last = max(directory.glob("*.log"))
         *_, (_base, _end_offset, batch) = [(0, 0, b""), *stored(directory, growing=True)]
@@ -345,7 +348,7 @@ def corrupt_tail(scene: Scene, node: ClusterNode, chance: random.Random) -> Iter
 @fault(takes=Takes.PROCESS, loses=True, whom=("broker",))
 def tear_tail(scene: Scene, node: ClusterNode, chance: random.Random) -> Iterator[None]:
     """The last bytes of all partitions of a node that crashed never reached its disk."""
-    _end(node)
+    end_by_kill(node)
     for directory in _partition_dirs(node, scene.topic):
         segment = max(directory.glob("*.log"))
         os.truncate(segment, max(0, segment.stat().st_size - chance.randrange(500)))
@@ -359,7 +362,7 @@ def cut_power(scene: Scene, node: ClusterNode, _chance: random.Random) -> Iterat
     disk = scene.disks[node.node_id]
     disk.cut_power()
     # It may have noticed in the instant between.
-    _end(node, (-signal.SIGKILL, 1))
+    end_by_kill(node, (-signal.SIGKILL, 1))
     yield
     disk.repair()
     scene.cluster.launch(node.node_id)

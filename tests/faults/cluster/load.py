@@ -14,6 +14,7 @@ from tests.compat.cluster import Cluster
 from tests.compat.processes import wait_for
 from tests.faults.cluster import readers, writers
 from tests.faults.cluster.history import History, Read, report
+from tests.faults.cluster.logins import OPEN, Login
 from tests.faults.cluster.readers import Reader
 from tests.faults.cluster.writers import OneShot, Writer
 from tests.faults.node import read_all
@@ -36,12 +37,14 @@ class Load:
         writing: Sequence[type[Writer]] = writers.EVERY,
         reading: Sequence[type[Reader]] = readers.EVERY,
         rate_per_s: float = 40.0,
+        login: Login = OPEN,
     ) -> None:
+        self.login = login
         self.cluster, self.topic, self.partitions = cluster, topic, range(partitions)
         self.history = History(unordered=[OneShot.__name__.lower()])
         where = (cluster.bootstrap, topic, self.partitions, self.history)
-        self.writers = [kind(*where, rate_per_s) for kind in writing]
-        self.readers = [kind(*where) for kind in reading]
+        self.writers = [kind(*where, rate_per_s, login) for kind in writing]
+        self.readers = [kind(*where, login) for kind in reading]
 
     def __enter__(self) -> Load:
         for library in ("kafka", "aiokafka", "penstock.client"):
@@ -119,7 +122,7 @@ class Load:
     def finish(self) -> None:
         """Ends the writers, lets every reader catch up, reads everything once more, and judges it all."""
         self.end_writing()
-        found = read_all(self.cluster.bootstrap, self.topic, self.partitions)
+        found = read_all(self.cluster.bootstrap, self.topic, self.partitions, **self.login.librdkafka)
         ends = dict.fromkeys(self.partitions, 0)
         for (partition, offset), value in found.items():
             self.history.reads.append(Read("final", 0, partition, offset, value.decode()))

@@ -14,6 +14,7 @@ import confluent_kafka
 import penstock.blocking
 from penstock.client.errors import ClientError
 from tests.faults.cluster.history import History, Read
+from tests.faults.cluster.logins import OPEN, Login
 from tests.patience import within
 
 # The library reads its schemas through a call that Python 3.11 deprecates; warnings are errors here.
@@ -27,9 +28,17 @@ POLL_S = 0.2
 class Reader(ABC):
     """Reads a topic from its start. `positions` are the offsets that come next, for those who wait for it."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: Sequence[int], history: History) -> None:
+    reads_trust_once = False
+    """Whether it looks at whom to trust only when it begins; such a client begins `anew` when it is told to."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: Sequence[int], history: History, login: Login = OPEN
+    ) -> None:
         self.name = f"{type(self).__name__.lower()}"
         self.bootstrap, self.topic, self.partitions, self.history = bootstrap, topic, list(partitions), history
+        self.login = login
+        self.anew = threading.Event()
+        """Set by whoever wants it to begin again; cleared when it has."""
         self.assignment = 0
         self.positions = dict.fromkeys(partitions, 0)
         self.failures: list[str] = []
@@ -74,13 +83,22 @@ def _librdkafka(bootstrap: str, group: str, **more: Any) -> dict[str, Any]:
 
 
 class ConfluentAssigned(Reader):
+    reads_trust_once = True
+
     def work(self) -> None:
-        consumer = confluent_kafka.Consumer(_librdkafka(self.bootstrap, "unused", **{"enable.auto.commit": False}))
-        consumer.assign([confluent_kafka.TopicPartition(self.topic, partition, 0) for partition in self.partitions])
-        self._drain(consumer)
+        while not self._stopping.is_set():
+            consumer = self._consumer()
+            self.anew.clear()
+            self._drain(consumer)
+
+    def _consumer(self) -> Any:
+        more = {"enable.auto.commit": False, **self.login.librdkafka}
+        consumer = confluent_kafka.Consumer(_librdkafka(self.bootstrap, "unused", **more))
+        consumer.assign([confluent_kafka.TopicPartition(self.topic, *at) for at in self.positions.items()])
+        return consumer
 
     def _drain(self, consumer: Any) -> None:
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and not self.anew.is_set():
             for record in consumer.consume(200, timeout=POLL_S):
                 # An error is a link that broke or a partition without a leader: the client goes on by itself.
                 if record.error() is None:
@@ -89,18 +107,21 @@ class ConfluentAssigned(Reader):
 
 
 class ConfluentMember(ConfluentAssigned):
-    def work(self) -> None:
+    def _consumer(self) -> Any:
         timing = {"session.timeout.ms": within(6_000), "heartbeat.interval.ms": 500, "auto.commit.interval.ms": 500}
-        consumer = confluent_kafka.Consumer(_librdkafka(self.bootstrap, "confluent-members", **timing))
+        consumer = confluent_kafka.Consumer(
+            _librdkafka(self.bootstrap, "confluent-members", **timing, **self.login.librdkafka)
+        )
         consumer.subscribe([self.topic], on_assign=self.began)
-        self._drain(consumer)
+        return consumer
 
 
 class OwnAssigned(Reader):
     def work(self) -> None:
         with penstock.blocking.Consumer(
-            bootstrap_servers=self.bootstrap, offset_reset="earliest", request_timeout_ms=within(5_000)
-        ) as consumer:
+            bootstrap_servers=self.bootstrap, offset_reset="earliest", request_timeout_ms=within(5_000),
+            **self.login.own,
+        ) as consumer:  # fmt: skip
             consumer.assign([(self.topic, partition) for partition in self.partitions])
             while not self._stopping.is_set():
                 try:
@@ -118,6 +139,7 @@ class OwnMember(Reader):
         with penstock.blocking.Consumer(
             bootstrap_servers=self.bootstrap, group_id="own-members", group_protocol="consumer",
             offset_reset="earliest", request_timeout_ms=within(5_000), auto_commit_interval_ms=500,
+            **self.login.own,
         ) as consumer:  # fmt: skip
             consumer.subscribe([self.topic], on_assigned=self.began)
             while not self._stopping.is_set():

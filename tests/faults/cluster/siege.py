@@ -12,14 +12,14 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 
 from tests.compat.processes import TimedOut, wait_for
 from tests.faults.cluster.churn import Churn
-from tests.faults.cluster.faults import MENU, Scene
+from tests.faults.cluster.faults import MENU, Fault, Scene
 from tests.faults.cluster.load import Load
 from tests.faults.cluster.schedule import Act, Planned, Takes, Verb, Wave
 from tests.faults.cluster.watched import FROZEN_S, FrozenWatch, Told
@@ -47,9 +47,10 @@ class Healing:
 @dataclass
 class Siege:
     scene: Scene
-    churn: Churn
-    beside: Load
+    churn: Churn | None = None
+    beside: Load | None = None
     """Writes to a topic of short retention."""
+    menu: Mapping[str, Fault] = field(default_factory=lambda: MENU)
     healings: list[Healing] = field(default_factory=list)
     begun: Counter[str] = field(default_factory=Counter)
     overlapping: int = 0
@@ -81,10 +82,12 @@ class Siege:
         def told(values: list[float]) -> str:
             return f"{median(values):.1f} s (at most {max(values):.1f})"
 
+        topics = ""
+        if self.churn is not None:
+            topics = f"topics made {self.churn.made} times and deleted {self.churn.deleted} times; "
         return (
             f"{self.begun.total()} faults of {len(self.begun)} kinds in {len(self.healings)} waves, "
-            f"{self.overlapping} of them beside another; topics made {self.churn.made} times and deleted "
-            f"{self.churn.deleted} times; in the median in sync after {told(whole)}, acknowledged after "
+            f"{self.overlapping} of them beside another; {topics}in the median in sync after {told(whole)}, acknowledged after "
             f"{told(acknowledged)}, read after {told(read)}"
         )
 
@@ -113,7 +116,7 @@ class Siege:
             self._end(act.fault)
 
     def _begin(self, planned: Planned) -> None:
-        scene, chosen = self.scene, MENU[planned.kind.name]
+        scene, chosen = self.scene, self.menu[planned.kind.name]
         chance = random.Random(planned.seed)
         node = chosen.victim(scene, chance)
         log.info("fault %d begins: %s, node %d", planned.number, planned.kind.name, node.node_id)
@@ -138,11 +141,13 @@ class Siege:
         scene = self.scene
         ended = time.monotonic()
         assert not self._lasting, f"every fault ends: {self._lasting}"
+        scene.settle()
         whole_s = self._timed(ended, self._wait_until_whole)
         acknowledged_s = self._timed(ended, scene.load.wait_for_progress)
         read_s = self._timed(ended, scene.load.wait_for_readers)
         self._wait_until_all_follow()
-        self.churn.check()
+        if self.churn is not None:
+            self.churn.check()
         return Healing(whole_s, acknowledged_s, read_s)
 
     def _wait_until_whole(self) -> None:

@@ -283,7 +283,7 @@ class World:
         def outcome() -> str:
             if not child.running():
                 return "refused"
-            if self.node.serves():
+            if self.cluster.serves(self.node):
                 return "repaired"
             return "waits" if FOREIGN in self._words(said_before) else ""
 

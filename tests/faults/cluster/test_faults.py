@@ -109,6 +109,8 @@ def judge(siege: Siege) -> None:
     scene = siege.scene
     scene.load.finish()
     scene.cluster.wait_until_whole()
+    assert siege.churn is not None, "it was staged"
+    assert siege.beside is not None, "it was staged"
     siege.churn.stop()
     # Records on their way to nodes that have stopped would be waited for as long as a producer tries.
     siege.beside.end_writing()

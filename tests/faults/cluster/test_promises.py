@@ -131,8 +131,8 @@ def test_a_deposed_controller_decides_nothing(cluster: PenstockCluster, network:
     others = [node_id for node_id in cluster.nodes if node_id != old.node_id]
     rest = ",".join(cluster.nodes[node_id].address for node_id in others)
     separate(network, [old.node_id], others)
-    with pytest.raises((BrokerError, OSError)):
-        create_topic(old.address, "decided-by-the-minority", 1, 1, timeout_ms=within(3_000))
+    with pytest.raises((BrokerError, OSError)), cluster.connection(old, timeout_s=30) as connection:
+        create_topic(connection, "decided-by-the-minority", 1, 1, timeout_ms=within(3_000))
     with Admin(bootstrap_servers=rest) as admin:
         admin.create_topic("decided-by-the-majority", 1, 2)
         epoch = admin.describe_quorum().epoch

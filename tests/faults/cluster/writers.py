@@ -23,6 +23,7 @@ from tests.compat.batches import Record, encode_batch
 from tests.compat.cluster import view
 from tests.compat.wire import Connection, produce_reply, produce_request
 from tests.faults.cluster.history import History, Outcome, Send, value_of
+from tests.faults.cluster.logins import OPEN, Login
 from tests.patience import within
 
 # The library reads its schemas through a call that Python 3.11 deprecates; warnings are errors here.
@@ -42,14 +43,26 @@ Done = Callable[[Outcome, int], None]
 class Writer(ABC):
     """Sends numbered values to the partitions of a topic in turn, about `rate_per_s` of them a second."""
 
+    reads_trust_once = False
+    """Whether it looks at whom to trust only when it begins; such a client begins `anew` when it is told to."""
+
     hears_silence = True
     """Whether it turns away from a broker that is silent for a few seconds."""
 
     def __init__(
-        self, bootstrap: str, topic: str, partitions: Sequence[int], history: History, rate_per_s: float
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: Sequence[int],
+        history: History,
+        rate_per_s: float,
+        login: Login = OPEN,
     ) -> None:
         self.name = type(self).__name__.lower()
         self.bootstrap, self.topic, self.partitions, self.history = bootstrap, topic, list(partitions), history
+        self.login = login
+        self.anew = threading.Event()
+        """Set by whoever wants it to begin again; cleared when it has."""
         self.unanswered = 0
         self.acked = dict.fromkeys(partitions, 0)
         self.failures: list[str] = []
@@ -114,15 +127,25 @@ class Writer(ABC):
 
 
 class Confluent(Writer):
-    def work(self) -> None:
-        producer = confluent_kafka.Producer({
+    reads_trust_once = True
+
+    def _producer(self) -> confluent_kafka.Producer:
+        return confluent_kafka.Producer({
             "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 5,
             "message.timeout.ms": within(GIVE_UP_MS), "socket.timeout.ms": within(NOTICE_MS),
             "socket.connection.setup.timeout.ms": within(2_000),
             "retry.backoff.ms": 50, "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500, "topic.metadata.refresh.fast.interval.ms": 100, "log_level": 0,
+            **self.login.librdkafka,
         })  # fmt: skip
+
+    def work(self) -> None:
+        producer = self._producer()
         for turn in self.pace():
+            if self.anew.is_set():
+                producer.flush(within(GIVE_UP_MS) / 1000)
+                producer = self._producer()
+                self.anew.clear()
             if turn is not None:
                 partition, number = turn
                 done = self.noting(partition, number)
@@ -201,7 +224,7 @@ class Own(Writer):
     def work(self) -> None:
         with penstock.blocking.Producer(
             bootstrap_servers=self.bootstrap, acks="all", idempotence=True, delivery_timeout_ms=within(GIVE_UP_MS),
-            request_timeout_ms=within(NOTICE_MS), max_block_ms=within(GIVE_UP_MS),
+            request_timeout_ms=within(NOTICE_MS), max_block_ms=within(GIVE_UP_MS), **self.login.own,
         ) as producer:  # fmt: skip
             for turn in self.pace():
                 if turn is None:
