@@ -61,6 +61,15 @@ def test_a_client_gets_one_file_that_every_client_can_use(certs: Path) -> None:
     ssl.create_default_context().load_cert_chain(path)
 
 
+def test_a_node_that_was_made_without_a_certificate_gets_one(certs: Path) -> None:
+    (issued,) = cert("issue-node", "7", "kafka-7", "10.0.0.7", certs=certs).data
+    assert (issued["subject"], issued["names"]) == ("CN=node-7,O=Xk2aCqkDQ", ["kafka-7", "10.0.0.7"])
+    path = certs / "nodes" / "node-7.pem"
+    assert issued["file"] == str(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert cert("issue-node", "7", "kafka-7", certs=certs).code == 1
+
+
 def test_a_file_that_is_there_stays(certs: Path) -> None:
     cert("issue", "alice", certs=certs)
     before = (certs / "clients" / "alice.pem").read_bytes()

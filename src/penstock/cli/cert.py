@@ -86,6 +86,27 @@ def issue(user: str, folder: Path, days: int, out: Path | None, style: str) -> N
     _tell_issued(path, style)
 
 
+@cert.command("issue-node", epilog=examples("penstock cert issue-node 1 kafka-1 10.0.0.1 --dir certs"))
+@click.argument("node_id", metavar="ID", type=click.IntRange(0, (1 << 31) - 1))
+@click.argument("hosts", metavar="HOST...", nargs=-1, required=True)
+@folder_option
+@days_option
+@format_option
+def issue_node(node_id: int, hosts: tuple[str, ...], folder: Path, days: int, style: str) -> None:
+    """Issue the certificate of a node that was made without one, for the names and addresses that it is dialled at.
+
+    It is written to DIR/nodes/node-ID.pem, and whoever has that file can act as this node. Others know it as
+    User:CN=node-ID,O=CLUSTER, which belongs into their super.users.
+    """
+    from penstock.certificates import Role, write_issued
+    from penstock.certificates import issue_node as issued_node
+
+    directory = _directory(folder)
+    path = directory.node(node_id)
+    write_issued(issued_node(directory.open(Role.CLUSTER), node_id, hosts, now=_now(), days=days), path)
+    _tell([path], style)
+
+
 @cert.command(
     epilog=examples("penstock cert renew certs/clients/alice.pem --dir certs", "penstock cert renew --all --dir certs")
 )

@@ -28,7 +28,7 @@ def check_secure(folder: Path, overrides: Iterable[str]) -> None:
     if not is_secured(folder) and ((folder / "node-1").exists() or (folder / "cluster.json").exists()):
         raise PenstockError(
             f"{folder} was made without --secure, and its data does not become secured by a flag: "
-            "take another --data-dir, or see docs/guides/security.md for the way there"
+            "take another --data-dir, or see docs/guides/open-to-secured.md for the way there"
         )
     for name in _TAKEN:
         if name in overrides:

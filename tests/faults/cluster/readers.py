@@ -109,9 +109,8 @@ class ConfluentAssigned(Reader):
 class ConfluentMember(ConfluentAssigned):
     def _consumer(self) -> Any:
         timing = {"session.timeout.ms": within(6_000), "heartbeat.interval.ms": 500, "auto.commit.interval.ms": 500}
-        consumer = confluent_kafka.Consumer(
-            _librdkafka(self.bootstrap, "confluent-members", **timing, **self.login.librdkafka)
-        )
+        more = {**timing, **self.login.librdkafka}
+        consumer = confluent_kafka.Consumer(_librdkafka(self.bootstrap, "confluent-members", **more))
         consumer.subscribe([self.topic], on_assign=self.began)
         return consumer
 
@@ -136,13 +135,18 @@ class OwnAssigned(Reader):
 
 class OwnMember(Reader):
     def work(self) -> None:
+        while not self._stopping.is_set():
+            self._work()
+
+    def _work(self) -> None:
         with penstock.blocking.Consumer(
             bootstrap_servers=self.bootstrap, group_id="own-members", group_protocol="consumer",
             offset_reset="earliest", request_timeout_ms=within(5_000), auto_commit_interval_ms=500,
             **self.login.own,
         ) as consumer:  # fmt: skip
+            self.anew.clear()
             consumer.subscribe([self.topic], on_assigned=self.began)
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and not self.anew.is_set():
                 try:
                     records = consumer.poll(max_records=200, timeout_ms=POLL_S * 1000)
                 except ClientError as failure:

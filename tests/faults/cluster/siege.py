@@ -87,8 +87,8 @@ class Siege:
             topics = f"topics made {self.churn.made} times and deleted {self.churn.deleted} times; "
         return (
             f"{self.begun.total()} faults of {len(self.begun)} kinds in {len(self.healings)} waves, "
-            f"{self.overlapping} of them beside another; {topics}in the median in sync after {told(whole)}, acknowledged after "
-            f"{told(acknowledged)}, read after {told(read)}"
+            f"{self.overlapping} of them beside another; {topics}in the median in sync after {told(whole)}, "
+            f"acknowledged after {told(acknowledged)}, read after {told(read)}"
         )
 
     # -- acts

@@ -12,8 +12,8 @@ import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import confluent_kafka
 from aiokafka import AIOKafkaProducer
@@ -37,7 +37,11 @@ GIVE_UP_MS = 120_000
 NOTICE_MS = 5_000
 NOT_ENOUGH_REPLICAS = 19
 
-Done = Callable[[Outcome, int], None]
+
+class Done(Protocol):
+    """Called once with what became of a send."""
+
+    def __call__(self, outcome: Outcome, offset: int = -1, words: str = "") -> None: ...
 
 
 class Writer(ABC):
@@ -222,24 +226,33 @@ class AioKafka(Writer):
 
 class Own(Writer):
     def work(self) -> None:
+        turns = self.pace()
+        while not self._stopping.is_set():
+            self._work(turns)
+
+    def _work(self, turns: Any) -> None:
         with penstock.blocking.Producer(
             bootstrap_servers=self.bootstrap, acks="all", idempotence=True, delivery_timeout_ms=within(GIVE_UP_MS),
             request_timeout_ms=within(NOTICE_MS), max_block_ms=within(GIVE_UP_MS), **self.login.own,
         ) as producer:  # fmt: skip
-            for turn in self.pace():
-                if turn is None:
-                    continue
-                partition, number = turn
-                done = self.noting(partition, number)
-
-                def delivered(report: Any, error: Any, done: Any = done) -> None:
-                    if error is None:
-                        done(Outcome.ACKED, report.offset)
-                    else:
-                        done(Outcome.UNKNOWN, -1, repr(error))
-
-                producer.send(self.topic, self.value(number), partition=partition, on_delivery=delivered)
+            self.anew.clear()
+            for turn in turns:
+                if turn is not None:
+                    self._send(producer, *turn)
+                if self.anew.is_set():
+                    break
             producer.flush()
+
+    def _send(self, producer: penstock.blocking.Producer, partition: int, number: int) -> None:
+        done = self.noting(partition, number)
+
+        def delivered(report: Any, error: Any) -> None:
+            if error is None:
+                done(Outcome.ACKED, report.offset)
+            else:
+                done(Outcome.UNKNOWN, -1, repr(error))
+
+        producer.send(self.topic, self.value(number), partition=partition, on_delivery=delivered)
 
 
 class OneShot(Writer):

@@ -11,7 +11,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,9 @@ from tests.cli.command import penstock
 from tests.compat.cluster import ClusterNode
 from tests.compat.processes import wait_for
 from tests.faults.cluster.faults import MENU, STOP_S, Fault, Scene, end_by_kill
+from tests.faults.cluster.readers import Reader
 from tests.faults.cluster.schedule import Kind, Takes
+from tests.faults.cluster.writers import Writer
 from tests.faults.security.cluster import SecuredCluster
 from tests.faults.security.entry import SecuredConnection
 from tests.faults.security.intruders import Intruders
@@ -205,26 +207,31 @@ def rotate_the_authority(scene: SecuredScene, _node: ClusterNode, _chance: rando
             former.write_bytes(directory.node(1).read_bytes())
             _everybody_sees(scene, lambda: _cert(scene, "rotate-ca", "cluster", "begin"))
             # Clients that read whom they trust only once are given it again.
-            for client in (*scene.load.writers, *scene.load.readers):
-                client.anew.set()
-            wait_for("clients that trust both", lambda: not _unheard(scene), timeout_s=SEEN_S)
+            begin_anew([client for client in (*scene.load.writers, *scene.load.readers) if client.reads_trust_once])
             _cert(scene, "rotate-ca", "cluster", "switch")
             _everybody_sees(scene, lambda: _cert(scene, "renew", "--all"))
             _everybody_sees(scene, lambda: _cert(scene, "rotate-ca", "cluster", "finish", "--yes"))
             for node in scene.cluster.nodes.values():
-                wait_for(
-                    f"node {node.node_id} to serve", lambda node=node: scene.cluster.serves(node), timeout_s=SEEN_S
-                )
+                _wait_until_serving(scene, node)
                 assert not scene.intruders.at_nodes_door(node, former, None), f"node {node.node_id} trusts the old one"
 
     scene.begin(work)
     yield
 
 
-def _unheard(scene: SecuredScene) -> list[str]:
-    return [
-        each.name for each in (*scene.load.writers, *scene.load.readers) if each.reads_trust_once and each.anew.is_set()
-    ]
+def begin_anew(clients: Sequence[Writer | Reader]) -> None:
+    """Returns when all of them have begun again, with the settings that they have now."""
+    for client in clients:
+        client.anew.set()
+
+    def waiting() -> list[str]:
+        return [client.name for client in clients if client.anew.is_set()]
+
+    wait_for("clients to begin anew", lambda: not waiting(), timeout_s=SEEN_S)
+
+
+def _wait_until_serving(scene: SecuredScene, node: ClusterNode) -> None:
+    wait_for(f"node {node.node_id} to serve", lambda: scene.cluster.serves(node), timeout_s=SEEN_S)
 
 
 # -- rights and passwords, while nodes crash

@@ -23,7 +23,7 @@ from tests.compat.cluster import ClusterNode
 from tests.compat.wire import produce_reply, produce_request
 from tests.faults.security.cluster import ADMIN, TURNCOAT, SecuredCluster
 from tests.faults.security.entry import Person, SecuredConnection
-from tests.patience import Patience, within
+from tests.patience import Patience, TimedOut, within
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,8 @@ class Rights:
                     change(admin).checked()
                 return
             except (ClientError, TimeoutError) as unheard:
-                assert not patience.over(), f"not heard within {HEARD_S:.0f} s: {unheard!r}"
+                if patience.over():
+                    raise TimedOut(f"not heard within {HEARD_S:.0f} s") from unheard
                 log.info("not heard: %s", unheard)
 
     # -- looking
@@ -98,9 +99,8 @@ class Rights:
         where = (node.host.address, node.host.port, self._cluster.trusting(), TURNCOAT)
         with SecuredConnection(*where, timeout_s=10) as connection:
             error = produce_reply(connection.call(produce_request(FAVOURS, 0, batch, acks=-1))).error
-        assert (error != NOT_YOURS) == self.may_write, (
-            f"node {node.node_id} answers the turncoat with {error}, and {'may' if self.may_write else 'may not'} is right"
-        )
+        right = "may" if self.may_write else "may not"
+        assert (error != NOT_YOURS) == self.may_write, f"the turncoat {right}, and node {node.node_id} answers {error}"
 
     def _lets_in(self, node: ClusterNode, password: str) -> bool:
         own = self._cluster.login(Person(KEEPER, password)).own

@@ -90,10 +90,9 @@ def besiege(siege: Siege, scene: SecuredScene, faults: Mapping[str, Fault], coun
     exits = scene.cluster.stop()
     assert set(exits.values()) == {0}, f"nodes ended with {exits}\n{scene.cluster.last_words()}"
     scene.intruders.check()
-    print(
-        f"\nsecured, seed {SEED}: {siege.summary()}; {scene.load.history.summary()}; changed: {dict(scene.rights.changes)}; "
-        f"intruders tried {scene.intruders.tried.total()} times"
-    )
+    changed, tried = dict(scene.rights.changes), scene.intruders.tried.total()
+    print(f"\nsecured, seed {SEED}: {siege.summary()}; {scene.load.history.summary()}")
+    print(f"changed: {changed}; intruders tried {tried} times")
 
 
 @pytest.mark.timeout(240)

@@ -38,12 +38,16 @@ class Contacts:
 
     def address_of(self, node: NodeId, epoch: Epoch, voters: VoterSet) -> Address | None:
         """What was said in this epoch is newer than what the log says."""
-        told = self._told.get(node)
+        told, voter = self._told.get(node), voters.get(node)
         if told is not None and told[0] == epoch:
-            return told[1]
-        voter = voters.get(node)
+            return self._at_own_listener(told[1], voter)
         named = self._endpoint(voter) if voter is not None else None
         return named or (told[1] if told is not None else None)
+
+    def _at_own_listener(self, said: Address, voter: Voter | None) -> Address:
+        """Whoever said it may dial another listener of that node than we do, as while controllers move to a new one."""
+        points = {} if voter is None else {point.name: Address(point.host, point.port) for point in voter.endpoints}
+        return points.get(self._listener_name, said) if said in points.values() else said
 
     def _endpoint(self, voter: Voter) -> Address | None:
         points = sorted(voter.endpoints, key=lambda point: point.name != self._listener_name)
