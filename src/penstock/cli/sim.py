@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     help="Virtual seconds during which things go wrong; starting, healing and judging come on top.",
 )
 @click.option("--minutes", type=click.FloatRange(min=0), help="Real minutes after which no further seed is begun.")
+@click.option("--secured", is_flag=True, help="Everybody logs in, and ACLs that change all the time decide.")
 @format_option
-def sim(seed: int, seeds: int, nodes: int, seconds: float, minutes: float | None, style: str) -> None:
+def sim(seed: int, seeds: int, nodes: int, seconds: float, minutes: float | None, secured: bool, style: str) -> None:
     """Run a whole cluster in virtual time, hurt it, and check that nothing acknowledged is lost.
 
     Real nodes and clients run on simulated machines: processes are killed and paused, machines lose power, networks
@@ -45,7 +46,7 @@ def sim(seed: int, seeds: int, nodes: int, seconds: float, minutes: float | None
     for number in range(seed, seed + seeds):
         if minutes is not None and stories and time.monotonic() - began >= minutes * 60:
             break
-        story = run(number, nodes=nodes, seconds=seconds)
+        story = run(number, nodes=nodes, seconds=seconds, secured=secured)
         stories.append(story)
         if seeds > 1 and story.ok:
             click.echo(_line(story), err=True)

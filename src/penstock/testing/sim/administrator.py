@@ -66,7 +66,9 @@ class Administrator:
 
     async def begin(self, clock: SimClock) -> None:
         """Makes the topics that everybody works on, with their configs, however often that has to be tried."""
-        self._view = ClusterView(self.plan.bootstrap, timeout_ms=TIMEOUT_MS, client_id="admin", clock=clock)
+        self._view = ClusterView(
+            self.plan.bootstrap, timeout_ms=TIMEOUT_MS, client_id="admin", clock=clock, security=self.plan.security()
+        )
         for name, configs in self.topics.items():
             while not await self.make_topic(name, self.plan.partitions, configs):
                 await self.rest()

@@ -9,6 +9,7 @@ from penstock.model.ids import PartitionKey
 from penstock.testing.sim.activities import Activities
 from penstock.testing.sim.acts import MISHAPS
 from penstock.testing.sim.ages import past_of, remember
+from penstock.testing.sim.doors import Doors
 from penstock.testing.sim.drawing import drawn
 from penstock.testing.sim.emptying import Emptying
 from penstock.testing.sim.founding import Founding
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.metadata.image import ClusterImage
     from penstock.server.partitions.following.fetcher import FollowerFetcher
     from penstock.server.partitions.hosted import Hosted
+    from penstock.testing.sim.loop import SimLoop
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.replicas import Piece
     from penstock.testing.sim.story import Story
@@ -63,10 +65,17 @@ BUSY_STEPS, BUSY_S = 40_000, 0.5
 """So many steps in so short a time are no work any more."""
 
 
-def run(seed: int, *, nodes: int = 3, seconds: float = 15.0, plan: Plan | None = None) -> Story:
-    """Runs one world. `seconds` is the virtual time during which things go wrong; coming up and healing are extra."""
+def run(seed: int, *, nodes: int = 3, seconds: float = 15.0, plan: Plan | None = None, secured: bool = False) -> Story:
+    """Runs one world. `seconds` is the virtual time during which things go wrong; coming up and healing are extra.
+
+    With `secured` everybody logs in, ACLs decide and change, and what guests are served is held against them.
+    """
     world = World(seed)
     chosen = plan or drawn(world.new_random(), nodes, seconds)
+    if secured:
+        # Clients of any age take the place of the links that log in.
+        chosen.secured, chosen.version_caps = True, False
+    world.story.secured = chosen.secured
     world.story.nodes, world.story.trouble_s = chosen.nodes, chosen.trouble_s
     with world.alive():
         Simulation(world, chosen).live()
@@ -84,17 +93,28 @@ class Simulation:
         self.history = History(self.truth)
         self.founding = Founding(world, plan, world.new_random())
         self.workload = Workload(world, plan, self.history, self.founding)
+        self.doors = Doors(world, plan, self.history, lambda: self.workload.stopping) if plan.secured else None
         self.trouble = Trouble(world, plan, self.founding, world.new_random(), MISHAPS)
         self.activities = Activities(world, self.workload.admin)
         self.founding.on_replaced = self.invariants.disk_replaced
         world.on_node_made = self.invariants.node_made
         world.on_node_ending = self.invariants.node_ending
         world.on_node_ended = self.invariants.node_ended
-        world.scheduler.after_instant = self.invariants.after_instant
+        world.scheduler.after_instant = self._after_instant(self.doors)
         world.century_ms = plan.century_ms
         world.network.latency_s, world.network.jitter_s = plan.latency_s, plan.jitter_s
         self._next_look = 0.0
         self._looked_at = 0, 0.0  # steps and time
+
+    def _after_instant(self, doors: Doors | None) -> Callable[[list[SimLoop]], None]:
+        if doors is None:
+            return self.invariants.after_instant
+
+        def both(touched: list[SimLoop]) -> None:
+            self.invariants.after_instant(touched)
+            doors.known.after_instant(touched)
+
+        return both
 
     def live(self) -> None:
         """The whole of it; stops at the first violation."""
@@ -112,6 +132,8 @@ class Simulation:
         if not self._until(lambda: self.workload.begun, UP_S):
             self._complain("nobody could create topics", [])
             return
+        if self.doors is not None:
+            self.doors.start()
         self.trouble.start()
         self._until(lambda: False, self.plan.trouble_s)
         if self.story.violations:
@@ -283,6 +305,7 @@ class Simulation:
         assert image is not None, "it is quiet"
         found = [f"topic {name} is gone" for name in self.plan.topics() if image.topic(name) is None]
         found += self.history.check()
+        found += [] if self.doors is None else self.doors.disagreements()
         for topic in image.topics.values():
             for number, partition in enumerate(topic.partitions):
                 for replica in partition.replicas:

@@ -49,7 +49,9 @@ class Emptying:
         client.run(self._sweep(client))
 
     async def _sweep(self, client: Client) -> None:
-        async with ClusterView(self._plan.bootstrap, timeout_ms=TIMEOUT_MS, clock=client.clock) as view:
+        async with ClusterView(
+            self._plan.bootstrap, timeout_ms=TIMEOUT_MS, clock=client.clock, security=self._plan.security()
+        ) as view:
             while True:
                 for group in self._groups():
                     await self._delete_group(view, group)

@@ -50,13 +50,16 @@ class News:
 
     async def _bring(self) -> None:
         wanted = self._led_by_others()
-        async with ClusterView(self._plan.bootstrap, timeout_ms=TIMEOUT_MS, clock=self._client.clock) as view:
+        async with ClusterView(
+            self._plan.bootstrap, timeout_ms=TIMEOUT_MS, clock=self._client.clock, security=self._plan.security()
+        ) as view:
             while not self._led_as(wanted):
                 await self._ask_for(view, wanted)
                 await asyncio.sleep(RETRY_S)
         sender = self._history.sender("herald", promised=True, once=not self._plan.producers_expire)
         chance, random = Random(self._client.random.getrandbits(64)), self._client.random
-        async with Producer(self._plan.bootstrap, clock=self._client.clock, chance=chance, **SETTINGS) as producer:
+        settings = {**SETTINGS, **self._plan.login}
+        async with Producer(self._plan.bootstrap, clock=self._client.clock, chance=chance, **settings) as producer:
             for topic in self._plan.topics():
                 for number in wanted[topic]:
                     send(producer, sender, topic, random, partition=number)

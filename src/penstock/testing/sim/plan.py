@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from penstock.model.secret import Secret
 from penstock.testing.ancient import Age
-from penstock.testing.sim.topics import AGAIN, BRIEF, COMPACTED, KEPT, KEYED, LOOSE, ORDERS
+from penstock.testing.sim.topics import AGAIN, BRIEF, COMPACTED, DOORS, KEPT, KEYED, LOOSE, ORDERS
+from penstock.transport.dial_security import DialSecurity
+from penstock.transport.login import PasswordCredentials
 
 CLIENT_PORT, CONTROLLER_PORT = 9_092, 9_093
 
@@ -16,6 +19,25 @@ REFUSED_FIRST_MS = 600_000
 
 GROWS_MS = 5_000
 """And who asks so often learns of new partitions."""
+
+
+WORKER, PASSWORD = "worker", "secret"
+PEOPLE = (WORKER, "node", "guest-1", "guest-2", "guest-3")
+_USERS = " ".join(f'user_{name}="{PASSWORD}"' for name in PEOPLE)
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_LOGIN = f'{_MODULE} required username="node" password="{PASSWORD}" {_USERS};'
+SECURED = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": _LOGIN,
+    "listener.name.controller.plain.sasl.jaas.config": _LOGIN,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:node;User:{WORKER}",
+}
+"""What nodes of the secured world have besides: there is no TLS in it, and logins take no time."""
 
 
 @dataclass(slots=True)
@@ -75,6 +97,9 @@ class Plan:
     century_ms: int = 0
     """What all clocks are ahead of the usual moment, or behind."""
 
+    secured: bool = False
+    """Whether everybody has to log in, ACLs decide, and guests come and go. Never drawn: it is another world."""
+
     @property
     def replication(self) -> int:
         return min(3, len(self.brokers))
@@ -108,6 +133,7 @@ class Plan:
             "log.dirs": ",".join(self.log_dirs(node_id)),
             "penstock.admin.listener": "",
             # A voter whose disk was replaced takes its own place again.
+            **(SECURED if self.secured else {}),
             **({"controller.quorum.auto.join.enable": "true"} if "controller" in roles else {}),
             **self.properties,
         }
@@ -118,7 +144,22 @@ class Plan:
     def topics(self) -> dict[str, dict[str, str]]:
         """The topics that everybody works on, with their configs."""
         compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", **self.compacted}
-        return {ORDERS: {}, LOOSE: {}, BRIEF: self.kept, KEYED: compacted, AGAIN: {}}
+        guests: dict[str, dict[str, str]] = {DOORS: {}} if self.secured else {}
+        return {ORDERS: {}, LOOSE: {}, BRIEF: self.kept, KEYED: compacted, AGAIN: {}, **guests}
+
+    @property
+    def login(self) -> dict[str, str]:
+        """Keywords of the clients that may do everything."""
+        if not self.secured:
+            return {}
+        protocol = {"security_protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN"}
+        return {**protocol, "username": WORKER, "password": PASSWORD}
+
+    def security(self, user: str = WORKER) -> DialSecurity | None:
+        """How somebody dials who is no client with keywords; a new one for each, because it belongs to one loop."""
+        if not self.secured:
+            return None
+        return DialSecurity(None, PasswordCredentials("PLAIN", user, Secret(PASSWORD)))
 
     @property
     def bootstrap(self) -> str:

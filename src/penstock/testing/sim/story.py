@@ -31,6 +31,7 @@ class Story:
 
     seed: int
     nodes: int = 0
+    secured: bool = False
     trouble_s: float = 0.0
     violations: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -73,7 +74,9 @@ class Story:
         if self.violations:
             lines += ["", *(str(happening) for happening in self.last), ""]
             lines += [f"violated: {what}" for what in self.violations]
-            lines.append(f"replay: penstock sim --seed {self.seed} --nodes {self.nodes} --seconds {self.trouble_s:g}")
+            secured = " --secured" if self.secured else ""
+            world = f"--seed {self.seed} --nodes {self.nodes} --seconds {self.trouble_s:g}{secured}"
+            lines.append(f"replay: penstock sim {world}")
         else:
             lines.append(f"all invariants held; digest {self.digest}")
         return "\n".join(lines)

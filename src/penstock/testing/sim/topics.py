@@ -17,6 +17,9 @@ KEYED = "keyed"
 AGAIN = "again"
 """Deleted and made anew under its name while others write and read it."""
 
+DOORS = "doors"
+"""Of the secured world: guests write and read it, when they may."""
+
 KEPT = (
     {"retention.ms": "2000", "segment.ms": "1000"},
     {"retention.bytes": "1000", "segment.ms": "500"},

@@ -143,6 +143,10 @@ class Workload:
         self._ending = True
 
     @property
+    def stopping(self) -> bool:
+        return self._stopping
+
+    @property
     def begun(self) -> bool:
         return bool(self.producers)
 
@@ -176,7 +180,7 @@ class Workload:
             "batch_size": BATCH_BYTES,
         }
         async with Producer(
-            plan.bootstrap, clock=client.clock, chance=Random(random.getrandbits(64)), **settings
+            plan.bootstrap, clock=client.clock, chance=Random(random.getrandbits(64)), **settings, **plan.login
         ) as it:
             while not self._stopping:
                 for _ in range(random.choice((1, 1, 3))):
@@ -205,7 +209,13 @@ class Workload:
             self.history.show(client.name, place, record.value)
 
         while not self._ending:
-            consumer = Consumer(clock=client.clock, bootstrap_servers=self._plan.bootstrap, **COMMON, **settings)
+            consumer = Consumer(
+                clock=client.clock,
+                bootstrap_servers=self._plan.bootstrap,
+                **COMMON,
+                **settings,
+                **self._plan.login,
+            )
 
             def assigned(partitions: list[TopicPartition], consumer: Consumer = consumer) -> None:
                 generation: int = getattr(consumer._engine().membership, "generation", -1)
@@ -234,6 +244,7 @@ class Workload:
                 bootstrap_servers=self._plan.bootstrap,
                 metadata_max_age_ms=REFUSED_FIRST_MS,
                 **COMMON,
+                **self._plan.login,
             )
             by_name = client.loop.caps is not None and client.loop.caps.get(FETCH, IDS_SINCE) < IDS_SINCE
             self.readers[client.name] = Reader(client.name, topic, consumer, by_name)
