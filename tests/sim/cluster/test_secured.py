@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.model.security import Operation, ResourceType
+from penstock.model.security import Operation, Permission, ResourceType
 from penstock.security.authorizer import Authorizer, Verdict
 from penstock.security.decisions import Decisions
 from penstock.testing.sim import run
-from penstock.testing.sim.doors import Known, may
+from penstock.testing.sim.doors import Known, Right, Rights, may
 from penstock.testing.sim.world import World
 from tests.faults.counts import MINUTES, SOAKING
 from tests.sim.cluster.seeds import BUG_SEEDS, SECONDS, SHAPES
@@ -63,11 +63,19 @@ def test_a_planted_bug_is_found(plant: Plant, found_last: int, monkeypatch: pyte
 
 def test_what_a_broker_knew_holds_from_its_publication_to_the_next() -> None:
     known = Known(World(1))
-    nothing: frozenset[object] = frozenset()
-    known._since[1] = [(1.0, nothing), (2.0, frozenset({"a"})), (3.0, nothing)]  # type: ignore[list-item]
+    nothing: Rights = frozenset()
+    something = frozenset({Right("guest-1", Operation.READ, Permission.ALLOW)})
+    known._since[1] = [(1.0, nothing), (2.0, something), (3.0, nothing)]
     assert known.between(1, 1.2, 1.8) == [nothing]
-    assert known.between(1, 1.5, 2.0) == [nothing, {"a"}], "in the instant of a change both hold"
-    assert known.between(1, 2.1, 5.0) == [{"a"}, nothing]
+    assert known.between(1, 1.5, 2.0) == [nothing, something], "in the instant of a change both hold"
+    assert known.between(1, 2.1, 5.0) == [something, nothing]
     assert known.between(1, 0.1, 0.5) == []
     assert known.between(2, 0.0, 9.0) == []
-    assert not may(frozenset(), "guest-1", Operation.READ)
+
+
+def test_a_deny_is_stronger_than_an_allow() -> None:
+    allow, deny = (Right("guest-1", Operation.READ, each) for each in (Permission.ALLOW, Permission.DENY))
+    assert may(frozenset({allow}), "guest-1", Operation.READ)
+    assert not may(frozenset({allow, deny}), "guest-1", Operation.READ)
+    assert not may(frozenset({allow}), "guest-1", Operation.WRITE)
+    assert not may(frozenset({allow}), "guest-2", Operation.READ)

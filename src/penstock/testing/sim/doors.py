@@ -100,10 +100,10 @@ class Known:
     def between(self, node_id: int, asked_s: float, answered_s: float) -> list[Rights]:
         """Those that were known at any instant of this time; a change holds at its instant beside the one before."""
         known = self._since.get(node_id, [])
-        ends = [since for since, _ in known[1:]] + [answered_s]
+        untils = [since for since, _ in known[1:]] + [float("inf")]
         return [
             rights
-            for (since, rights), until in zip(known, ends, strict=True)
+            for (since, rights), until in zip(known, untils, strict=False)
             if since <= answered_s and until >= asked_s
         ]
 
