@@ -12,6 +12,7 @@ their own, fetch sessions included, so that it is known what was asked when, and
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.cluster_view import ClusterView
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
+    from penstock.metadata.delta import Delta
     from penstock.metadata.image import ClusterImage
     from penstock.server.node import Node
     from penstock.testing.sim.history import History
@@ -89,8 +91,11 @@ class Known:
                 continue
             self._followed[loop] = node
             metadata = node._broker._control.metadata
-            metadata.on_publish(lambda image, _delta, machine=machine: self._published(machine, image))
+            metadata.on_publish(partial(self._heard, machine))
             self._published(machine, metadata.image)
+
+    def _heard(self, machine: Machine, image: ClusterImage, _delta: Delta) -> None:
+        self._published(machine, image)
 
     def _published(self, machine: Machine, image: ClusterImage) -> None:
         known, rights = self._since.setdefault(machine.node_id, []), rights_of(image)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from penstock.model.secret import Secret
 from penstock.testing.ancient import Age
@@ -148,7 +148,7 @@ class Plan:
         return {ORDERS: {}, LOOSE: {}, BRIEF: self.kept, KEYED: compacted, AGAIN: {}, **guests}
 
     @property
-    def login(self) -> dict[str, str]:
+    def login(self) -> dict[str, Any]:
         """Keywords of the clients that may do everything."""
         if not self.secured:
             return {}
