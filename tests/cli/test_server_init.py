@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.dev_cluster import _free_base as free_base
+from penstock.model.config import parse_properties
 from tests.cli.command import Running, penstock
 
 
@@ -36,6 +37,22 @@ def test_three_hosts_come_up_from_their_directories_and_admin_gets_in(tmp_path: 
         assert penstock("produce", "t", *admin, stdin="one\n").code == 0
         assert penstock("consume", "t", "-o", "start", "-n", "1", "-f", "text", *admin).out == "one\n"
         assert len(penstock("cluster", "brokers", "--format", "json", *admin).data) == 3
+        token = tmp_path / "token.properties"
+        assert penstock("token", "create", "--client-config-out", token, *admin).code == 0
+        assert penstock("topic", "list", "--client-config", token).code == 0
+    _check_the_secret(made)
+
+
+def _check_the_secret(made: Path) -> None:
+    """It is the same for all nodes, and in no file that is not there for it."""
+    kept = (made / "security" / "secrets.properties").read_bytes()
+    places = {path for path in made.rglob("*") if path.is_file() and path.read_bytes() == kept}
+    assert places == {made / place / "secrets.properties" for place in ("security", "node-1", "node-2", "node-3")}
+    assert {path.stat().st_mode & 0o777 for path in places} == {0o600}
+    secret = parse_properties(kept.decode())["delegation.token.secret.key"].encode()
+    assert [
+        path for path in made.rglob("*") if path.is_file() and secret in path.read_bytes() and path not in places
+    ] == []
 
 
 def test_a_directory_may_be_meant_for_another_path(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.patience import within
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[EmbeddedBroker]:
-    with broker({"delegation.token.secret.key": "the same on all nodes"}, secure=True) as running:
+    with broker(secure=True) as running:
         yield running
 
 

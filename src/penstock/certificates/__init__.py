@@ -13,8 +13,8 @@ certificate; whatever step of a rotation is cut short can be done again.
 Read `subjects.py` (who may be called what), `authority.py` (an authority and its directory), `issuing.py`,
 `rotating.py` (a new authority in three steps), `directory.py` (both authorities and all they issued, in one place),
 `showing.py` and `files.py`. `node_settings.py` and `client_files.py` are what nodes and clients are told, as texts;
-`users.py` makes records of the first user, `cluster.py` has all that makes a cluster a secured one, `local.py` all of
-that for one machine.
+`users.py` makes records of the first user, `cluster_secrets.py` has what only nodes know, `cluster.py` all that makes a
+cluster a secured one, `local.py` all of that for one machine.
 """
 
 from penstock.certificates.authority import Authority, BadCertificate, Role, create_authority, open_authority

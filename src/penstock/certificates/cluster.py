@@ -12,6 +12,8 @@ from typing import Final
 
 from penstock.certificates.authority import Role, fingerprint_of, load_certificates
 from penstock.certificates.client_files import ClientFiles, new_password
+from penstock.certificates.cluster_secrets import FILE as SECRETS
+from penstock.certificates.cluster_secrets import ClusterSecrets
 from penstock.certificates.directory import CertificateDirectory, leaf_of
 from penstock.certificates.issuing import issue_node, renew, write_issued
 from penstock.model.secret import Secret
@@ -20,11 +22,12 @@ RENEWED_BEFORE: Final = timedelta(days=30)
 
 
 class SecuredCluster:
-    """The certificates of a cluster's nodes and the files of its first user."""
+    """The certificates of a cluster's nodes, what they alone know, and the files of its first user."""
 
     def __init__(self, path: Path) -> None:
         self.directory = CertificateDirectory(path)
         self.admin = ClientFiles(path)
+        self.secrets = ClusterSecrets(path / SECRETS)
 
     def prepare(self, cluster_id: str, hosts: Mapping[int, Sequence[str]], *, now: datetime) -> None:
         """Authorities and a certificate for each node, by the names and addresses it is reached at.

@@ -47,6 +47,7 @@ class LocalSecurity(SecuredCluster):
         return {
             "listeners": listeners(HOST, ports),
             **security_settings(cluster_id, known, admin=ADMIN, **paths),
+            **self.secrets.settings(),
         }
 
     def first_user(self, bootstrap: Sequence[str]) -> list[VersionedRecord]:

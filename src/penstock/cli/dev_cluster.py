@@ -84,8 +84,8 @@ class DevCluster:
         from penstock.server.launch import dev_properties
 
         found = dev_properties(
-            str(self.folder), port=self.port, overrides={**self._secured(node_id), **self.overrides}, node_id=node_id,
-            nodes=self.voters, controller_ports=self.controller_ports,
+            str(self.folder), port=self.port, overrides=self._secured(node_id) if self.secure else self.overrides,
+            node_id=node_id, nodes=self.voters, controller_ports=self.controller_ports,
         )  # fmt: skip
         if ADMIN_LISTENER not in self.overrides:
             host, _, port = found[ADMIN_LISTENER].rpartition(":")
@@ -94,15 +94,14 @@ class DevCluster:
         return found
 
     def _secured(self, node_id: int) -> dict[str, str]:
-        """What makes a node of a secured cluster one."""
-        if not self.secure:
-            return {}
+        """What makes a node of a secured cluster one, and what was asked for."""
+        from penstock.certificates.cluster_secrets import overridden
         from penstock.certificates.local import LocalSecurity
         from penstock.certificates.node_settings import Ports
 
         controller = self.controller_ports[node_id - 1] if node_id <= self.voters else None
         ports = Ports(self.port + node_id - 1, self.replication_ports[str(node_id)], controller)
-        return LocalSecurity(self.folder).settings(self.cluster_id, node_id, ports)
+        return overridden(LocalSecurity(self.folder).settings(self.cluster_id, node_id, ports), self.overrides)
 
     def check_known(self, *node_ids: int) -> None:
         """PenstockError when the others of a secured cluster would not take one of these for a node."""
@@ -149,8 +148,11 @@ class DevCluster:
         if self.secure:
             from penstock.certificates.local import LocalSecurity
 
-            # Those that end soon are renewed here.
-            LocalSecurity(self.folder).prepare_nodes(self.nodes, self.cluster_id)
+            # Certificates that end soon are renewed here. All nodes start now, so one that an earlier release made
+            # gets the secret of the cluster together with the others.
+            security = LocalSecurity(self.folder)
+            security.prepare_nodes(self.nodes, self.cluster_id)
+            security.secrets.make()
         for node_id in self.nodes:
             self.write_config(node_id)
         self.save()
@@ -266,6 +268,7 @@ def _secure(cluster: DevCluster, replication_ports: Sequence[int]) -> Sequence[V
     cluster.replication_ports = {str(node_id): port for node_id, port in enumerate(replication_ports, 1)}
     cluster.check_known(*cluster.nodes)
     cluster.cluster_id = security.prepare_nodes(cluster.nodes)
+    security.secrets.make()
     for node_id in cluster.nodes:
         (cluster.folder / f"node-{node_id}").mkdir(mode=0o700)
     return security.first_user(cluster.bootstrap.split(","))

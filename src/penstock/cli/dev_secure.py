@@ -39,11 +39,12 @@ def secure_one(
     folder: Path, port: int, controller_port: int, overrides: Mapping[str, str]
 ) -> tuple[int, dict[str, str]]:
     """Makes a single node a secured one, formatted if it is new; answers with its port and what it runs with."""
+    from penstock.certificates.cluster_secrets import overridden
     from penstock.certificates.files import private_directory
     from penstock.certificates.local import LocalSecurity
     from penstock.certificates.node_settings import Ports
     from penstock.model.config import BrokerSettings
-    from penstock.server.launch import DEV_NODE_ID, dev_properties, format_node
+    from penstock.server.launch import DEV_NODE_ID, dev_properties, format_node, settings_of
     from penstock.storage.files import DiskFiles
     from penstock.storage.meta_properties import read_meta_properties
 
@@ -54,12 +55,13 @@ def secure_one(
     known = read_meta_properties(DiskFiles(), data)
     security = LocalSecurity(folder)
     cluster_id = security.prepare_nodes([DEV_NODE_ID], None if known is None else known.cluster_id)
+    security.secrets.make()
     ports = Ports(clients, replication, controller_port)
-    secured = {**security.settings(cluster_id, DEV_NODE_ID, ports), **overrides}
+    secured = overridden(security.settings(cluster_id, DEV_NODE_ID, ports), overrides)
     if known is None:
         private_directory(Path(data))
         records = security.first_user([f"{HOST}:{clients}"])
-        format_node(BrokerSettings.load({**given, **secured}), cluster_id, ignore_formatted=True, records=records)
+        format_node(settings_of({**given, **secured}), cluster_id, ignore_formatted=True, records=records)
     return clients, secured
 
 

@@ -1,8 +1,10 @@
 """`penstock server init`: the directories of all nodes of a new cluster on hosts of their own, made offline.
 
 DIR/cluster.json    which nodes there are, so that others can be added later: brokers, and no voters
-DIR/node-I/         what goes to the host of node I: server.properties, node.pem, ca.pem and a formatted log directory
-DIR/security/       what stays with whoever runs the cluster: the authorities, and the first user's files
+DIR/node-I/         what goes to the host of node I: server.properties, node.pem, ca.pem, secrets.properties and a
+                    formatted log directory
+DIR/security/       what stays with whoever runs the cluster: the authorities, the nodes' secret, and the first
+                    user's files
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ CLIENT_PORT: Final = 9092
 CONTROLLER_STEP, REPLICATION_STEP = 1, 2
 NODE_ID_MAX: Final = (1 << 31) - 1
 PORT_MAX: Final = 65_535
-CONFIG, KEY, TRUSTED, DATA = "server.properties", "node.pem", "ca.pem", "data"
+CONFIG, KEY, TRUSTED, SECRETS, DATA = "server.properties", "node.pem", "ca.pem", "secrets.properties", "data"
 KNOWN: Final = "cluster.json"
 _NODE: Final = re.compile(r"(\d+)=(\[[0-9A-Fa-f:.]+\]|[^\s:,=]+)(?::(\d+))?")
 
@@ -163,12 +165,20 @@ def _security(plan: Plan, home: Path, cluster_id: str) -> dict[str, str]:
 
     if plan.secure:
         node_ids = [node.node_id for node in plan.nodes]
-        return security_settings(cluster_id, node_ids, admin=ADMIN, key_store=home / KEY, trust_store=home / TRUSTED)
+        stores = {"key_store": home / KEY, "trust_store": home / TRUSTED}
+        secrets = secured_cluster(plan).secrets.settings(at=home / SECRETS)
+        return {**security_settings(cluster_id, node_ids, admin=ADMIN, **stores), **secrets}
     return {
         "listener.security.protocol.map": f"{CLIENTS}:PLAINTEXT,{REPLICATION}:PLAINTEXT,{CONTROLLER}:PLAINTEXT",
         "inter.broker.listener.name": REPLICATION,
         "controller.listener.names": CONTROLLER,
     }
+
+
+def secured_cluster(plan: Plan) -> SecuredCluster:
+    from penstock.certificates import SecuredCluster
+
+    return SecuredCluster(plan.folder / "security")
 
 
 def _bound(host: str) -> str:
@@ -184,13 +194,12 @@ def make(plan: Plan) -> tuple[str, SecuredCluster | None]:
     """Makes everything; answers with the cluster's id. Refuses to write over a node."""
     from random import SystemRandom
 
-    from penstock.certificates import SecuredCluster
     from penstock.server.formatting import new_cluster_id
 
     for node in plan.new:
         if plan.directory(node).exists():
             raise PenstockError(f"{plan.directory(node)} is there already, and is not written over")
-    secured = SecuredCluster(plan.folder / "security") if plan.secure else None
+    secured = secured_cluster(plan) if plan.secure else None
     cluster_id = plan.cluster_id or (secured and secured.cluster_id()) or new_cluster_id(SystemRandom())
     records: Sequence[VersionedRecord] = ()
     if secured is not None:
@@ -220,8 +229,10 @@ def _secure(plan: Plan, secured: SecuredCluster, cluster_id: str) -> Sequence[Ve
     hosts = {node.node_id: [node.host] for node in plan.new}
     secured.prepare(cluster_id, hosts, now=datetime.now(UTC))
     if plan.cluster_id:
+        # Nodes that an earlier release made have no secret in common, and go on without one.
         secured.reach(plan.bootstrap)
         return ()
+    secured.secrets.make()
     return scram_records(ADMIN, secured.invite(plan.bootstrap), MECHANISMS)
 
 
@@ -251,6 +262,8 @@ def _write_files(plan: Plan, node: PlannedNode, cluster_id: str, secured: Secure
     if secured is not None:
         create_private(directory / KEY, secured.directory.node(node.node_id).read_bytes())
         create_private(directory / TRUSTED, secured.directory.trusted.read_bytes())
+        if secured.secrets.path.exists():
+            create_private(directory / SECRETS, secured.secrets.path.read_bytes())
     # Last: a directory with it is whole.
     heading = f"Node {node.node_id} of cluster {cluster_id}, made by `penstock server init`."
     create_private(directory / CONFIG, properties_text(node_properties(plan, node, cluster_id), heading).encode())

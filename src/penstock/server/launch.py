@@ -51,22 +51,23 @@ def load_settings(path: str) -> BrokerSettings:
         told = not_toml(str(wrong), text).at(path) if "(at " in str(wrong) else f"{path}: {wrong}"
         raise PenstockError(told) from wrong
     try:
-        return BrokerSettings.load(_resolved(properties, path))
+        return settings_of(properties, path)
     except BadSettings as bad:
         raise BadSettings(placed(bad.problems, path, lines_of(text, toml=toml))) from None
 
 
-def _resolved(properties: dict[str, str], path: str) -> dict[str, str]:
-    """`${file:…}` and the like, if the file names its `config.providers`."""
+def settings_of(properties: Mapping[str, str], told_as: str = "settings") -> BrokerSettings:
+    """The settings, with `${file:…}` and the like resolved if the properties name their `config.providers`."""
     if "config.providers" not in properties:
-        return properties
+        return BrokerSettings.load(properties)
     from penstock.security.references import Unresolved
     from penstock.transport.config_references import resolved
 
     try:
-        return resolved(properties)
+        found = resolved(properties)
     except Unresolved as unresolved:
-        raise PenstockError(f"{path}: {unresolved}") from None
+        raise PenstockError(f"{told_as}: {unresolved}") from None
+    return BrokerSettings.load(found)
 
 
 def _with_amounts(properties: Mapping[str, str]) -> dict[str, str]:
@@ -153,7 +154,7 @@ def dev_node(
     given: Given | None = None,
 ) -> Node:
     """A node that formats its directory itself when it is new. Tests have ports of their own `given` to it."""
-    settings = BrokerSettings.load(
+    settings = settings_of(
         dev_properties(data_dir, port=port, overrides=overrides, controller_ports=(controller_port,))
     )
     return _node(settings, given, formats_itself=True)

@@ -271,9 +271,9 @@ class EmbeddedCluster:
 
     def settings_of(self, node_id: int) -> BrokerSettings:
         """What a node runs with. The cluster's own settings come after those of the test kit."""
-        from penstock.model.config import BrokerSettings
+        from penstock.server.launch import settings_of
 
-        return BrokerSettings.load(self._properties(node_id))
+        return settings_of(self._properties(node_id))
 
     def _properties(self, node_id: int) -> dict[str, str]:
         from penstock.server.launch import dev_properties
@@ -286,9 +286,9 @@ class EmbeddedCluster:
             "controller.quorum.bootstrap.servers": ",".join(map(self.controller_address, self._controllers)),
             "penstock.admin.listener": "127.0.0.1:0",
         }
-        if self.security is not None:
-            own |= self._secured(self.security, node_id)
         overrides = {**QUICK, **own, **self._settings}
+        if self.security is not None:
+            overrides = {**QUICK, **own, **self._secured(self.security, node_id)}
         return dev_properties(self.data_dir, port=0, overrides=overrides, node_id=node_id, nodes=len(self._controllers))
 
     def _secured(self, security: EmbeddedSecurity, node_id: int) -> dict[str, str]:
@@ -296,7 +296,7 @@ class EmbeddedCluster:
 
         # Brokers hear from the metadata where the others are, so any free port will do.
         ports = Ports(self.nodes[node_id]._port, 0, self._controllers.get(node_id))
-        return security.settings(node_id, ports)
+        return security.settings(node_id, ports, self._settings)
 
     def _format(self, node_ids: list[int]) -> None:
         """Nodes that come first are told who votes; those that come later only which cluster they belong to."""

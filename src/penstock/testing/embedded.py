@@ -380,7 +380,8 @@ class EmbeddedBroker:
             from penstock.certificates.node_settings import Ports
             from penstock.server.launch import DEV_NODE_ID
 
-            own |= self._security.settings(DEV_NODE_ID, Ports(self._port, 0, 0))
+            secured = self._security.settings(DEV_NODE_ID, Ports(self._port, 0, 0), self._settings)
+            return {**_TEST_DEFAULTS, **own, **secured}
         return {**_TEST_DEFAULTS, **own, **self._settings}
 
 

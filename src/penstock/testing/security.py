@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.certificates.client_files import ADMIN, MECHANISM
+from penstock.certificates.cluster_secrets import overridden
 from penstock.certificates.local import LocalSecurity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from penstock.certificates import ClientFiles
     from penstock.certificates.node_settings import Ports
@@ -29,9 +30,10 @@ class EmbeddedSecurity:
 
     def prepare(self, node_ids: Iterable[int]) -> None:
         self.cluster_id = self._local.prepare_nodes(node_ids, self.cluster_id or None)
+        self._local.secrets.make()
 
-    def settings(self, node_id: int, ports: Ports) -> dict[str, str]:
-        return self._local.settings(self.cluster_id, node_id, ports)
+    def settings(self, node_id: int, ports: Ports, overrides: Mapping[str, str]) -> dict[str, str]:
+        return overridden(self._local.settings(self.cluster_id, node_id, ports), overrides)
 
     def first_user(self) -> list[VersionedRecord]:
         """Its files name no address before the ports are known."""
