@@ -131,7 +131,7 @@ def test_who_has_no_certificate_of_the_cluster_is_let_in_nowhere(tmp_path: Path)
         assert isinstance(nobody, (NotTrusted, NotReachable))
         assert "certificate" in nobody.why
         # Clients' certificates open nothing where controllers listen.
-        controllers = ",".join(f"127.0.0.1:{port}" for port in cluster._controller_ports.values())
+        controllers = ",".join(f"127.0.0.1:{port}" for port in cluster.controller_ports.values())
         client = await refused(lambda admin: admin.topics(), **{**cluster.alice, "bootstrap_servers": controllers})
         assert isinstance(client, (NotTrusted, NotReachable))
         plaintext = await refused(lambda admin: admin.topics(), bootstrap_servers=cluster.bootstrap)

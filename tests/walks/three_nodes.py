@@ -65,9 +65,9 @@ class Cluster:
         }
         ports = free_ports(2 * len(self.roles))
         self.ports = dict(zip(self.roles, ports[::2], strict=True))
-        self._controller_ports = dict(zip(self.roles, ports[1::2], strict=True))
+        self.controller_ports = dict(zip(self.roles, ports[1::2], strict=True))
         self._controllers = [
-            InitialController(NodeId(node_id), "127.0.0.1", self._controller_ports[node_id], new_uuid(self.chance))
+            InitialController(NodeId(node_id), "127.0.0.1", self.controller_ports[node_id], new_uuid(self.chance))
             for node_id, role in self.roles.items()
             if "controller" in role
         ]
@@ -80,7 +80,7 @@ class Cluster:
         roles, count = self.roles[node_id], len(self.roles)
         listeners = [f"PLAINTEXT://127.0.0.1:{self.ports[node_id]}"] if "broker" in roles else []
         if "controller" in roles:
-            listeners.append(f"CONTROLLER://127.0.0.1:{self._controller_ports[node_id]}")
+            listeners.append(f"CONTROLLER://127.0.0.1:{self.controller_ports[node_id]}")
         asked = ",".join(f"{each.host}:{each.port}" for each in self._controllers)
         properties = dev_properties("/data", port=9092, overrides=self._given, node_id=node_id, nodes=count)
         properties |= {

@@ -19,7 +19,7 @@ None when nothing was done and `handle` must see the request.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -223,6 +223,13 @@ class AuditDoor(Protocol):
     ) -> None: ...
     def changed(self, ctx: Context, request: Message, reply: Message | None, error_code: int = 0) -> None:
         """A request that may change things was answered; without a reply `error_code` says why there is none."""
+
+
+class StoresDoor(Protocol):
+    """Whether the listeners of this node could go on with other key and trust stores."""
+
+    def check(self, image: ClusterImage, own: Mapping[str, str], named: Collection[str]) -> Awaitable[None]:
+        """Refused unless all listeners of the `named` configs can; `own` are this node's after the change."""
 
 
 class ConnectionDoor(Protocol):
@@ -484,6 +491,8 @@ class Services:
     groups: GroupsDoor
     relocations: RelocationsDoor
     audit: AuditDoor | None = None
+    stores: StoresDoor | None = None
+    """None where no client's change of them comes in first: at controllers."""
 
 
 class Context:

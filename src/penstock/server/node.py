@@ -48,6 +48,7 @@ from penstock.server.reception.authorize import AclAuthorizer, authorizer_of
 from penstock.server.reception.listener import Listeners
 from penstock.server.reception.reception import Reception
 from penstock.server.reception.security import check_security
+from penstock.server.reception.store_changes import StoreChanges
 from penstock.server.reception.strangers import Strangers
 from penstock.server.securing import ADMIN
 
@@ -260,6 +261,7 @@ class Node:
             self._reception = Reception(
                 loop, self._broker.services, self._broker.dispatch, numbers=count(1, 2), offload=ports.offload
             )
+            self._broker.services.stores = StoreChanges(settings.static, self._listeners, self._sides.control)
             settings.on_change(partial(self._listeners.settings_changed, for_controllers=False))
             door.metadata.on_publish(self._reception.follow)
             self._broker.quotas.on_switch(self._reception.charge_by)

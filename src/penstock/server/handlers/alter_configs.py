@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from penstock.model.config import ResourceKind
 from penstock.model.errors import INVALID_REQUEST, Refused
 from penstock.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from penstock.server.handlers.shared.config_requests import REPEATED, check_alterable, check_values, repeated
+from penstock.server.handlers.shared.config_requests import (
+    REPEATED,
+    check_alterable,
+    check_stores,
+    check_values,
+    repeated,
+)
 from penstock.server.handlers.shared.controller_requests import submitted
 
 if TYPE_CHECKING:
@@ -30,6 +36,7 @@ async def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResp
     for resource in request.resources:
         try:
             _check(ctx, resource, twice)
+            await _check_stores(ctx, resource)
             wanted.append(resource)
         except Refused as refusal:
             results[resource.resource_type, resource.resource_name] = _refused(resource, refusal)
@@ -49,6 +56,11 @@ def _check(ctx: Context, resource: Resource, twice: set[tuple[int, str]]) -> Non
         raise Refused(INVALID_REQUEST, f"Unknown resource type {int(kind)}")
     check_alterable(ctx, kind, name)  # asks ctx.allow(ALTER_CONFIGS)
     check_values((config.name, config.value) for config in resource.configs)
+
+
+async def _check_stores(ctx: Context, resource: Resource) -> None:
+    after = {config.name: config.value or "" for config in resource.configs}
+    await check_stores(ctx, resource.resource_type, resource.resource_name, after, after)
 
 
 async def _alter(ctx: Context, request: AlterConfigsRequest) -> list[Result]:

@@ -10,13 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.model.config import AlterOp, ResourceKind
+from penstock.model.config import AlterOp, ResourceKind, apply_incremental
 from penstock.model.errors import INVALID_REQUEST, Refused
 from penstock.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from penstock.server.handlers.shared.config_requests import REPEATED, check_alterable, check_values, repeated
+from penstock.server.handlers.shared.config_requests import (
+    REPEATED,
+    check_alterable,
+    check_stores,
+    check_values,
+    repeated,
+)
 from penstock.server.handlers.shared.controller_requests import submitted
 from penstock.server.handlers.shared.log_levels import check_level, set_level
 
@@ -35,6 +41,7 @@ async def handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> Incre
         key = resource.resource_type, resource.resource_name
         try:
             _check(ctx, resource, twice)
+            await _check_stores(ctx, resource)
             if resource.resource_type == ResourceKind.BROKER_LOGGER:
                 _alter_loggers(resource, validate_only=request.validate_only)
                 results[key] = Result(error_message=None, resource_type=key[0], resource_name=key[1])
@@ -65,6 +72,14 @@ def _check(ctx: Context, resource: Resource, twice: set[tuple[int, str]]) -> Non
     check_values(
         (config.name, "" if config.config_operation == AlterOp.DELETE else config.value) for config in resource.configs
     )
+
+
+async def _check_stores(ctx: Context, resource: Resource) -> None:
+    kind, name = resource.resource_type, resource.resource_name
+    if kind == ResourceKind.BROKER:
+        ops = [(config.name, config.config_operation, config.value) for config in resource.configs]
+        after = apply_incremental(ctx.node.metadata.image.config(kind, name), ops, kind)
+        await check_stores(ctx, kind, name, after, [config.name for config in resource.configs])
 
 
 def _alter_loggers(resource: Resource, *, validate_only: bool) -> None:

@@ -10,6 +10,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.security.der import name_of, subject_of
@@ -58,10 +59,10 @@ def make(settings: TlsSettings) -> Made:
     return Made(settings, stamps, material, listening_context(settings, material.key_store, material.trust_store))
 
 
-def make_instead(old: Made, settings: TlsSettings, *, between_nodes: bool) -> Made:
+def make_instead(old: Made, settings: TlsSettings, *, between_nodes: bool, now_ms: int) -> Made:
     """What may take the place of `old` on a listener that runs; `BadTls` when it may not."""
     new = make(settings)
-    why = objection(old.material, new.material, settings)
+    why = objection(old.material, new.material, settings, now_ms=now_ms)
     if why:
         raise BadTls(why)
     if between_nodes:
@@ -184,9 +185,7 @@ class TlsDoor:
         """Makes a new context if settings or files have changed; what cannot be used leaves the old one."""
         async with self._changing:
             try:
-                settings = tls_settings(self._settings, self._name)
-                # Of what a listener has only its stores may change while it runs, as in Kafka.
-                settings = replace(self._made.settings, key_store=settings.key_store, trust_store=settings.trust_store)
+                settings = self._with_stores_of(self._settings)
                 stamps = await self._offload.call(stamps_of, settings.watched_paths())
                 if settings == self._made.settings and not looks_changed(self._made.stamps, stamps):
                     return
@@ -194,11 +193,26 @@ class TlsDoor:
             except BadTls as unusable:
                 _log.error("listener %s goes on with the certificate it has: %s", self._name, unusable)
 
+    async def check(self, settings: BrokerSettings) -> None:
+        """`BadTls` when the stores that these settings name could not take the place of those in use."""
+        async with self._changing:
+            wanted = self._with_stores_of(settings)
+            await self._instead(wanted)
+
+    def _with_stores_of(self, settings: BrokerSettings) -> TlsSettings:
+        """Of what a listener has only its stores may change while it runs, as in Kafka."""
+        wanted = tls_settings(settings, self._name)
+        return replace(self._made.settings, key_store=wanted.key_store, trust_store=wanted.trust_store)
+
+    async def _instead(self, settings: TlsSettings) -> Made:
+        make_now = partial(make_instead, between_nodes=self._between_nodes, now_ms=self._clock.now_ms())
+        return await self._offload.call(make_now, self._made, settings)
+
     async def _change(self, settings: TlsSettings) -> None:
         assert self._terms is not None, "it is open"
         old = self._made
         try:
-            self._made = await self._offload.call(_make_instead, old, settings, self._between_nodes)
+            self._made = await self._instead(settings)
         except BadTls:
             # Not tried again, and told again, before something changes once more.
             stamps = await self._offload.call(stamps_of, settings.watched_paths())
@@ -219,10 +233,6 @@ class TlsDoor:
         left = days_left(identity, now_ms)
         when = "has ended" if due == 0 else f"ends in {left} day{'' if left == 1 else 's'}"
         _log.warning("the certificate of listener %s %s; renew it", self._name, when)
-
-
-def _make_instead(old: Made, settings: TlsSettings, between_nodes: bool) -> Made:
-    return make_instead(old, settings, between_nodes=between_nodes)
 
 
 class _Entering(TlsStream):

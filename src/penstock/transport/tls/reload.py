@@ -2,7 +2,7 @@
 
 As in Kafka a running listener keeps its identity: a new certificate has the same subject and at least the same
 alternative names, unless the settings allow otherwise; a store is neither added nor taken away. Trust may change
-freely.
+freely. Other than Kafka's, no listener takes a certificate that has ended in place of another.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Material:
     """Of the key store's certificate."""
 
 
-def objection(old: Material, new: Material, settings: TlsSettings) -> str:
+def objection(old: Material, new: Material, settings: TlsSettings, *, now_ms: int) -> str:
     """Why the new material may not take the old one's place; empty when it may."""
     for name, before, after in (
         ("key store", old.key_store, new.key_store),
@@ -71,6 +71,9 @@ def objection(old: Material, new: Material, settings: TlsSettings) -> str:
     missing = sorted(old.identity.alternative_names - new.identity.alternative_names)
     if missing and not settings.allow_san_changes:
         return f"the new certificate lacks {', '.join(missing)}; ssl.allow.san.changes would allow that"
+    # One that was there already may have ended: its trust store can still change.
+    if old.key_store != new.key_store and expired(new.identity, now_ms):
+        return "the new certificate has ended"
     return ""
 
 

@@ -33,12 +33,13 @@ from tests.unit.transport.tls.world import (
 )
 
 DAY_MS = 86_400_000
+NOW_MS = int(datetime.now(UTC).timestamp() * 1_000)
 NAMES = frozenset({"DNS:a", "DNS:b"})
 
 
-def material(subject: bytes = b"me", names: frozenset[str] = NAMES) -> Material:
+def material(subject: bytes = b"me", names: frozenset[str] = NAMES, ends_ms: int = NOW_MS + DAY_MS) -> Material:
     loaded = load_material(settings(**shown_by(leaf()), **trusting()))
-    return replace(loaded, identity=Identity(subject, names, 0))
+    return replace(loaded, identity=Identity(subject, names, ends_ms))
 
 
 def allowing(**given: bool) -> TlsSettings:
@@ -46,17 +47,26 @@ def allowing(**given: bool) -> TlsSettings:
 
 
 def test_the_same_subject_and_at_least_the_old_names_are_enough() -> None:
-    assert objection(material(), material(), allowing()) == ""
-    assert objection(material(), material(names=NAMES | {"IP:1.2.3.4"}), allowing()) == ""
+    assert objection(material(), material(), allowing(), now_ms=NOW_MS) == ""
+    assert objection(material(), material(names=NAMES | {"IP:1.2.3.4"}), allowing(), now_ms=NOW_MS) == ""
 
 
 def test_another_subject_and_fewer_names_need_to_be_allowed() -> None:
-    assert "another subject" in objection(material(), material(subject=b"you"), allowing())
-    assert objection(material(), material(subject=b"you"), allowing(allow_dn_changes=True)) == ""
+    assert "another subject" in objection(material(), material(subject=b"you"), allowing(), now_ms=NOW_MS)
+    assert objection(material(), material(subject=b"you"), allowing(allow_dn_changes=True), now_ms=NOW_MS) == ""
     fewer = material(names=frozenset({"DNS:b"}))
-    assert "lacks DNS:a" in objection(material(), fewer, allowing())
-    assert objection(material(), fewer, allowing(allow_san_changes=True)) == ""
-    assert objection(material(), fewer, allowing(allow_dn_changes=True)) != ""
+    assert "lacks DNS:a" in objection(material(), fewer, allowing(), now_ms=NOW_MS)
+    assert objection(material(), fewer, allowing(allow_san_changes=True), now_ms=NOW_MS) == ""
+    assert objection(material(), fewer, allowing(allow_dn_changes=True), now_ms=NOW_MS) != ""
+
+
+def test_a_certificate_that_has_ended_takes_no_place_but_keeps_its_own() -> None:
+    renewed = authority().issue_cert(HOST)
+    read = settings(**shown_by(renewed), **trusting())
+    old, other = material(), replace(material(ends_ms=NOW_MS), key_store=load_material(read).key_store)
+    assert objection(old, other, allowing(), now_ms=NOW_MS) == "the new certificate has ended"
+    assert objection(old, other, allowing(), now_ms=NOW_MS - 1) == ""
+    assert objection(other, other, allowing(), now_ms=NOW_MS) == ""
 
 
 def test_a_store_is_neither_added_nor_taken_away() -> None:
@@ -64,8 +74,8 @@ def test_a_store_is_neither_added_nor_taken_away() -> None:
     without_keys = replace(whole, key_store=None, identity=None)
     without_trust = replace(whole, trust_store=None)
     for without in (without_keys, without_trust):
-        assert "cannot be added" in objection(without, whole, allowing())
-        assert "cannot be taken" in objection(whole, without, allowing())
+        assert "cannot be added" in objection(without, whole, allowing(), now_ms=NOW_MS)
+        assert "cannot be taken" in objection(whole, without, allowing(), now_ms=NOW_MS)
 
 
 def test_an_identity_is_what_the_certificate_says() -> None:
@@ -150,10 +160,10 @@ def test_a_renewed_file_of_the_same_node_is_taken_and_a_strangers_is_not(tmp_pat
     write_private(path, chain_text(renewed) + key_text(renewed))
     new = load_material(read)
     assert new.key_store != old.key_store
-    assert objection(old, new, read) == ""
+    assert objection(old, new, read, now_ms=NOW_MS) == ""
     stranger = authority().issue_cert("stranger.example")
     write_private(path, chain_text(stranger) + key_text(stranger))
-    assert objection(old, load_material(read), read) != ""
+    assert objection(old, load_material(read), read, now_ms=NOW_MS) != ""
 
 
 def unit_of(loaded: Material) -> str:

@@ -4,7 +4,7 @@ this node's to change. Duplicates are refused as a whole, because nobody can tel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.model.config import ResourceKind
@@ -65,6 +65,19 @@ def _check_own(ctx: Context, kind: int, name: str) -> None:
         raise Refused(
             INVALID_REQUEST, f"Unexpected broker id, expected {ctx.node.metadata.node_id}, but received {name}"
         )
+
+
+async def check_stores(ctx: Context, kind: int, name: str, after: Mapping[str, str], named: Iterable[str]) -> None:
+    """Refused when a change of a broker's own configs would leave one of its listeners with stores it cannot use.
+
+    `after` are all configs that the resource would have; `named` are those that the request names.
+    """
+    stores = ctx.node.stores
+    if kind != ResourceKind.BROKER or not name or stores is None:
+        return
+    image = ctx.node.metadata.image
+    gone = image.config(kind, name).keys() - after.keys()
+    await stores.check(image, after, {*named, *gone})
 
 
 def check_values(names_and_values: Iterable[tuple[str, str | None]]) -> None:
