@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any, TypeVar
 
+from penstock.metadata.records import VersionedRecord
 from penstock.model.config import BrokerSettings
 from penstock.model.ids import NodeId
 from penstock.model.ports import Ports
@@ -98,6 +99,10 @@ class Cluster:
         """What a kind of cluster of its own makes of a node's properties."""
         return properties
 
+    def first_records(self) -> list[VersionedRecord]:
+        """What the snapshots that nodes start from have beside the features."""
+        return []
+
     def make(self, node_id: int) -> Node:
         """A new life on the disk of a node, formatted if it is the first."""
         settings, clock = self.settings(node_id), SystemClock()
@@ -109,6 +114,7 @@ class Cluster:
             own_host="127.0.0.1",
             cluster_id=CLUSTER_ID,
             voters=None if self._fixed else voters_of(self._controllers, "CONTROLLER"),
+            records=self.first_records(),
         )
         net = AsyncioNet(asyncio.get_running_loop())
         ports = Ports(clock, self.disks[node_id], net, TurnsOffload(self.chance))

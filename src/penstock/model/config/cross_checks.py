@@ -157,6 +157,20 @@ def _controller(settings: NodeValues) -> Iterator[str]:
     listening = {endpoint.name for endpoint in settings.listeners}
     if missing := [name for name in settings.controller_listener_names if name not in listening]:
         yield f"controller.listener.names has {missing[0]}, which is not in listeners"
+    yield from _controllers_logins(settings)
+
+
+def _controllers_logins(settings: NodeValues) -> Iterator[str]:
+    """Users of SCRAM stand in the log that controllers elect a leader for: several could not begin."""
+    mechanism = settings.text("sasl.mechanism.controller.protocol")
+    others = settings.quorum_voters or settings.quorum_bootstrap_servers
+    first = next(iter(settings.controller_listener_names), "")
+    protocol = settings.listener_security_protocol_map.get(first, "")
+    if protocol.startswith("SASL_") and mechanism.startswith("SCRAM-") and len(others) > 1:
+        yield (
+            f"sasl.mechanism.controller.protocol is {mechanism}, but several controllers cannot log in to each other "
+            "by it, because its users are in the log that they share only afterwards; take PLAIN, OAUTHBEARER or SSL"
+        )
 
 
 def _broker(settings: NodeValues) -> Iterator[str]:
