@@ -72,11 +72,13 @@ class Choice:
         return text, examine(text, Path.cwd() / QUICK_FILE)
 
     def _over(self, settings: AgentSettings, *, names_bootstrap: bool) -> AgentSettings:
-        kafka = {**_fitting(self.connection.remembered), **settings.output.kafka, **_checked(self.connection.given)}
+        of_file = not self.said_bootstrap and names_bootstrap
+        bootstrap = settings.bootstrap if of_file else self.connection.bootstrap
+        remembered = self.connection.towards(bootstrap, settings.output.kafka).remembered
+        kafka = {**_fitting(remembered), **settings.output.kafka, **_checked(self.connection.given)}
         if kafka != settings.output.kafka:
             settings = replace(settings, output=replace(settings.output, kafka=kafka))
-        if self.said_bootstrap or not names_bootstrap:
-            settings = replace(settings, bootstrap=self.connection.bootstrap)
+        settings = replace(settings, bootstrap=bootstrap)
         return settings if self.state_dir is None else moved(settings, self.state_dir.absolute())
 
 

@@ -170,7 +170,7 @@ def title_of(bootstrap: str) -> str:
 
 def _target(connection: Connection, bootstrap: str, title: str) -> Target:
     """Settings serve several kinds of clients here, so each takes what it has."""
-    shared = Connection(bootstrap, {}, {**connection.remembered, **connection.given})
+    shared = connection.towards(bootstrap).beside()
     return Target(
         title,
         bootstrap,

@@ -26,6 +26,22 @@ class Connection:
     bootstrap: str
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
     remembered: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, str] = field(default_factory=dict)
+    """The file that `penstock dev --secure` left here, if it names these brokers; part of `remembered`."""
+    data_dir: str | None = None
+
+    def towards(self, bootstrap: str, *said: Mapping[str, str]) -> Connection:
+        """The same for other brokers: whatever was found for these is not shown to those.
+
+        `said` is what else decides how those are spoken to. PenstockError when the folder that was named has nothing
+        for them.
+        """
+        if self.data_dir is not None:
+            from penstock.cli.found_config import config_in
+
+            config_in(self.data_dir, bootstrap)
+        remembered = {name: value for name, value in self.remembered.items() if name not in self.found}
+        return _finding(bootstrap, self.given, remembered, self.data_dir, *said)
 
     def keywords(self, kind: type[CommonSettings]) -> dict[str, Any]:
         """Keywords for a client. A profile serves every kind of client, so what this one lacks is left out."""
@@ -80,7 +96,9 @@ def connect(
     remembered = current_profile(profile)
     for name in ("bootstrap_servers", "bootstrap.servers"):
         bootstrap = given.pop(name, bootstrap)
-    if data_dir is not None and "client_config" not in given:
+    if "client_config" in given:
+        data_dir = None
+    elif data_dir is not None:
         from penstock.cli.found_config import config_in
 
         given["client_config"] = str(config_in(data_dir, bootstrap))
@@ -95,7 +113,18 @@ def connect(
         parse_bootstrap(address)
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint="--bootstrap") from None
-    return Connection(address, given, {**_found(address, given, remembered.settings), **remembered.settings})
+    return _finding(address, given, remembered.settings, data_dir)
+
+
+def _finding(
+    address: str,
+    given: Mapping[str, str],
+    remembered: Mapping[str, str],
+    data_dir: str | None,
+    *said: Mapping[str, str],
+) -> Connection:
+    found = _found(address, given, remembered, *said)
+    return Connection(address, given, {**found, **remembered}, found, data_dir)
 
 
 def _found(address: str, *said: Mapping[str, str]) -> dict[str, str]:

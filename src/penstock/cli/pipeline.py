@@ -205,10 +205,12 @@ def _over_file(flow: Flow, connection: Connection, master: str | None = None) ->
     """A flag comes before the file, and the file before the environment, the profile and the default."""
     context = click.get_current_context()
     said = context.get_parameter_source("bootstrap") is click.core.ParameterSource.COMMANDLINE
-    settings = {name.replace("_", "."): value for name, value in connection.remembered.items()}
+    bootstrap = connection.bootstrap if said or flow.bootstrap is None else flow.bootstrap
+    remembered = connection.towards(bootstrap, flow.kafka).remembered
+    settings = {name.replace("_", "."): value for name, value in remembered.items()}
     given = {name.replace("_", "."): value for name, value in connection.given.items()}
     return flow.on(
-        bootstrap=connection.bootstrap if said or flow.bootstrap is None else flow.bootstrap,
+        bootstrap=bootstrap,
         master=master,
         kafka={**settings, **flow.kafka, **given},
     )
@@ -561,7 +563,10 @@ def _with_lag_of_now(found: list[Listed], connection: Connection) -> list[Listed
     def silent(bootstrap: str) -> None:
         click.echo(f"the lag is that of the last batch: no broker answers at {bootstrap}", err=True)
 
-    return with_lag_of_now(found, connection.beside().keywords(AdminSettings), silent)
+    def settings_for(bootstrap: str) -> dict[str, Any]:
+        return connection.towards(bootstrap).beside().keywords(AdminSettings)
+
+    return with_lag_of_now(found, settings_for, silent)
 
 
 def _not_found(words: str) -> NoReturn:

@@ -86,15 +86,21 @@ def merged(local: Mapping[str, Listed], remote: Mapping[str, Listed]) -> list[Li
 
 
 def with_lag_of_now(
-    found: list[Listed], settings: Mapping[str, Any], silent: Callable[[str], None] = lambda _: None
+    found: list[Listed],
+    settings_for: Callable[[str], Mapping[str, Any]],
+    silent: Callable[[str], None] = lambda _: None,
 ) -> list[Listed]:
-    """The same, as far as brokers can be asked. `silent` is told the addresses at which none answers: there the lag
-    stays that of the last batches."""
+    """The same, as far as brokers can be asked, each address by its own settings.
+
+    `silent` is told the addresses at which none answers: there the lag stays that of the last batches.
+    """
     ends: dict[str, lag.Ends] = {}
     for bootstrap in sorted({each.bootstrap for each in found if lag.partitions_of(each.sinks)}):
         wanted = {tp for each in found if each.bootstrap == bootstrap for tp in lag.partitions_of(each.sinks)}
         try:
-            ends[bootstrap] = lag.ask_ends({**settings, "bootstrap_servers": bootstrap}, wanted, QUIET_MS / 1000)
+            ends[bootstrap] = lag.ask_ends(
+                {**settings_for(bootstrap), "bootstrap_servers": bootstrap}, wanted, QUIET_MS / 1000
+            )
         except (ClientError, LinkError, OSError, TimeoutError):
             silent(bootstrap)
     return [

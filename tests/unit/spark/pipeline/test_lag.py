@@ -81,6 +81,6 @@ def test_brokers_are_asked_and_those_that_are_away_are_named(running: EmbeddedBr
     away = replace(here, name="away", bootstrap="127.0.0.1:1")
     idle = replace(here, name="idle", sinks=())
     silent: list[str] = []
-    found = with_lag_of_now([here, away, idle], {}, silent.append)
+    found = with_lag_of_now([here, away, idle], lambda _bootstrap: {}, silent.append)
     assert [(each.name, each.lag) for each in found] == [("shop", 12 - 5), ("away", 2), ("idle", None)]
     assert silent == ["127.0.0.1:1"]
