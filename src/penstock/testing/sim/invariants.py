@@ -158,9 +158,9 @@ class Invariants:
             return
         by_hosted = seen.by_hosted
         if len(by_hosted) > len(partitions):
-            for hosted, known in by_hosted.items():
-                if hosted.gone and known.leading and known.log is not None:
-                    known.truth.went(known.log.written)
+            for before, last in by_hosted.items():
+                if before.gone and last.leading and last.log is not None:
+                    last.truth.went(last.log.written)
             by_hosted.clear()
         for hosted in partitions:
             known, state, log = by_hosted.get(hosted), hosted.state, hosted.log
