@@ -75,7 +75,7 @@ def test_there_is_a_request_for_every_api() -> None:
 
 
 @pytest.mark.parametrize("api", served(), ids=lambda api: api.name)
-def test_who_may_do_nothing_is_refused_in_every_version(api: Api) -> None:
+def test_cve_2023_50976_who_may_do_nothing_is_refused_in_every_version(api: Api) -> None:
     gate = Turnkey()
 
     async def steps(machine: Machine, client: Client) -> None:

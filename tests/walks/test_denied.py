@@ -392,7 +392,7 @@ def test_a_session_that_another_principal_resumes_shows_what_that_one_may_read(v
 
 
 @pytest.mark.parametrize("field", ["replica_id", "replica_state"])
-def test_who_says_that_it_is_a_follower_has_to_be_a_node(field: str) -> None:
+def test_cve_2018_1288_who_says_that_it_is_a_follower_has_to_be_a_node(field: str) -> None:
     gate = Grants()
 
     async def steps(machine: Machine, client: Client) -> None:

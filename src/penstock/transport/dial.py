@@ -246,10 +246,10 @@ class Link(FrameStream):
             if not self.bytes_in:
                 raise Silent(self.host, self.port, self._why_silent()) from None
             raise
-        self.frame_bytes_max = whole
         if reply.error_code == UNSUPPORTED_VERSION.code:
             theirs = max((known.max_version for known in reply.api_keys if known.api_key == API_VERSIONS), default=0)
             reply = await self.request(ask, min(theirs, api.max), timeout_ms)
+        self.frame_bytes_max = whole
         if reply.error_code:
             raise Unsupported(self.host, self.port, f"ApiVersions was refused: {error_of(reply.error_code).name}")
         self.versions = {known.api_key: (known.min_version, known.max_version) for known in reply.api_keys}

@@ -31,7 +31,7 @@ from penstock.security.plain import PlainClient
 from penstock.security.sasl_client import HANDSHAKE_VERSION, Effect, Failed, Ready, SaslClient, Send, Work
 from penstock.security.scram.client import ScramClient
 from penstock.security.scram.keys import BY_NAME, RANDOM_BYTES, nonce_of
-from penstock.transport.dial import Link, LinkError, LoginFailed, Severed
+from penstock.transport.dial import FIRST_REPLY_BYTES_MAX, Link, LinkError, LoginFailed, Severed
 from penstock.transport.intake import Intake
 
 SASL_HANDSHAKE: Final = 17
@@ -144,7 +144,10 @@ class AuthenticatedLink(Link):
     async def negotiate(self, name: str = "penstock", version: str = "0", timeout_ms: float = 30_000) -> None:
         """Versions first, then the login. `LoginFailed` when that is not taken, or takes too long."""
         await super().negotiate(name, version, timeout_ms)
+        # Before its login a peer has proved nothing, and gets no more of our memory than its versions may take.
+        whole, self.frame_bytes_max = self.frame_bytes_max, FIRST_REPLY_BYTES_MAX
         await self._log_in(timeout_ms)
+        self.frame_bytes_max = whole
 
     def send(self, parts: Sequence[Any]) -> None:
         if self._held_back is None or self._of_login:

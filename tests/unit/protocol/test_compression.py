@@ -73,7 +73,7 @@ def bomb(codec: int) -> bytes:
 
 
 @pytest.mark.parametrize("codec", PACKED, ids=lambda codec: CODEC_NAMES[codec])
-def test_a_bomb_is_refused_without_the_memory(codec: int) -> None:
+def test_cve_2023_34455_a_bomb_is_refused_without_the_memory(codec: int) -> None:
     packed = bomb(codec)
     tracemalloc.start()
     try:

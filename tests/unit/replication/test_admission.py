@@ -323,7 +323,7 @@ def test_a_batch_that_grows_over_its_limit_is_too_large() -> None:
     assert refusal.value.error is MESSAGE_TOO_LARGE
 
 
-def test_a_bomb_is_refused() -> None:
+def test_cve_2023_34455_a_bomb_is_refused() -> None:
     bomb = build_batch([Record(0, NOW, b"k", bytes(80 << 20))], codec=ZSTD)
     assert refused(bomb, COMPACTED) is INVALID_RECORD
 

@@ -129,7 +129,7 @@ def test_no_denial_is_told_that_is_no_offence(scene: Scene) -> None:
     assert not [e for e in scene.events() if e["result"] == "denied" and e["resource"]["type"] == "CLUSTER"]
 
 
-def test_no_secret_is_in_the_audit_file_or_a_log(scene: Scene) -> None:
+def test_cve_2023_24619_no_secret_is_in_the_audit_file_or_a_log(scene: Scene) -> None:
     assert any("failed" in line and "alice" in line for line in scene.logs)
     assert scene.clean(scene.audit.read_text())
     assert [line for line in scene.logs if not scene.clean(line)] == []

@@ -73,7 +73,9 @@ async def test_an_answer_is_read_however_it_says_its_length(answer: bytes) -> No
     ],
 )
 @on_loop
-async def test_a_bad_answer_is_none_and_shows_nothing_of_itself(answer: bytes, words: str, again: bool) -> None:
+async def test_cve_2025_27817_a_bad_answer_is_none_and_shows_nothing_of_itself(
+    answer: bytes, words: str, again: bool
+) -> None:
     async with answering(answer) as (address, _):
         with pytest.raises(WebFailed, match=words) as raised:
             await ask(address, asyncio.to_thread)
@@ -130,7 +132,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         address_of(url)
 
 
-def test_only_what_is_allowed_word_for_word_may_be_asked() -> None:
+def test_cve_2025_27817_only_what_is_allowed_word_for_word_may_be_asked() -> None:
     allowed = Allowed(frozenset({"https://there/keys"}), frozenset({"/etc/keys"}))
     assert allowed.check("https://there/keys") == Address("https", "there", 443, "/keys")
     assert allowed.check("file:///etc/keys") == Address("file", "", 0, "/etc/keys")

@@ -148,7 +148,7 @@ def test_kerberos_is_known_by_name() -> None:
         "os.system",
     ],
 )
-def test_cve_2023_25194_login_modules_are_a_fixed_table(module: str) -> None:
+def test_cve_2023_25194_cve_2025_27818_login_modules_are_a_fixed_table(module: str) -> None:
     with pytest.raises(BadJaas, match="is not known here"):
         parse_login(f"{module} required user.provider.url='ldap://x';", "PLAIN")
 

@@ -61,14 +61,14 @@ def test_the_clients_half_of_the_nonce_sent_twice_is_refused() -> None:
     assert isinstance(there.heard(heard(said.worked(work.run())), NOW), Rejected)
 
 
-def test_a_channel_binding_that_was_not_announced_is_refused() -> None:
+def test_cve_2024_56128_a_channel_binding_that_was_not_announced_is_refused() -> None:
     for header in (b"y,,", b"p=tls-unique,,", b"n,a=alice,", b"n,", b""):
         step = final_of(known_alice(), (b"c=biws", b"c=" + base64.b64encode(header)))
         assert step == Rejected("the channel binding is not that of the first message", name="alice")
 
 
 @pytest.mark.parametrize("header", ["y,,", "p=tls-unique,,", "n", "N,,", "n,,,", ""])
-def test_only_logins_without_channel_binding_begin(header: str) -> None:
+def test_cve_2024_56128_only_logins_without_channel_binding_begin(header: str) -> None:
     step = server(SHA_256, known_alice()).heard(f"{header}n=alice,r=abc".encode(), NOW)
     assert isinstance(step, Rejected)
 

@@ -168,7 +168,9 @@ async def test_keys_stay_while_the_provider_is_away_and_without_keys_nobody_gets
 
 
 @on_loop
-async def test_a_redirect_is_not_followed(provider: IdentityProvider, caplog: pytest.LogCaptureFixture) -> None:
+async def test_cve_2025_27817_a_redirect_is_not_followed(
+    provider: IdentityProvider, caplog: pytest.LogCaptureFixture
+) -> None:
     provider.status = 302
     async with asking(**taking(provider)):
         await until(lambda: "status 302" in caplog.text)
