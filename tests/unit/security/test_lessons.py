@@ -1,4 +1,4 @@
-"""What holes in Kafka, its clients and Redpanda have taught. Each is a test by its number: here, or beside its module."""
+"""What holes in Kafka, its clients and Redpanda have taught. Each is a test by its number, here or by its module."""
 
 from __future__ import annotations
 
