@@ -21,6 +21,7 @@ SOAK_quorum := tests/sim/quorum tests/sim/controller
 SOAK_sim := tests/sim/cluster
 # What it counted and drew is told, so that it can be drawn again.
 SOAK_cluster := -s tests/faults/cluster
+SOAK_abuse := -s tests/faults/abuse
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_demo := tests/demo
 SOAK_security := -s tests/faults/security

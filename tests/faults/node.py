@@ -30,8 +30,9 @@ def let_pass(seconds: float) -> None:
 class NodeProcess:
     """`penstock dev` on a fixed port with its data in `directory`, started and stopped as often as a test likes."""
 
-    def __init__(self, directory: Path, *settings: str) -> None:
+    def __init__(self, directory: Path, *settings: str, flags: Sequence[str] = ()) -> None:
         self.directory, self.settings = directory, ("penstock.admin.listener=", *settings)
+        self._flags = flags
         (self.port,) = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
         self.log = directory.parent / f"{directory.name}.log"
@@ -48,7 +49,7 @@ class NodeProcess:
         size = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                [*command, "--data-dir", str(self.directory), *options], stdout=out, stderr=out
+                [*command, *self._flags, "--data-dir", str(self.directory), *options], stdout=out, stderr=out
             )
 
         def ready() -> bool:
