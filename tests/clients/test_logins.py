@@ -6,30 +6,35 @@ import asyncio
 import contextlib
 import gc
 import logging
+import re
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiokafka
 import kafka
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from confluent_kafka.cimpl import NewTopic
 
+from penstock.blocking import Admin
 from penstock.certificates import Role, create_authority, issue_client, issue_node, write_issued
+from penstock.client.errors import ClientError
 from penstock.server.logs import Sparing
 from penstock.testing import broker
 from tests.compat.processes import free_ports
 from tests.patience import wait_for, within
 
-NAMES = ("PLAINTEXT", "TLS", "MUTUAL", "LOGIN", "SECURE")
+NAMES = ("PLAINTEXT", "TLS", "MISNAMED", "MUTUAL", "LOGIN", "SECURE")
 PROTOCOLS = {
     "PLAINTEXT": "PLAINTEXT",
     "TLS": "SSL",
+    "MISNAMED": "SSL",
     "MUTUAL": "SSL",
     "LOGIN": "SASL_PLAINTEXT",
     "SECURE": "SASL_SSL",
@@ -89,6 +94,16 @@ class Way:
             found |= {"sasl.mechanism": self.mechanism, "sasl.username": "alice", "sasl.password": self.password}
         return found
 
+    def own_client(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"bootstrap_servers": self.address, "security_protocol": self.protocol}
+        if self.tls:
+            found["cafile"] = str(self.trusted)
+        if self.own is not None:
+            found["certfile"] = str(self.own)
+        if self.mechanism:
+            found |= {"mechanism": self.mechanism, "username": "alice", "password": self.password}
+        return found
+
     def _python(self) -> dict[str, Any]:
         found: dict[str, Any] = {"bootstrap_servers": self.address, "security_protocol": self.protocol}
         if self.mechanism:
@@ -127,6 +142,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     files.foreign.write_bytes(other.trusted_pem)
     write_issued(issue_client(clients, "alice", now=now), files.own)
     write_issued(issue_node(cluster, 1, ["127.0.0.1", "localhost"], now=now), home / "node.pem")
+    write_issued(issue_node(cluster, 1, ["elsewhere.example"], now=now), home / "misnamed.pem")
     ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
     listeners = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
     protocols = [f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()]
@@ -136,6 +152,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         "advertised.listeners": ",".join(listeners),
         "inter.broker.listener.name": "PLAINTEXT",
         "ssl.keystore.location": str(home / "node.pem"),
+        "listener.name.misnamed.ssl.keystore.location": str(home / "misnamed.pem"),
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.mutual.ssl.truststore.certificates": clients.trusted_pem.decode(),
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
@@ -226,46 +243,111 @@ def test_a_record_goes_there_and_back(place: Place, library: str, listener: str,
 # Who may not come. Libraries try again for long; one attempt is enough for the sentence.
 
 
-def confluent_attempt(way: Way) -> None:
-    told: list[object] = []
+def penstock_attempt(way: Way) -> str:
+    """What our own client is told."""
+    with pytest.raises(ClientError) as raised, Admin(**way.own_client()) as admin:
+        admin.topics()
+    return f"{type(raised.value).__name__}: {raised.value}"
+
+
+def confluent_attempt(way: Way) -> str:
+    told: list[Any] = []
     producer = Producer({**way.confluent(), "error_cb": told.append, "log_level": 0})
-    with pytest.raises(KafkaException):
-        producer.list_topics(timeout=within(1.5))
-    wait_for("librdkafka to tell its user", lambda: producer.poll(0.05) or told, timeout_s=20)
+    wait_for("librdkafka to tell its user", lambda: producer.poll(0.02) or told, timeout_s=20)
+    return f"{told[0].name()}: {told[0].str()}"
 
 
-def kafka_python_attempt(way: Way) -> None:
+def kafka_python_attempt(way: Way) -> str:
     with pytest.raises(kafka.errors.KafkaError) as raised:
         kafka.KafkaAdminClient(**way.kafka_python(), bootstrap_timeout_ms=int(within(3) * 1_000))
     assert not isinstance(raised.value, kafka.errors.KafkaConfigurationError)
+    return str(raised.value)
 
 
-def aiokafka_attempt(way: Way) -> None:
-    async def main() -> None:
+def aiokafka_attempt(way: Way) -> str:
+    async def main() -> str:
         producer = aiokafka.AIOKafkaProducer(**way.aio())
         try:
-            with pytest.raises((aiokafka.errors.KafkaError, TimeoutError)):
+            with pytest.raises((aiokafka.errors.KafkaError, TimeoutError)) as raised:
                 async with asyncio.timeout(within(3)):
                     await producer.start()
+            return str(raised.value)
         finally:
             await producer.stop()
 
-    asyncio.run(main())
+    return asyncio.run(main())
 
 
-ATTEMPTS = {"confluent-kafka": confluent_attempt, "kafka-python": kafka_python_attempt, "aiokafka": aiokafka_attempt}
+ATTEMPTS = {
+    "penstock": penstock_attempt,
+    "confluent-kafka": confluent_attempt,
+    "kafka-python": kafka_python_attempt,
+    "aiokafka": aiokafka_attempt,
+}
+
+
+class Refusal(NamedTuple):
+    """Where somebody comes and how, what our log says of it, and what our client and librdkafka tell their users."""
+
+    listener: str
+    changes: dict[str, Any]
+    logged: str
+    ours: str
+    confluent: str
+
+
 REFUSED = {
-    "wrong password": ("SECURE", {"mechanism": "PLAIN", "password": "guess"}, "the login of 'alice' from 127.0.0.1"),
-    "wrong password of SCRAM": (
+    "wrong password": Refusal(
+        "SECURE",
+        {"mechanism": "PLAIN", "password": "guess"},
+        "the login of 'alice' from 127.0.0.1",
+        "AuthenticationFailed.*Invalid username or password.*check the user's name and password",
+        "_AUTHENTICATION.*Invalid username or password",
+    ),
+    "wrong password of SCRAM": Refusal(
         "LOGIN",
         {"mechanism": "SCRAM-SHA-256", "password": "guess"},
         "wrong password, or no such user",
+        "AuthenticationFailed.*due to invalid credentials with SASL mechanism SCRAM-SHA-256",
+        "_AUTHENTICATION.*due to invalid credentials with SASL mechanism SCRAM-SHA-256",
     ),
-    "unknown authority": ("TLS", {"trusted": "foreign"}, "on TLS is closed: "),
-    "no certificate": ("MUTUAL", {"own": None}, "the client showed no certificate"),
-    "plaintext to TLS": ("TLS", {"protocol": "PLAINTEXT"}, "this looks like a plaintext client on a TLS listener"),
-    "TLS to plaintext": ("PLAINTEXT", {"protocol": "SSL"}, "this looks like a TLS handshake on a plaintext listener"),
+    "unknown authority": Refusal(
+        "TLS",
+        {"trusted": "foreign"},
+        "on TLS is closed: ",
+        "NotTrusted.*name the authority that signed it in cafile",
+        "certificate verify failed",
+    ),
+    "wrong host name": Refusal(
+        "MISNAMED",
+        {},
+        "on MISNAMED is closed: ",
+        "NotTrusted.*127.0.0.1",
+        "certificate verify failed",
+    ),
+    "no certificate": Refusal(
+        "MUTUAL",
+        {"own": None},
+        "the client showed no certificate",
+        "NotTrusted.*it may want a certificate of its own authority",
+        "SSL handshake failed|certificate required|_TRANSPORT",
+    ),
+    "plaintext to TLS": Refusal(
+        "TLS",
+        {"protocol": "PLAINTEXT"},
+        "this looks like a plaintext client on a TLS listener",
+        "NotReachable.*is this a listener with TLS",
+        "_TRANSPORT.*Disconnected|_ALL_BROKERS_DOWN",
+    ),
+    "TLS to plaintext": Refusal(
+        "PLAINTEXT",
+        {"protocol": "SSL"},
+        "this looks like a TLS handshake on a plaintext listener",
+        "NotReachable.*is this a plaintext listener",
+        "SSL handshake failed.*connecting to a PLAINTEXT broker listener",
+    ),
 }
+AT_ONCE_S = 1.0
 
 
 @pytest.fixture
@@ -284,9 +366,16 @@ def test_who_may_not_come_is_named_in_the_log(
 ) -> None:
     # The node tells the same of one address once in ten seconds; here every attempt is to be heard.
     monkeypatch.setattr(Sparing, "warning", lambda self, _kind, *words: self._logger.warning(*words))
-    listener, changes, words = REFUSED[why]
-    changes = {name: place.files.foreign if value == "foreign" else value for name, value in changes.items()}
+    refusal = REFUSED[why]
+    changes = {name: place.files.foreign if value == "foreign" else value for name, value in refusal.changes.items()}
     with caplog.at_level(logging.INFO):
-        ATTEMPTS[library](place.way(listener, **changes))
-        wait_for("a sentence", lambda: words in caplog.text, timeout_s=20)
+        began = time.monotonic()
+        told = ATTEMPTS[library](place.way(refusal.listener, **changes))
+        took_s = time.monotonic() - began
+        wait_for("a sentence", lambda: refusal.logged in caplog.text, timeout_s=20)
+    wanted = {"penstock": refusal.ours, "confluent-kafka": refusal.confluent}.get(library)
+    if wanted is not None:
+        # These tell their users of the first attempt; the others go on for as long as they were given.
+        assert re.search(wanted, told), told
+        assert took_s < within(AT_ONCE_S)
     assert "guess" not in "".join(record.getMessage() for record in caplog.records if "penstock" in record.name)

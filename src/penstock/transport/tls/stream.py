@@ -386,6 +386,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
             return
         self._state = State.CLOSED
         self._stop_timer()
+        self._terms.shared.turns.forget(self)
         if self._layer is not None:
             last = self._layer.farewell()
             if last:
@@ -395,6 +396,8 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
     def abort(self) -> None:
         self._state = State.CLOSED
         self._stop_timer()
+        # The loop tells of the end of the socket only later, and a turn may come before that.
+        self._terms.shared.turns.forget(self)
         if self._socket is not None:
             self._socket.abort()
 
@@ -453,8 +456,8 @@ async def dial_tls(
             done.set_exception(failure)
 
     stream = TlsStream(terms, make, host=called or host, told=told)
-    await loop.create_connection(lambda: stream, host, port)
     try:
+        await loop.create_connection(lambda: stream, host, port)
         await done
     except BaseException:
         stream.abort()

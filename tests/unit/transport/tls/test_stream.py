@@ -17,9 +17,10 @@ from penstock.transport.dial import Link
 from penstock.transport.intake import Intake
 from penstock.transport.net import AsyncioNet
 from penstock.transport.stream import FrameStream
+from penstock.transport.tls import stream as stream_module
 from penstock.transport.tls.failures import Kind, TlsFailure
 from penstock.transport.tls.layer import TlsLayer
-from penstock.transport.tls.stream import TlsShared, TlsTerms, dial_tls
+from penstock.transport.tls.stream import TlsShared, TlsStream, TlsTerms, dial_tls
 from tests.patience import until
 from tests.unit.transport.pairs import Recorder, framed
 from tests.unit.transport.tls.loops import Listener, listening, on_loops
@@ -558,3 +559,51 @@ async def test_a_crowd_of_handshakes_leaves_turns_for_others() -> None:
         for _, each in crowd:
             each.close()
         writer.close()
+
+
+@on_loops
+async def test_a_dial_that_is_given_up_while_it_waits_for_its_turn_is_forgotten() -> None:
+    """Its step would open a connection that nobody wants, or fail and end the turn of all others."""
+    loop, made = asyncio.get_running_loop(), list[Recorder]()
+
+    def make() -> Recorder:
+        made.append(Recorder(loop, Intake(loop), 1 << 20))
+        return made[-1]
+
+    async with listening() as listener:
+        shared = TlsShared(loop)
+        terms = TlsTerms(shared, client_context(), lambda *_: None, server_side=False)
+        shared.turns._left = 0  # others have had all steps of this turn
+        shared.turns._turning = True
+        dial = loop.create_task(dial_tls(terms, make, "127.0.0.1", listener.port, called=HOST))
+        await until(lambda: shared.turns.waiting)
+        dial.cancel()
+        # In the turn in which the dial has ended, and before the loop has told of the end of its socket.
+        dial.add_done_callback(lambda _: shared.turns._turn())
+        with pytest.raises(asyncio.CancelledError):
+            await dial
+        await asyncio.sleep(0)
+        assert (made, shared.turns.waiting) == ([], 0)
+
+
+@on_loops
+async def test_a_dial_that_is_given_up_before_its_connection_is_told_leaves_none_behind() -> None:
+    made: list[TlsStream] = []
+
+    class Kept(TlsStream):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            made.append(self)
+            super().connection_made(transport)
+            dial.cancel()
+
+    loop = asyncio.get_running_loop()
+    async with listening() as listener:
+        terms = TlsTerms(TlsShared(loop), client_context(), lambda *_: None, server_side=False)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(stream_module, "TlsStream", Kept)
+            dial = loop.create_task(
+                dial_tls(terms, lambda: Recorder(loop, Intake(loop), 1 << 20), "127.0.0.1", listener.port, called=HOST)
+            )
+            with pytest.raises(asyncio.CancelledError):
+                await dial
+        assert made[0].is_closing()
