@@ -578,8 +578,8 @@ async def test_a_dial_that_is_given_up_while_it_waits_for_its_turn_is_forgotten(
         dial = loop.create_task(dial_tls(terms, make, "127.0.0.1", listener.port, called=HOST))
         await until(lambda: shared.turns.waiting)
         dial.cancel()
-        # In the turn in which the dial has ended, and before the loop has told of the end of its socket.
-        dial.add_done_callback(lambda _: shared.turns._turn())
+        # In the turn in which the dial ends, and before the loop has told of the end of its socket.
+        loop.call_soon(shared.turns._turn)
         with pytest.raises(asyncio.CancelledError):
             await dial
         await asyncio.sleep(0)
