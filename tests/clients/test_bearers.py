@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ import penstock
 from penstock.blocking import Admin
 from penstock.blocking import Consumer as OwnConsumer
 from penstock.blocking import Producer as OwnProducer
+from penstock.certificates import Role, create_authority, issue_node, write_issued
 from penstock.client.errors import ClientError
+from penstock.server.logs import Sparing
 from penstock.testing import broker
 from tests.compat.processes import free_ports
 from tests.identity_provider import AUDIENCE, ISSUER, IdentityProvider, identity_provider
@@ -30,24 +34,45 @@ from tests.patience import wait_for, within
 
 TOPIC = "bearers"
 SASL = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
+PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
 
 
 @dataclass(frozen=True)
 class Place:
     """A node that takes tokens, and whoever issues them."""
 
-    address: str
+    addresses: dict[str, str]
+    """By protocol."""
+    trusted: Path
     provider: IdentityProvider
+    protocol: str = "SASL_PLAINTEXT"
+
+    @property
+    def address(self) -> str:
+        return self.addresses[self.protocol]
+
+    @property
+    def tls(self) -> bool:
+        return self.protocol == "SASL_SSL"
+
+    def by(self, protocol: str) -> Place:
+        return replace(self, protocol=protocol)
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
-    (port,) = free_ports(1)
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    home, now = tmp_path_factory.mktemp("bearers"), datetime.now(UTC)
+    cluster = create_authority(home / "cluster", Role.CLUSTER, "Xk2aCqkDQ-6hT0eB3v9T_A", now=now)
+    (home / "trusted.pem").write_bytes(cluster.trusted_pem)
+    write_issued(issue_node(cluster, 1, ["127.0.0.1", "localhost"], now=now), home / "node.pem")
+    port, secure = free_ports(2)
+    listeners = f"CLIENTS://127.0.0.1:{port},SECURE://127.0.0.1:{secure}"
     with identity_provider() as provider:
         settings = {
-            "listeners": f"CLIENTS://127.0.0.1:{port},CONTROLLER://127.0.0.1:0",
-            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "advertised.listeners": f"CLIENTS://127.0.0.1:{port}",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:0",
+            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT",
+            "advertised.listeners": listeners,
+            "ssl.keystore.location": str(home / "node.pem"),
             "inter.broker.listener.name": "CLIENTS",
             "sasl.enabled.mechanisms": "OAUTHBEARER",
             "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
@@ -63,7 +88,8 @@ def place() -> Iterator[Place]:
             address = f"127.0.0.1:{port}"
             with Admin(bootstrap_servers=address, token_provider=provider.token) as admin:
                 admin.create_topic(TOPIC, partitions=1)
-            yield Place(address, provider)
+            addresses = dict(zip(PROTOCOLS, (address, f"127.0.0.1:{secure}"), strict=True))
+            yield Place(addresses, home / "trusted.pem", provider)
 
 
 # What each library does: one record there, and back from its offset.
@@ -71,8 +97,9 @@ def place() -> Iterator[Place]:
 
 def confluent_settings(place: Place, token: Callable[[], str]) -> dict[str, Any]:
     return {
+        **({"ssl.ca.location": str(place.trusted)} if place.tls else {}),
         "bootstrap.servers": place.address,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": place.protocol,
         "sasl.mechanism": "OAUTHBEARER",
         "oauth_cb": lambda _config: (token(), time.time() + 600, "alice", {"traceId": "1"}),
     }
@@ -95,12 +122,22 @@ def confluent_round(place: Place, token: Callable[[], str], value: bytes) -> byt
         consumer.close()
 
 
-def kafka_python_round(place: Place, token: Callable[[], str], value: bytes) -> bytes:
+def kafka_python_settings(place: Place, token: Callable[[], str]) -> dict[str, Any]:
     class Tokens(kafka.net.sasl.oauth.AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
         def token(self) -> str:
             return token()
 
-    settings = {"bootstrap_servers": place.address, **SASL, "sasl_oauth_token_provider": Tokens()}
+    return {
+        **({"ssl_cafile": str(place.trusted)} if place.tls else {}),
+        "bootstrap_servers": place.address,
+        "security_protocol": place.protocol,
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_oauth_token_provider": Tokens(),
+    }
+
+
+def kafka_python_round(place: Place, token: Callable[[], str], value: bytes) -> bytes:
+    settings = kafka_python_settings(place, token)
     with contextlib.closing(kafka.KafkaProducer(**settings)) as producer:
         offset = producer.send(TOPIC, value, partition=0).get(within(20)).offset
     with contextlib.closing(kafka.KafkaConsumer(**settings)) as consumer:
@@ -110,13 +147,23 @@ def kafka_python_round(place: Place, token: Callable[[], str], value: bytes) -> 
         return bytes(wait_for("a record", lambda: consumer.poll(timeout_ms=500), timeout_s=20)[where][0].value)
 
 
-def aiokafka_round(place: Place, token: Callable[[], str], value: bytes) -> bytes:
+def aiokafka_settings(place: Place, token: Callable[[], str]) -> dict[str, Any]:
     class Tokens(aiokafka.abc.AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
         async def token(self) -> str:
             return token()
 
+    return {
+        **({"ssl_context": ssl.create_default_context(cafile=str(place.trusted))} if place.tls else {}),
+        "bootstrap_servers": place.address,
+        "security_protocol": place.protocol,
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_oauth_token_provider": Tokens(),
+    }
+
+
+def aiokafka_round(place: Place, token: Callable[[], str], value: bytes) -> bytes:
     async def main() -> bytes:
-        settings = {"bootstrap_servers": place.address, **SASL, "sasl_oauth_token_provider": Tokens()}
+        settings = aiokafka_settings(place, token)
         producer = aiokafka.AIOKafkaProducer(**settings)
         await producer.start()
         try:
@@ -148,7 +195,11 @@ def own_round(place: Place, value: bytes, **settings: Any) -> bytes:
 
 
 def penstock_round(place: Place, token: Callable[[], str], value: bytes) -> bytes:
-    return own_round(place, value, token_provider=token)
+    return own_round(place, value, **own_settings(place), token_provider=token)
+
+
+def own_settings(place: Place) -> dict[str, Any]:
+    return {"cafile": str(place.trusted)} if place.tls else {}
 
 
 ROUNDS = {
@@ -159,10 +210,47 @@ ROUNDS = {
 }
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("library", ROUNDS)
-def test_a_record_goes_there_and_back(place: Place, library: str) -> None:
-    value = f"by {library}".encode()
-    assert ROUNDS[library](place, place.provider.token, value) == value
+def test_a_record_goes_there_and_back(place: Place, library: str, protocol: str) -> None:
+    value = f"by {library} over {protocol}".encode()
+    assert ROUNDS[library](place.by(protocol), place.provider.token, value) == value
+
+
+def penstock_refusal(place: Place, token: str) -> str:
+    with (
+        pytest.raises(ClientError) as raised,
+        Admin(bootstrap_servers=place.address, **own_settings(place), token_provider=lambda: token) as admin,
+    ):
+        admin.topics()
+    return str(raised.value)
+
+
+def confluent_refusal(place: Place, token: str) -> str:
+    told: list[Any] = []
+    producer = Producer({**confluent_settings(place, lambda: token), "error_cb": told.append, "log_level": 0})
+    wait_for("librdkafka to tell its user", lambda: producer.poll(0.02) or told, timeout_s=20)
+    return str(told[0])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("refusal", [penstock_refusal, confluent_refusal])
+def test_a_token_that_has_ended_is_told_at_once_and_named_in_the_log(
+    place: Place,
+    refusal: Callable[[Place, str], str],
+    protocol: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Sparing, "warning", lambda self, _kind, *words: self._logger.warning(*words))
+    ended = place.provider.token(iat=time.time() - 7_200, exp=time.time() - 3_600)
+    began = time.monotonic()
+    told = refusal(place.by(protocol), ended)
+    assert time.monotonic() - began < within(1.0)
+    assert "invalid_token" in told
+    wait_for("a sentence", lambda: "by OAUTHBEARER failed: " in caplog.text, timeout_s=20)
+    assert "exp" in caplog.text
+    assert ended not in caplog.text + told
 
 
 def test_our_client_asks_a_token_endpoint(place: Place) -> None:
