@@ -52,7 +52,7 @@ class RawTls:
         try:
             self._writer.write(data)
             await self._writer.drain()
-        except ConnectionError:
+        except (ConnectionError, RuntimeError):  # uvloop says the latter of a transport that is closed
             raise Gone from None
 
     async def shake(self, change_last: Change = as_it_is) -> None:
