@@ -19,7 +19,6 @@ from tests.faults.cluster import readers, writers
 from tests.faults.cluster.faults import STOP_S, end_by_kill
 from tests.faults.cluster.load import Load
 from tests.faults.cluster.logins import Login
-from tests.faults.counts import SOAKING
 from tests.faults.security.faults import begin_anew
 from tests.faults.security.moving import PLAIN_PORT, SECURED_PORT, MovingCluster, lines_of, run, steps
 from tests.patience import within
@@ -27,16 +26,15 @@ from tests.patience import within
 log = logging.getLogger(__name__)
 
 TOPIC, PARTITIONS = "orders", 3
-MOVES_CONTROLLERS = "restart-2"
 """Where one is killed in `make test`; the soak does it in every restart."""
 SEED = os.environ.get("PENSTOCK_SEED", "1")
 
 
-def restart(cluster: MovingCluster, load: Load, chance: random.Random, *, kill: bool) -> None:
+def restart(cluster: MovingCluster, load: Load, chance: random.Random) -> None:
     """One node after the other, the controller last; in between one of them, as it is at that moment, is killed."""
     active = cluster.active_controller()
     order = sorted(cluster.nodes.values(), key=lambda node: node.node_id == active)
-    killed_after = chance.randrange(len(order)) if kill else None
+    killed_after = chance.randrange(len(order))
     for number, node in enumerate(order):
         began = time.monotonic()
         _stop_and_start(cluster, node)
@@ -79,6 +77,7 @@ def move_clients(cluster: MovingCluster, load: Load) -> None:
     load.wait_for_progress()
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_the_guide_takes_an_open_cluster_to_a_secured_one_and_nothing_is_lost(tmp_path: Path) -> None:
     chance = random.Random(f"{SEED}-open")
@@ -96,7 +95,7 @@ def test_the_guide_takes_an_open_cluster_to_a_secured_one_and_nothing_is_lost(tm
             for block in walk:
                 if block.label.startswith("restart-"):
                     cluster.lines |= lines_of(block)
-                    restart(cluster, load, chance, kill=SOAKING or block.label == MOVES_CONTROLLERS)
+                    restart(cluster, load, chance)
                     restarts += 1
                 elif block.kind == "properties":
                     text = cluster.here(block.text, cluster.nodes[1])
