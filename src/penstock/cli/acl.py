@@ -299,6 +299,12 @@ def explain(
     data = {"allowed": verdict.allowed, "why": verdict.rule.value, "rule": rule}
     show(data, style, str(verdict))
     if not verdict.allowed:
+        if not super_users:
+            click.echo(
+                f"{principal} may do it all the same if super.users has {principal_of(principal)}: nodes do not tell, "
+                "--super-user NAME does",
+                err=True,
+            )
         raise SystemExit(NOT_ALLOWED)
 
 

@@ -134,7 +134,12 @@ def _alter(connection: Connection, entity: QuotaEntity, changes: dict[str, float
 
     administer(connection, work)
     for key, value in changes.items():
-        click.echo(f"{entity}: {key} {'removed' if value is None else f'= {value:g}'}", err=True)
+        click.echo(f"{entity}: {key} {'removed' if value is None else f'= {_whole(value)}'}", err=True)
+
+
+def _whole(value: float) -> float:
+    """The limit with all its digits, and without a point where it needs none."""
+    return int(value) if value.is_integer() else value
 
 
 @quota.command("list", epilog=examples("penstock quota list", "penstock quota list --user alice"))
