@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.dev_cluster import find
+from penstock.cli.dev_cluster import create, find
 from penstock.cli.dev_ports import ephemeral_ports
 from penstock.cli.dev_processes import NodeProcess, kill
 from penstock.processes import command_line
@@ -225,6 +226,14 @@ def test_the_controllers_have_ports_of_their_own_which_the_cluster_keeps(tmp_pat
             assert said.code == 1
             assert f"cannot listen on 127.0.0.1:{kept[1]}, the controller's port of node 2" in said.err
     assert not list(folder.glob("*.pid")), "nothing was started"
+
+
+def test_what_was_set_for_the_nodes_only_their_owner_reads(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    create(folder, nodes=3, port=0, overrides={"delegation.token.secret.key": "hush"})
+    telling = [path for path in folder.rglob("*") if path.is_file() and b"hush" in path.read_bytes()]
+    assert len(telling) == 4
+    assert {stat.S_IMODE(path.stat().st_mode) for path in telling} == {0o600}
 
 
 def test_a_cluster_of_an_earlier_release_keeps_the_ports_that_it_knows_its_controllers_by(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from penstock.cli.dev_ports import HOST, NODES_MAX, PORT_MAX, free_ports, is_fre
 from penstock.cli.dev_processes import NodeProcess
 from penstock.model.errors import PenstockError
 from penstock.model.units import count
-from penstock.whole_files import write_whole
+from penstock.whole_files import OWNERS_ALONE, write_whole
 
 if TYPE_CHECKING:
     from penstock.metadata.records import VersionedRecord
@@ -78,7 +78,8 @@ class DevCluster:
         kept = {name: value for name, value in asdict(self).items() if name != "folder"}
         if not self.secure:
             del kept["replication_ports"]  # as earlier releases know it
-        write_whole(self.folder / "cluster.json", json.dumps(kept, indent=2) + "\n")
+        # Overrides may hold secrets, such as `delegation.token.secret.key`; so do the nodes' files below.
+        write_whole(self.folder / "cluster.json", json.dumps(kept, indent=2) + "\n", mode=OWNERS_ALONE)
 
     def properties(self, node_id: int) -> dict[str, str]:
         from penstock.server.launch import dev_properties
@@ -130,7 +131,7 @@ class DevCluster:
 
     def write_config(self, node_id: int) -> None:
         lines = [f"{name}={value}" for name, value in self.properties(node_id).items()]
-        write_whole(self.process(node_id).config, "\n".join([*lines, ""]))
+        write_whole(self.process(node_id).config, "\n".join([*lines, ""]), mode=OWNERS_ALONE)
 
     def agree(self, *, nodes: int | None, port: int | None, overrides: Mapping[str, str]) -> None:
         """Takes what a later start asks for, if it does not speak against what the cluster is."""
