@@ -64,6 +64,14 @@ def test_what_a_token_is_printed_as(secured: EmbeddedBroker) -> None:
     ]  # fmt: skip
 
 
+def test_nodes_without_a_secret_for_tokens_are_named_as_the_reason() -> None:
+    with broker(secure=True) as plain:
+        for words in (("create",), ("list",)):
+            said = as_admin(plain, *words)
+            assert (said.code, "delegation.token.secret.key" in said.err) == (1, True), said.err
+            assert "DELEGATION_TOKEN_AUTH_DISABLED" in said.err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.client.admin.session import Session, check
+from penstock.model.errors import DELEGATION_TOKEN_AUTH_DISABLED
 from penstock.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -70,7 +71,7 @@ async def create_token(
 
     async def ask() -> CreateDelegationTokenResponse:
         reply: CreateDelegationTokenResponse = await session.any(request)
-        check(reply.error_code, None, "making a delegation token")
+        _check(reply.error_code, "making a delegation token")
         return reply
 
     made = await session.patient(ask)
@@ -93,7 +94,7 @@ async def renew_token(session: Session, hmac: bytes | str, period_ms: int | None
 
     async def ask() -> int:
         reply: RenewDelegationTokenResponse = await session.any(request)
-        check(reply.error_code, None, "renewing the delegation token")
+        _check(reply.error_code, "renewing the delegation token")
         return reply.expiry_timestamp_ms
 
     return await session.patient(ask)
@@ -106,7 +107,7 @@ async def expire_token(session: Session, hmac: bytes | str, after_ms: int | None
 
     async def ask() -> int:
         reply: ExpireDelegationTokenResponse = await session.any(request)
-        check(reply.error_code, None, "ending the delegation token")
+        _check(reply.error_code, "ending the delegation token")
         return reply.expiry_timestamp_ms
 
     return await session.patient(ask)
@@ -123,10 +124,16 @@ async def describe_tokens(session: Session, owners: Iterable[str] | None) -> lis
 
     async def ask() -> DescribeDelegationTokenResponse:
         reply: DescribeDelegationTokenResponse = await session.any(request)
-        check(reply.error_code, None, "listing delegation tokens")
+        _check(reply.error_code, "listing delegation tokens")
         return reply
 
     return sorted(map(_told, (await session.patient(ask)).tokens), key=lambda token: (token.issued_ms, token.token_id))
+
+
+def _check(code: int, where: str) -> None:
+    """`check`, in words for what brokers tell by its code alone: that their files lack the secret of tokens."""
+    lacking = code == DELEGATION_TOKEN_AUTH_DISABLED.code
+    check(code, f"{where} was refused: the nodes have no delegation.token.secret.key" if lacking else None, where)
 
 
 def _told(token: DescribeDelegationTokenResponse.DescribedDelegationToken) -> DelegationToken:
