@@ -18,6 +18,9 @@ from penstock.client.settings import RecordSettings, kafka_name
 from penstock.spark.errors import BadOption
 from penstock.spark.given import nearest
 
+CLIENT_CONFIG_VARIABLE: Final = "PENSTOCK_CLIENT_CONFIG"
+"""Where a process finds the login of clusters of which nothing else says how they are reached."""
+
 _AS_IT_IS: Final = frozenset(
     setting.name for setting in fields(SecuritySettings) if setting.metadata["check"] is secret
 )

@@ -18,13 +18,16 @@ def open_session(flow: Flow) -> SparkSession:
     from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
     from penstock.spark.progress.listener import listen
     from penstock.spark.sessions import session
+    from penstock.spark.source.client_settings import security_of
 
     spark = session(
         flow.spark.master,
         app_name=f"penstock-{flow.name}",
         settings={**cluster_settings(flow.spark.master), **flow.spark.settings},
     )
-    listen(spark, owner=flow.name, bootstrap=flow.bootstrap or DEFAULT_BOOTSTRAP)
+    bootstrap = flow.bootstrap or DEFAULT_BOOTSTRAP
+    login = security_of({**flow.kafka, "bootstrap.servers": bootstrap})
+    listen(spark, owner=flow.name, bootstrap=bootstrap, login=login)
     return spark
 
 

@@ -12,6 +12,8 @@ from penstock.spark.progress.publishing import Publishing, Run
 from penstock.spark.progress.warnings_once import warn_once
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
@@ -25,12 +27,18 @@ _publishing: Publishing | None = None
 _listening: dict[str, ProgressListener] = {}
 
 
-def listen(spark: SparkSession, *, owner: str | None = None, bootstrap: str | None = None) -> None:
+def listen(
+    spark: SparkSession,
+    *,
+    owner: str | None = None,
+    bootstrap: str | None = None,
+    login: Mapping[str, str] | None = None,
+) -> None:
     """Publishes the progress of the session's queries: offsets to groups, records to the internal topic.
 
     `owner` is the name they are filed under: a pipeline's, or the application's by default. Records go to `bootstrap`
-    if given, for queries without a topic too, else to wherever a query reads. Calling it again changes these two and
-    nothing else. Never fails.
+    if given, with this `login`, for queries without a topic too, else to wherever a query reads. Calling it again
+    changes these and nothing else. Never fails.
     """
     global _publishing
     try:
@@ -48,6 +56,8 @@ def listen(spark: SparkSession, *, owner: str | None = None, bootstrap: str | No
                 listener.owner = owner
             if bootstrap is not None:
                 listener.home = bootstrap
+                if login and _publishing is not None:
+                    _publishing.log_in(bootstrap, login)
     except Exception as failure:  # queries run as well without anybody listening
         warn_once(
             "listen",

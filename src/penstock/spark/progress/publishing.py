@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.client.blocking.loop_thread import LoopThread
 from penstock.client.errors import ClientError
+from penstock.client.settings import CommonSettings
 from penstock.model.ids import TopicPartition
+from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
 from penstock.spark.progress.groups import Commit, commit_offsets
 from penstock.spark.progress.patience import PATIENCE_S, within
 from penstock.spark.progress.records import ERROR_CHARS_MAX, ProgressRecord, our_offsets, query_of, record_of
@@ -117,7 +120,12 @@ class Publishing:
         self._wake: asyncio.Event | None = None
         self._busy = False
         self._topics: dict[str, InternalTopic] = {}
+        self._logins: dict[str, Mapping[str, str]] = {}
         self.dropped = 0
+
+    def log_in(self, bootstrap: str, login: Mapping[str, str]) -> None:
+        """How a cluster is reached from now on, unless it is in touch already."""
+        self._logins[bootstrap] = login
 
     def post(self, run_id: str, change: Callable[[Run], None], make: Callable[[], Run] | None = None) -> None:
         """Changes what is known of a run; a run that nobody made is passed over."""
@@ -256,5 +264,21 @@ class Publishing:
     def _topic(self, bootstrap: str) -> InternalTopic:
         found = self._topics.get(bootstrap)
         if found is None:
-            found = self._topics[bootstrap] = InternalTopic({"bootstrap_servers": bootstrap})
+            login = self._logins.get(bootstrap) or _login_of_the_process(bootstrap)
+            found = self._topics[bootstrap] = InternalTopic({"bootstrap_servers": bootstrap, **login})
         return found
+
+
+def _login_of_the_process(bootstrap: str) -> Mapping[str, str]:
+    """What a query says of its login stays with its source; its driver is told by the environment."""
+    path = os.environ.get(CLIENT_CONFIG_VARIABLE)
+    if path is None:
+        return {}
+    login = {"client_config": path}
+    try:
+        CommonSettings.of({"bootstrap_servers": bootstrap, **login})
+    except ClientError as unusable:
+        words = f"{CLIENT_CONFIG_VARIABLE}: {unusable}. Progress is told without a login."
+        warn_once("login", path, words=words)
+        return {}
+    return login

@@ -18,6 +18,7 @@ from penstock.client.spans import Span
 from penstock.model.ids import TopicPartition
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.feed import ONE_ROW_A_RECORD, Feed
+from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
 from penstock.spark.naming import group_of
 from penstock.spark.union.snapshot import identity_of, rows_of
 from penstock.spark.union.tail import Standing, check_same_topics, never_fed, plan_tail
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.spark.source.options import SourceOptions
     from penstock.spark.union.fed_tables import FedTable
 
-CLIENT_CONFIG_VARIABLE: Final = "PENSTOCK_CLIENT_CONFIG"
 KEPT_SNAPSHOTS: Final = 8
 """DataFrames of table versions that are kept: between two commits only the tail is new."""
 

@@ -199,3 +199,31 @@ def test_a_source_may_name_its_group_or_be_quiet() -> None:
     run.hear()
     assert run.offsets == {("here:1", "mine"): {A0: 5}, ("there:1", "q"): {A0: 7}}
     assert run.bootstraps == ["here:1", "there:1"]
+
+
+@pytest.mark.parametrize("by", ["the pipeline", "the environment"])
+def test_a_secured_cluster_is_told_with_the_login(
+    by: str, publishing: Publishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with broker(secure=True) as secured:
+        login = {name: str(value) for name, value in secured.client_settings.items() if name != "bootstrap_servers"}
+        if by == "the pipeline":
+            publishing.log_in(secured.bootstrap_servers, login)
+        else:
+            monkeypatch.setenv("PENSTOCK_CLIENT_CONFIG", str(secured.client_files.java))
+        with Admin(**secured.client_settings) as admin:
+            admin.create_topic("a", 1)
+            with Producer(**secured.client_settings) as producer:
+                producer.send("a", b"v").result()
+            hear(publishing, secured.bootstrap_servers, "kept", 1, 1)
+            wait_until(lambda: A0 in admin.group_offsets("spark-kept"))
+            assert publishing.flush(within(PATIENCE_S))
+            assert INTERNAL_TOPIC in {topic.name for topic in admin.topics(internal=True)}
+
+
+def test_a_login_that_cannot_be_read_stops_nobody(
+    running: EmbeddedBroker, publishing: Publishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CLIENT_CONFIG", "/nowhere/client.properties")
+    hear(publishing, running.bootstrap_servers, "without", 1, 3)
+    wait_until(lambda: committed(running, "without") == 3)
