@@ -26,7 +26,7 @@ _BATCH_HEAD = 12
 _KEYS = (
     "api_key", "resource_type", "resource_name", "name", "topic", "topic_name",
     "topic_id", "group_id", "member_id", "key", "partition_index", "partition", "partition_id", "index", "node_id",
-    "broker_id", "replica_id", "producer_id", "group", "log_dir",
+    "broker_id", "replica_id", "producer_id", "group", "log_dir", "user",
 )  # fmt: skip
 
 

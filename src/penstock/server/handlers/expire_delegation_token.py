@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 async def handle(ctx: Context, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
     if not takes_tokens(ctx):
-        return ExpireDelegationTokenResponse(error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.code)
+        return ExpireDelegationTokenResponse(
+            error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.code, expiry_timestamp_ms=-1
+        )
     try:
         return await submitted(ctx, request, ExpireDelegationTokenResponse)
     except Refused as refusal:

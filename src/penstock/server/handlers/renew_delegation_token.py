@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 async def handle(ctx: Context, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
     if not takes_tokens(ctx):
-        return RenewDelegationTokenResponse(error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.code)
+        return RenewDelegationTokenResponse(
+            error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.code, expiry_timestamp_ms=-1
+        )
     try:
         return await submitted(ctx, request, RenewDelegationTokenResponse)
     except Refused as refusal:

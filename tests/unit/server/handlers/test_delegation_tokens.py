@@ -156,6 +156,8 @@ def test_who_has_not_proved_a_name_gets_no_token(client: dict[str, Any]) -> None
         ):
             reply = await plane.ask(handler, request, 2, **client)
             assert reply.error_code == DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.code
+            if handler is not describe_delegation_token:
+                assert reply.expiry_timestamp_ms == -1
 
     walk(steps, properties=PROPERTIES)
 
