@@ -164,7 +164,7 @@ def test_a_node_that_is_only_a_controller_writes_to_the_brokers() -> None:
         peers = NetPeers(AsyncioNet(asyncio.get_running_loop()), SystemClock(), client_id="judge")
         # What is asked of the controller itself is told by it, and not by a broker.
         request = CreateTopicsRequest(topics=[plain_topic("orders", 1, 1)], timeout_ms=10_000)
-        controller = Address("127.0.0.1", cluster._controller_ports[1])
+        controller = Address("127.0.0.1", cluster.controller_ports[1])
         await peers.ask(controller, request, 7, purpose="test", timeout_ms=within(20_000))
         found = await told(
             {"bootstrap_servers": cluster.bootstrap}, lambda found: found[-1]["resource"]["name"] == "orders"

@@ -73,7 +73,8 @@ def test_each_node_has_all_it_needs_and_nothing_of_the_authorities(tmp_path: Pat
     assert secured is not None
     for node in THREE:
         directory = tmp_path / f"node-{node.node_id}"
-        assert sorted(path.name for path in directory.iterdir()) == ["ca.pem", "data", "node.pem", "server.properties"]
+        has = sorted(path.name for path in directory.iterdir())
+        assert has == ["ca.pem", "data", "node.pem", "secrets.properties", "server.properties"]
         assert stat.S_IMODE((directory / "data").stat().st_mode) == 0o700
         assert stat.S_IMODE((directory / "node.pem").stat().st_mode) == 0o600
         settings = BrokerSettings.load(parse_properties((directory / "server.properties").read_text()))

@@ -141,7 +141,8 @@ def test_a_client_goes_on_while_its_token_is_renewed() -> None:
 
 
 def test_without_a_secret_there_are_no_tokens_and_no_words_that_are_none() -> None:
-    with broker(secure=True) as running, blocking.Admin(**running.client_settings) as admin:
+    without = {"delegation.token.secret.key": ""}
+    with broker(without, secure=True) as running, blocking.Admin(**running.client_settings) as admin:
         with pytest.raises(ClientError) as refused:
             admin.create_token()
         assert refused.value.error is DELEGATION_TOKEN_AUTH_DISABLED

@@ -158,7 +158,7 @@ def test_a_broker_that_nobody_reaches_ends_a_task_in_time() -> None:
     options = {
         "kafka.bootstrap.servers": "127.0.0.1:1",
         "topic": "t",
-        "kafka.max.block.ms": "300",
+        "kafka.max.block.ms": "2000",
         "kafka.retry.backoff.ms": "10",
     }
     writer = TopicBatchWriter(options, SCHEMA, False)
