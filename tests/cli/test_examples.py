@@ -110,6 +110,7 @@ def in_order() -> list[str]:
         "create": -2, "server format": -2, "user add": -2, "quota set": -2,
         "quota remove": -1,  # a limit for everybody would slow down what comes after it
         "delete": 1, "pipeline stop": 1, "pipeline reset": 2,
+        "cert renew": 1, "rotate-ca cluster finish": 2,  # which waits until everything is renewed
     }  # fmt: skip
     return sorted(every, key=lambda example: next((r for word, r in rank.items() if word in example), 0))
 

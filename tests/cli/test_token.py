@@ -65,7 +65,7 @@ def test_what_a_token_is_printed_as(secured: EmbeddedBroker) -> None:
 
 
 def test_nodes_without_a_secret_for_tokens_are_named_as_the_reason() -> None:
-    with broker(secure=True) as plain:
+    with broker({"delegation.token.secret.key": ""}, secure=True) as plain:
         for words in (("create",), ("list",)):
             said = as_admin(plain, *words)
             assert (said.code, "delegation.token.secret.key" in said.err) == (1, True), said.err
