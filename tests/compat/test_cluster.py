@@ -51,8 +51,9 @@ def test_features_name_what_is_finalized(tools: Tools, judged_is_apache: bool) -
     assert features["kraft.version"] == ("0", "1", "1")
     assert features["eligible.leader.replicas.version"] == ("0", "1", "1")
     assert features["group.version"] == ("0", "1", "1")
+    assert features["transaction.version"] == ("0", "2", "2")
     # What is not served yet is not finalized, so that clients keep to the older flows.
-    unserved = {"transaction.version", "share.version", "streams.version"} & features.keys()
+    unserved = {"share.version", "streams.version"} & features.keys()
     assert judged_is_apache or {features[name][2] for name in unserved} <= {"0"}
 
 

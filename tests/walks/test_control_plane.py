@@ -36,6 +36,7 @@ def test_a_new_cluster_has_the_levels_of_its_bootstrap_file_and_one_live_broker(
             "metadata.version": 30,
             "group.version": 1,
             "eligible.leader.replicas.version": 1,
+            "transaction.version": 2,
         }
         assert [broker.fenced for broker in plane.image.brokers.values()] == [False]
         assert list(plane.image.controllers) == [1]

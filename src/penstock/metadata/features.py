@@ -46,15 +46,21 @@ SUPPORTED: Final[Mapping[str, VersionRange]] = {
     GROUP_VERSION: VersionRange(0, 1),
     KRAFT_VERSION: VersionRange(0, 1),
     METADATA_VERSION: VersionRange(METADATA_3_3, METADATA_4_3),
+    TRANSACTION_VERSION: VersionRange(0, 2),
 }
 """What a node of this release supports, by name. Features that are not served yet are absent."""
 
-NEW_CLUSTER: Final[Mapping[str, int]] = {METADATA_VERSION: METADATA_4_3, ELR_VERSION: 1, GROUP_VERSION: 1}
+NEW_CLUSTER: Final[Mapping[str, int]] = {
+    METADATA_VERSION: METADATA_4_3,
+    ELR_VERSION: 1,
+    GROUP_VERSION: 1,
+    TRANSACTION_VERSION: 2,
+}
 """Levels a newly formatted cluster is bootstrapped with, in the order of its records; kraft.version is apart."""
 
 NEW_CLUSTER_KRAFT_VERSION: Final = 1
 
-NOT_SERVED: Final = frozenset({TRANSACTION_VERSION, SHARE_VERSION, STREAMS_VERSION})
+NOT_SERVED: Final = frozenset({SHARE_VERSION, STREAMS_VERSION})
 """Features of Kafka that are known and off. A cluster that Apache Kafka formatted may have them finalized: that stops
 nobody, because the requests they are about are not offered."""
 

@@ -17,8 +17,8 @@ from tests.compat.answers.chance import about
 from tests.compat.answers.comparing import Difference
 from tests.compat.answers.duo import Exchange
 
-LACKING = frozenset({"share.version", "streams.version", "transaction.version"})
-"""Features that come with transactions, share groups and streams groups."""
+LACKING = frozenset({"share.version", "streams.version"})
+"""Features that come with share groups and streams groups."""
 
 
 class Deviation(NamedTuple):
@@ -97,11 +97,6 @@ DEVIATIONS: tuple[Deviation, ...] = (
             )
         ),
         "Their features are finalized at level 0",
-    ),
-    Deviation(
-        "a transactional id",
-        lambda exchange, difference: exchange.api == "InitProducerId" and bool(exchange.request.transactional_id),
-        "A producer with a `transactional.id` is told TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
     ),
     Deviation(
         "named twice",

@@ -36,6 +36,7 @@ def test_the_first_controller_bootstraps_the_cluster_in_one_transaction() -> Non
         FeatureLevelRecord(name="metadata.version", feature_level=30),
         FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
         FeatureLevelRecord(name="group.version", feature_level=1),
+        FeatureLevelRecord(name="transaction.version", feature_level=2),
         ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
         EndTransactionRecord(),
     ]
@@ -53,20 +54,20 @@ def test_an_idle_controller_writes_no_ops() -> None:
 def test_a_broker_epoch_is_the_offset_of_its_registration_and_it_starts_fenced() -> None:
     desk = Desk()
     reply = desk.register(1)
-    assert (reply.error_code, reply.broker_epoch) == (0, 6)
+    assert (reply.error_code, reply.broker_epoch) == (0, 7)
     assert desk.image.brokers[1].fenced
 
 
 def test_a_caught_up_broker_is_unfenced() -> None:
     desk = Desk()
     desk.register(1)
-    waiting = desk.heartbeat(1, current_metadata_offset=5)
+    waiting = desk.heartbeat(1, current_metadata_offset=6)
     assert (waiting.is_caught_up, waiting.is_fenced) == (False, True)
-    reply = desk.heartbeat(1, current_metadata_offset=6, cordoned_log_dirs=[])
+    reply = desk.heartbeat(1, current_metadata_offset=7, cordoned_log_dirs=[])
     assert (reply.is_caught_up, reply.is_fenced, reply.should_shut_down) == (True, False, False)
     assert desk.log[-2:] == [
-        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=6, fenced=-1),
-        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=6, cordoned_log_dirs=[]),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, fenced=-1),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, cordoned_log_dirs=[]),
     ]
     before = len(desk.log)
     desk.heartbeat(1, cordoned_log_dirs=[])
@@ -95,7 +96,7 @@ def test_a_registration_that_cannot_be_is_refused(request_: BrokerRegistrationRe
 
 def test_a_cluster_that_kafka_formatted_takes_us_although_it_has_features_we_do_not_serve() -> None:
     desk = Desk()
-    levels = {"transaction.version": 2, "share.version": 1, "streams.version": 1}
+    levels = {"share.version": 1, "streams.version": 1}
     records = [(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels.items()]
     desk.do(Decision(records))
     assert desk.register(1).error_code == 0

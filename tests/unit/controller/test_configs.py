@@ -157,7 +157,7 @@ def test_a_feature_goes_down_when_asked_for_as_a_downgrade_and_up_again() -> Non
 
 
 def test_what_is_there_already_changes_nothing() -> None:
-    for request in (update("metadata.version", 30), update("kraft.version", 1), update("transaction.version", 0)):
+    for request in (update("metadata.version", 30), update("kraft.version", 1), update("transaction.version", 2)):
         decision = node().decide(request)
         assert (decision.records, decision.reply.error_code) == ([], 0)
 
@@ -192,6 +192,7 @@ def test_eligible_replicas_come_with_one_minimum_for_all() -> None:
         update("group.version", 1, 9),
         update("group.version", -1, SAFE_DOWNGRADE),
         update("transaction.version", 1),
+        update("transaction.version", 3),
         update("share.version", 1),
         update("no.such.feature", 1),
         update("kraft.version", 0, SAFE_DOWNGRADE),

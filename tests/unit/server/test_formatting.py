@@ -62,6 +62,7 @@ def test_every_directory_gets_an_id_of_its_own_and_the_bootstrap_records() -> No
             ("metadata.version", 30),
             ("eligible.leader.replicas.version", 1),
             ("group.version", 1),
+            ("transaction.version", 2),
         ]
     assert ids == set(done.directory_ids.values())
     assert len(ids) == 2
@@ -154,4 +155,4 @@ def test_offsets_in_a_checkpoint_run_from_zero() -> None:
     for _, header in scan_batches(files.read("/a/bootstrap.checkpoint")):
         assert header.base_offset == ends
         ends = Offset(header.last_offset + 1)
-    assert ends == 5
+    assert ends == 6

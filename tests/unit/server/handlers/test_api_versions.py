@@ -9,7 +9,13 @@ from penstock.protocol.messages.api_versions import ApiVersionsRequest
 from penstock.server.handlers import api_versions
 from tests.walks.control_plane import ControlPlane, walk
 
-FINALIZED = {"eligible.leader.replicas.version": 1, "group.version": 1, "kraft.version": 1, "metadata.version": 30}
+FINALIZED = {
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "kraft.version": 1,
+    "metadata.version": 30,
+    "transaction.version": 2,
+}
 
 
 def request(name: str = "a-client", version: str = "1.0") -> ApiVersionsRequest:

@@ -32,6 +32,17 @@ def test_a_level_is_lowered_and_raised_again(version: int) -> None:
     walk(steps)
 
 
+def test_a_cluster_of_an_earlier_release_goes_up_to_transactions_step_by_step() -> None:
+    async def steps(plane: ControlPlane) -> None:
+        await plane.ask(update_features, to("transaction.version", 0, SAFE_DOWNGRADE), 2)
+        assert "transaction.version" not in plane.image.features
+        for level in (1, 2):
+            assert (await plane.ask(update_features, to("transaction.version", level), 2)).error_code == 0
+            assert plane.image.features["transaction.version"] == level
+
+    walk(steps)
+
+
 def test_version_0_says_downgrade_with_a_flag() -> None:
     async def steps(plane: ControlPlane) -> None:
         for allowed, error in ((False, INVALID_UPDATE_VERSION.code), (True, 0)):
@@ -51,7 +62,8 @@ def test_version_0_says_downgrade_with_a_flag() -> None:
         to("group.version", -1, SAFE_DOWNGRADE),
         to("metadata.version", 7, SAFE_DOWNGRADE),
         to("kraft.version", 0, SAFE_DOWNGRADE),
-        to("transaction.version", 2),
+        to("transaction.version", 3),
+        to("transaction.version", 1),
     ],
     ids=lambda request: str(request.feature_updates[0]),
 )
