@@ -35,6 +35,7 @@ from penstock.protocol.wire import Message as Message
 if TYPE_CHECKING:
     from penstock.coordinators.decision import Decision, Moment
     from penstock.coordinators.groups.shard import GroupShard
+    from penstock.coordinators.transactions.shard import TransactionShard
     from penstock.kernels import PlainProduce
     from penstock.metadata.image import ClusterImage
     from penstock.model.config import BrokerSettings
@@ -278,6 +279,9 @@ class ProducerIdsDoor(Protocol):
     def take(self) -> int | Awaitable[int]:
         """An id that nobody had before; an awaitable when the next block has to be fetched first."""
 
+    def at_hand(self) -> Awaitable[None]:
+        """Returns when one can be taken without waiting; Refused when the controller gives none."""
+
 
 class HostedDoor(Protocol):
     """One partition that has a replica here."""
@@ -412,6 +416,51 @@ class GroupsDoor(Protocol):
         """The same for every shard here that may know a group."""
 
 
+class TransactionsDoor(Protocol):
+    """The transactional ids whose shards live here. `refuse` makes the reply when this node cannot coordinate."""
+
+    def home_of(self, transactional_id: str) -> int:
+        """The partition of the transaction state topic that an id belongs to."""
+
+    def topic_made(self) -> Awaitable[None]:
+        """Returns when the transaction state topic shows in the published image, or cannot be made now."""
+
+    def ask(self, transactional_id: str, request: object, asker: Context, refuse: Refuse[R]) -> R | Awaitable[R]:
+        """Puts one request of one id to its shard: the reply, or an awaitable of it when it waits."""
+
+    def look(
+        self, transactional_id: str, read: Callable[[TransactionShard, Moment], R], refuse: Refuse[R]
+    ) -> R | Awaitable[R]:
+        """What `read` sees of an id's shard, as soon as it is committed."""
+
+    def look_at_all(
+        self, read: Callable[[TransactionShard, Moment], R], refuse: Refuse[R]
+    ) -> Sequence[R | Awaitable[R]]:
+        """The same for every shard here that may know an id."""
+
+
+class VerifyMode(Enum):
+    """What a leader wants of the coordinator before the first batch of a transaction enters a partition."""
+
+    ADD = "the partition is added"
+    VERIFY_ABORTABLE = "it was added, or the transaction has to be aborted"
+    VERIFY = "it was added"
+
+
+class VerifierDoor(Protocol):
+    """The coordinators of transactions, wherever they are, for leaders of partitions."""
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[tuple[str, int]],
+        mode: VerifyMode,
+    ) -> Awaitable[Mapping[tuple[str, int], ErrorCode]]:
+        """What the coordinator answers for each partition, by topic and index; NETWORK_EXCEPTION for no answer."""
+
+
 class QuorumDoor(Protocol):
     """The metadata quorum, for those who describe it and for those who take part in it."""
 
@@ -489,6 +538,7 @@ class Services:
     features: FeaturesDoor
     apis: ApisDoor
     groups: GroupsDoor
+    transactions: TransactionsDoor
     relocations: RelocationsDoor
     audit: AuditDoor | None = None
     stores: StoresDoor | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,8 @@ from penstock.protocol.messages.allocate_producer_ids import AllocateProducerIds
 
 if TYPE_CHECKING:
     from penstock.server.controller.channel import Ask
+
+log = logging.getLogger("penstock.producer_ids")
 
 PREFETCH_AT: Final = 0.9
 """The next block is fetched when this much of the present one is used, so that nobody waits for it."""
@@ -25,6 +28,7 @@ class ProducerIds:
         self._block = range(0)
         self._used = 0
         self._next_block: asyncio.Task[range] | None = None
+        self._filling: asyncio.Task[None] | None = None
 
     def take(self) -> int | Awaitable[int]:
         """An id that nobody had before; an awaitable when the next block has to be fetched first."""
@@ -36,12 +40,38 @@ class ProducerIds:
             return taken
         return self._wait()
 
+    def take_now(self) -> int | None:
+        """As `take`, for those who cannot wait: None while the next block is being fetched."""
+        fetched = self._next_block
+        if self._used >= len(self._block) and fetched is not None and _succeeded(fetched):
+            self._block, self._used, self._next_block = fetched.result(), 0, None
+        if self._used >= len(self._block):
+            if self._filling is None:
+                self._filling = asyncio.get_running_loop().create_task(self._fill(), name="producer ids at hand")
+            return None
+        taken = self.take()
+        assert isinstance(taken, int), "one is at hand"
+        return taken
+
+    async def _fill(self) -> None:
+        try:
+            await self.at_hand()
+        except Exception as failure:
+            log.warning("no producer ids: %s", failure)
+        finally:
+            self._filling = None
+
     async def next_id(self) -> int:
         """As `take`, for those who await in any case."""
         taken = self.take()
         return taken if isinstance(taken, int) else await taken
 
     async def _wait(self) -> int:
+        await self.at_hand()
+        return await self.next_id()
+
+    async def at_hand(self) -> None:
+        """Returns when an id can be taken at once; Refused when the controller gives none."""
         while self._used >= len(self._block):
             if self._next_block is None:
                 self._next_block = self._fetch()
@@ -55,7 +85,6 @@ class ProducerIds:
             if self._next_block is fetching:
                 # The first of those who waited for this block takes it into use.
                 self._block, self._used, self._next_block = block, 0, None
-        return await self.next_id()
 
     def _fetch(self) -> asyncio.Task[range]:
         return asyncio.get_running_loop().create_task(self._allocate(), name="producer ids")
@@ -67,3 +96,7 @@ class ProducerIds:
         if reply.error_code != NONE.code:
             raise Refused(error_of(reply.error_code), "the controller allotted no producer ids")
         return range(reply.producer_id_start, reply.producer_id_start + reply.producer_id_len)
+
+
+def _succeeded(task: asyncio.Task[range]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None

@@ -45,10 +45,11 @@ def _encoded(offset: int, record: StateRecord, now: Millis) -> Record:
 class RecordReader:
     """Reads the records of one internal topic. `classes_of` is asked once for each type; None is a type unknown."""
 
-    __slots__ = ("_classes", "_classes_of")
+    __slots__ = ("_classes", "_classes_of", "_skips_unknown_versions")
 
-    def __init__(self, classes_of: Callable[[int], Classes | None]) -> None:
-        self._classes_of = classes_of
+    def __init__(self, classes_of: Callable[[int], Classes | None], *, skips_unknown_versions: bool = False) -> None:
+        """With `skips_unknown_versions` a value of a version that is not known counts as a type that is not."""
+        self._classes_of, self._skips_unknown_versions = classes_of, skips_unknown_versions
         self._classes: dict[int, Classes] = {}
 
     def read(self, key: bytes | None, value: bytes | None) -> StateRecord | None:
@@ -72,5 +73,7 @@ class RecordReader:
         if len(value) < _INT16.size:
             raise Malformed(f"a value of {len(value)} bytes has no version")
         (version,) = _INT16.unpack_from(value)
+        if self._skips_unknown_versions and not schema_of(value_class).versions.has(version):
+            return None
         read_value, _ = decode(value_class, version, value, _INT16.size)
         return StateRecord(read_key, read_value, version)

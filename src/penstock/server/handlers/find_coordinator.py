@@ -1,10 +1,8 @@
 """FindCoordinator (10), versions 0-6. Which broker looks after a group, a transactional id or a share partition.
 
-Behaviour: groups are looked after by the leader of their partition of the offsets topic, which is created for the first
-who asks; the reply waits for that. No coordinator of transactions runs yet. Their keys get
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED: of the errors that Kafka may answer with it is the one that stops every client at
-once, where librdkafka asks again for ever after most others. Nor is there one of share partitions, for which only
-brokers look: COORDINATOR_NOT_AVAILABLE.
+Behaviour: groups are looked after by the leader of their partition of the offsets topic, transactional ids by that of
+theirs of the transaction state topic. Each of the two is created for the first who asks; the reply waits for that. There
+is no coordinator of share partitions yet, for which only brokers look: COORDINATOR_NOT_AVAILABLE.
 Notes: v0-3 one key, v4+ several; v1 key types (0 group, 1 transactional id); v6 share partitions (type 2). librdkafka
 compresses with lz4 only when it sees that this API is served.
 """
@@ -22,18 +20,20 @@ from penstock.model.errors import (
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode,
 )
-from penstock.model.ids import NO_NODE, OFFSETS_TOPIC, uuid_parse
+from penstock.model.ids import NO_NODE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, uuid_parse
 from penstock.protocol.messages.find_coordinator import FindCoordinatorResponse
 from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers.shared.cluster_view import addresses
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
-    from penstock.server.doors import Context, Outcome
+    from penstock.server.doors import Context, GroupsDoor, Outcome, TransactionsDoor
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _SHARE: Final = 2
+_TOPICS: Final = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
+"""Where keys live, by their type."""
 _BATCHED_SINCE: Final = 4
 _SHARE_SINCE: Final = 6
 _NO_PORT: Final = -1
@@ -52,7 +52,8 @@ class _Found(NamedTuple):
 def handle(ctx: Context, request: FindCoordinatorRequest) -> Outcome:
     keys = [request.key] if ctx.api_version < _BATCHED_SINCE else request.coordinator_keys
     refusals = [_refusal(ctx, request.key_type, key) for key in keys]
-    if request.key_type == _GROUP and None in refusals and ctx.node.metadata.image.topic(OFFSETS_TOPIC) is None:
+    topic = _TOPICS.get(request.key_type)
+    if topic is not None and None in refusals and ctx.node.metadata.image.topic(topic) is None:
         return _after_creation(ctx, request, keys, refusals)
     return _reply(ctx, request, keys, refusals)
 
@@ -60,8 +61,8 @@ def handle(ctx: Context, request: FindCoordinatorRequest) -> Outcome:
 async def _after_creation(
     ctx: Context, request: FindCoordinatorRequest, keys: list[str], refusals: list[_Found | None]
 ) -> FindCoordinatorResponse:
-    """The first group of a cluster brings the topic that groups live in."""
-    await ctx.node.groups.topic_made()
+    """The first key of its kind in a cluster brings the topic that they live in."""
+    await _coordinators(ctx, request.key_type).topic_made()
     return _reply(ctx, request, keys, refusals)
 
 
@@ -112,18 +113,19 @@ def _refusal(ctx: Context, key_type: int, key: str) -> _Found | None:
 
 
 def _coordinator(ctx: Context, key_type: int, key: str) -> _Found:
-    if key_type == _TRANSACTION:
-        why = "This cluster has no transactions yet: use a producer without transactional.id."
-        return _Found(TRANSACTIONAL_ID_AUTHORIZATION_FAILED, why)
     if key_type == _SHARE:
         return _Found(COORDINATOR_NOT_AVAILABLE, "This cluster has no share groups yet.")
-    topic = ctx.node.metadata.image.topic(OFFSETS_TOPIC)
-    partition = None if topic is None else topic.get(ctx.node.groups.home_of(key))
+    topic = ctx.node.metadata.image.topic(_TOPICS[key_type])
+    partition = None if topic is None else topic.get(_coordinators(ctx, key_type).home_of(key))
     if partition is not None:
         for address in addresses(ctx):
             if address.broker.id == partition.leader:
                 return _Found(NONE, "", partition.leader, address.host, address.port)
     return _Found(COORDINATOR_NOT_AVAILABLE, "The coordinator is not available; try again.")
+
+
+def _coordinators(ctx: Context, key_type: int) -> GroupsDoor | TransactionsDoor:
+    return ctx.node.groups if key_type == _GROUP else ctx.node.transactions
 
 
 def _share_key(key: str) -> bool:

@@ -16,6 +16,7 @@ from penstock.server.controller.producer_ids import ProducerIds
 from penstock.server.coordinating.groups import GroupKind
 from penstock.server.coordinating.runtime import Runtime
 from penstock.server.coordinating.topic import TopicMaker
+from penstock.server.coordinating.transactions import TransactionKind, Transactions
 from penstock.server.dialling import towards_brokers
 from penstock.server.doors import Services
 from penstock.server.loops.slices import Slices
@@ -29,6 +30,7 @@ from penstock.server.metrics.node_metrics import (
     upkeep_samples,
 )
 from penstock.server.metrics.quota_metrics import quota_samples
+from penstock.server.metrics.transaction_metrics import transaction_samples, verification_samples
 from penstock.server.partitions.directory_driver import DirectoryDriver
 from penstock.server.partitions.fetching.driver import FetchDriver
 from penstock.server.partitions.following.driver import FollowerDriver
@@ -176,15 +178,22 @@ class BrokerPart:
         groups = GroupKind(settings, random)
         make_topic = TopicMaker(settings, ask, groups.name, lambda: len(metadata.image.brokers)).make
         self.groups = Runtime(groups, node_id, self.partitions, clock, make_topic=make_topic)
-        self.coordinators: list[CoordinatorPart] = [self.groups]
+        producer_ids = ProducerIds(node_id, broker_epoch, ask)
+        self.transactions = Transactions(
+            settings, node_id, self.partitions, clock, self.peers,
+            make_topic=TopicMaker(settings, ask, TransactionKind.name, lambda: len(metadata.image.brokers)).make,
+            next_producer_id=producer_ids.take_now,
+            write_markers=self.produces.markers.write,
+        )  # fmt: skip
+        self.coordinators: list[CoordinatorPart] = [self.groups, self.transactions]
         self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self.services = Services(
             settings=settings, clock=clock, authorizer=authorizer, metadata=metadata,
             controller=control.forwarding,
             partitions=self.partitions, produces=self.produces, fetches=self.fetches, logs=self.store,
-            producer_ids=ProducerIds(node_id, broker_epoch, ask),
+            producer_ids=producer_ids,
             quorum=control.quorum, apis=self.dispatch, features=control.features,
-            groups=self.groups, relocations=self.relocations, audit=audit,
+            groups=self.groups, transactions=self.transactions, relocations=self.relocations, audit=audit,
         )  # fmt: skip
 
     async def _at_rest(self, target: Log) -> None:
@@ -316,6 +325,8 @@ class BrokerPart:
         metrics.register("upkeep", lambda: upkeep_samples(self.flushes, self.upkeep, self.compaction))
         metrics.register("quotas", lambda: quota_samples(self.quotas.clients, self._clock.monotonic_ms()))
         metrics.register("groups", lambda: group_samples(self.groups))
+        metrics.register("transactions", lambda: transaction_samples(self.transactions))
+        metrics.register("verification", lambda: verification_samples(self.transactions.verifier))
         ends = LogEnds(self.partitions, self.peers, self._clock)
         metrics.register("lags", lambda: lag_samples(self.groups, ends), lambda: ask_ends(self.groups, ends))
 
