@@ -16,9 +16,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from penstock.coordinators.groups.consumer import records as consumer_records
-from penstock.coordinators.groups.home import home_partition
 from penstock.coordinators.groups.records import group_record
 from penstock.coordinators.groups.table import CONSUMER_PROTOCOL_TYPE
+from penstock.coordinators.home import home_partition
 from penstock.kernels import read_header
 from penstock.metadata.features import METADATA_VERSION, NEW_CLUSTER, NEW_CLUSTER_KRAFT_VERSION
 from penstock.metadata.records import VersionedRecord, version_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordinators.groups.home import home_partition, java_hash
+from penstock.coordinators.home import home_partition, java_hash
 
 
 @pytest.mark.parametrize(

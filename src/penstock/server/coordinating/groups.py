@@ -45,7 +45,7 @@ class GroupKind:
         settings.on_change(self._group_values.clear)
 
     def partition_of(self, key: str, partitions: int) -> int:
-        from penstock.coordinators.groups.home import home_partition
+        from penstock.coordinators.home import home_partition
 
         return home_partition(key, partitions)
 

@@ -34,9 +34,9 @@ from penstock.coordinators.decision import Moment, StateRecord
 from penstock.coordinators.groups.classic.member import ClassicMember, Protocols
 from penstock.coordinators.groups.classic.subscription import subscribed_topics
 from penstock.coordinators.groups.deadlines import ClassicDeadline
-from penstock.coordinators.groups.home import java_hash
 from penstock.coordinators.groups.records import group_record, group_tombstone
 from penstock.coordinators.groups.table import CLASSIC, CONSUMER_PROTOCOL_TYPE, CommittedOffset, TimerKey
+from penstock.coordinators.home import java_hash
 from penstock.coordinators.timers import Timers
 from penstock.model.errors import (
     FENCED_INSTANCE_ID,

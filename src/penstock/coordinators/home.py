@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` is home to a group."""
+"""Which partition of a coordinator's topic is home to a key: the id of a group, or of a transactional producer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def java_hash(text: str) -> int:
     return hashed - (1 << 32) if hashed >> 31 else hashed
 
 
-def home_partition(group_id: str, partitions: int) -> int:
-    """The partition whose leader coordinates `group_id` when the topic has `partitions`."""
-    hashed = java_hash(group_id)
+def home_partition(key: str, partitions: int) -> int:
+    """The partition whose leader coordinates `key` when the topic has `partitions`."""
+    hashed = java_hash(key)
     # The one number without a positive twin in Java counts as zero.
     return 0 if hashed == -(1 << 31) else abs(hashed) % partitions
