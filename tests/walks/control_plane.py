@@ -207,6 +207,7 @@ class ControlPlane:
             features=self.features,
             apis=_Apis(),
             groups=nothing,
+            transactions=nothing,
             relocations=nothing,
         )
 

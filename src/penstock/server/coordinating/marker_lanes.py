@@ -1,9 +1,9 @@
 """Markers on their way to one broker: what waits, what is under way, and how an answer is read.
 
-| | nothing under way | a round under way | it takes long |
+| | nothing under way | a round is under way | it takes long |
 |---|---|---|---|
-| a marker comes | leaves in the next turn of the loop, with all that came in this one | waits for the answer | leaves in a round of its own, unless its partition is in the one that takes long |
-| the answer | | everything that waits is the next round | those that waited for its partitions are the next round |
+| a marker comes | leaves in the next turn of the loop | waits | leaves, unless that round has its partition |
+| the answer comes | | all that waits is the next round | and so is what waited for its partitions |
 
 A broker answers when every partition of a request is replicated. One follower that stands still would hold everybody's
 transactions that end here, so a round that takes long is set aside, and goes on over its own connection.

@@ -60,7 +60,7 @@ _TRANSIENT: Final = frozenset(
         UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""What the leader of a partition answers while it cannot write. Anything else is tried again too, and told in the log."""
+"""What the leader of a partition answers while it cannot write. Anything else is tried again too, and is logged."""
 
 Tell = Callable[[int, "Epoch", "Callable[[TransactionShard, Moment], Decision]"], bool]
 WriteHere = Callable[["WriteTxnMarkersRequest", int], "WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]"]

@@ -123,9 +123,8 @@ class Transactions(Runtime["TransactionShard"]):
         write_markers: WriteHere,
     ) -> None:
         """`write_markers` writes those of partitions that this node leads."""
-        super().__init__(
-            TransactionKind(settings, next_producer_id, self._make_markers), me, partitions, clock, make_topic=make_topic
-        )
+        kind = TransactionKind(settings, next_producer_id, self._make_markers)
+        super().__init__(kind, me, partitions, clock, make_topic=make_topic)
         self._settings, self._peers, self._write_markers = settings, peers, write_markers
         self.verifier: TransactionVerifier | None = None
         """None until a leader here has asked for the first time."""

@@ -1,8 +1,8 @@
 """Asks the coordinator of a transaction whether partitions belong to it, or adds them: the door `Verifier`.
 
-Leaders ask before the first batch of a transaction enters a partition (KIP-890). The coordinator may be this node, which
-costs no network. At any other one request is under way at a time, and takes all that came meanwhile; questions about one
-transaction are one question.
+Leaders ask before the first batch of a transaction enters a partition (KIP-890). The coordinator may be this node,
+which costs no network. At any other one request is under way at a time, and takes all that came meanwhile; questions
+about one transaction are one question.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from penstock.server.loops.duty import duty, on_duty
 from penstock.transport.dial import LinkError, Unsupported
 
 if TYPE_CHECKING:
+    from penstock.coordinators.transactions.shard import TransactionShard
     from penstock.metadata.image import ClusterImage
     from penstock.model.ports import Clock
     from penstock.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
     from penstock.server.coordinating.runtime import Runtime
-    from penstock.coordinators.transactions.shard import TransactionShard
     from penstock.server.peers import Address, Peers
 
 log = logging.getLogger("penstock.transactions")
@@ -114,11 +114,15 @@ class Desk:
             self._asking = duty(self._work(), name=f"verification at node {self.node}")
 
     async def _work(self) -> None:
+        questions: list[Question] = []
         try:
             while self._waiting:
-                await self._ask(self.node, self._next())
+                questions = self._next()
+                await self._ask(self.node, questions)
         finally:
             self._asking = None
+            for question in questions:
+                question.answered({}, NETWORK_EXCEPTION)  # whoever is still without an answer gets none
 
     def _next(self) -> list[Question]:
         """At most one question about a transactional id: answers are told apart by it alone."""

@@ -41,5 +41,7 @@ async def _after_creation(ctx: Context, request: AddOffsetsToTxnRequest) -> AddO
 def _asked(
     ctx: Context, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
-    reply: AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse] = ctx.node.transactions.ask(request.transactional_id, request, ctx, add_offsets_refused)
+    reply: AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse] = ctx.node.transactions.ask(
+        request.transactional_id, request, ctx, add_offsets_refused
+    )
     return then(reply, lambda done: add_offsets_reply(done, ctx.api_version))

@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (24), versions 0-5. Takes partitions into a transaction, or looks whether they are in it.
 
-Behaviour: up to v3 clients ask, for one transaction and all or nothing: a partition that is unknown or forbidden is told
-so, the others OPERATION_NOT_ATTEMPTED. From v4 on only brokers ask, for several transactions at once, each of which is
-added to or, with `verify_only`, only looked at; answered when all are.
+Behaviour: up to v3 clients ask, for one transaction and all or nothing: a partition that is unknown or forbidden is
+told so, the others OPERATION_NOT_ATTEMPTED. From v4 on only brokers ask, for several transactions at once, each of
+which is added to or, with `verify_only`, only looked at; answered when all are.
 Notes: v2 knows PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before; v5 knows TRANSACTION_ABORTABLE.
 """
 
@@ -50,10 +50,7 @@ def _of_a_client(ctx: Context, request: AddPartitionsToTxnRequest) -> Outcome:
         return _told_client(ctx, PartitionsAdded.all_with(TRANSACTIONAL_ID_AUTHORIZATION_FAILED, partitions))
     writable = {topic.name: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic.name) for topic in topics}
     refused = all_or_nothing(
-        {
-            each: _known(ctx, each) if writable[each[0]] else TOPIC_AUTHORIZATION_FAILED
-            for each in partitions
-        }
+        {each: _known(ctx, each) if writable[each[0]] else TOPIC_AUTHORIZATION_FAILED for each in partitions}
     )
     if refused is not None:
         return _told_client(ctx, PartitionsAdded(refused))

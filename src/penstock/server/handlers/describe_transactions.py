@@ -24,7 +24,7 @@ State = DescribeTransactionsResponse.TransactionState
 def handle(ctx: Context, request: DescribeTransactionsRequest) -> Outcome:
     def joined(states: list[State]) -> DescribeTransactionsResponse:
         for state in states:
-            state.topics = [each for each in state.topics if ctx.may(Operation.DESCRIBE, ResourceType.TOPIC, each.topic)]
+            state.topics = [topic for topic in state.topics if ctx.may_describe(topic.topic)]
         return DescribeTransactionsResponse(transaction_states=states)
 
     return gathered([_described(ctx, each) for each in request.transactional_ids], joined)

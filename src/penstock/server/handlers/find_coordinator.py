@@ -1,8 +1,8 @@
 """FindCoordinator (10), versions 0-6. Which broker looks after a group, a transactional id or a share partition.
 
 Behaviour: groups are looked after by the leader of their partition of the offsets topic, transactional ids by that of
-theirs of the transaction state topic. Each of the two is created for the first who asks; the reply waits for that. There
-is no coordinator of share partitions yet, for which only brokers look: COORDINATOR_NOT_AVAILABLE.
+theirs of the transaction state topic. Each of the two is created for the first who asks; the reply waits for that.
+There is no coordinator of share partitions yet, for which only brokers look: COORDINATOR_NOT_AVAILABLE.
 Notes: v0-3 one key, v4+ several; v1 key types (0 group, 1 transactional id); v6 share partitions (type 2). librdkafka
 compresses with lz4 only when it sees that this API is served.
 """

@@ -196,7 +196,7 @@ class ControlPart:
             settings=self._settings, clock=self._clock, authorizer=authorizer, metadata=self.metadata,
             controller=controller, partitions=absent, produces=absent, fetches=absent, logs=absent,
             producer_ids=absent, quorum=self.quorum, apis=dispatch, features=self.features,
-            groups=absent, relocations=absent, audit=audit,
+            groups=absent, transactions=absent, relocations=absent, audit=audit,
         )  # fmt: skip
 
     # -- life
