@@ -31,6 +31,7 @@ from penstock.model.security import Operation as Operation
 from penstock.model.security import Principal as Principal
 from penstock.model.security import ResourceType as ResourceType
 from penstock.protocol.wire import Message as Message
+from penstock.replication.verifying import VerifyMode as VerifyMode
 
 if TYPE_CHECKING:
     from penstock.coordinators.decision import Decision, Moment
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
     from penstock.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
     from penstock.protocol.messages.vote import VoteRequest, VoteResponse
+    from penstock.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
     from penstock.protocol.registry import Api
     from penstock.protocol.wire import Records
     from penstock.replication.partition import Partition
@@ -329,11 +331,38 @@ class PlainProducesDoor(Protocol):
         """The whole frame of the reply, or what the long way returns; None when that must be taken from the start."""
 
 
+class Verifier(Protocol):
+    """Asks the coordinators of transactions, wherever they are, which partitions are part of them."""
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[tuple[str, int]],
+        mode: VerifyMode,
+    ) -> Awaitable[Mapping[tuple[str, int], ErrorCode]]:
+        """What the coordinator says of each partition. One that it says nothing of was not answered."""
+
+
+class MarkersDoor(Protocol):
+    """Ends transactions in partitions."""
+
+    def write(
+        self, request: WriteTxnMarkersRequest, timeout_ms: int
+    ) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
+        """Writes all markers; answered when they are on all replicas in sync, or time is up."""
+
+    def refuse_all(self, request: WriteTxnMarkersRequest, error: ErrorCode) -> WriteTxnMarkersResponse: ...
+
+
 class ProducesDoor(Protocol):
     """Admits batches, writes them, and waits for what acks promises."""
 
     @property
     def plain(self) -> PlainProducesDoor: ...
+    @property
+    def markers(self) -> MarkersDoor: ...
     def produce(
         self,
         request: ProduceRequest,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.metadata.entities import CONFIG_TOPIC
-from penstock.model.ids import new_uuid
+from penstock.model.ids import OFFSETS_TOPIC, new_uuid
 from penstock.replication.fetch_session import FetchSessions
 from penstock.replication.selection import chooses_by_rack
 from penstock.server.controller.assignments import DirectoryAssignments
@@ -176,6 +176,7 @@ class BrokerPart:
         groups = GroupKind(settings, random)
         make_topic = TopicMaker(settings, ask, groups.name, lambda: len(metadata.image.brokers)).make
         self.groups = Runtime(groups, node_id, self.partitions, clock, make_topic=make_topic)
+        self.produces.markers.tell(OFFSETS_TOPIC, self.groups.marked)
         self.coordinators: list[CoordinatorPart] = [self.groups]
         self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self.services = Services(

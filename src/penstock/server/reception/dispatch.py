@@ -50,6 +50,7 @@ SERVED: Final = (
     "DescribeLogDirs",
     "AlterReplicaLogDirs",
     "InitProducerId",
+    "WriteTxnMarkers",
     "DescribeProducers",
     "DescribeQuorum",
     "UpdateFeatures",
