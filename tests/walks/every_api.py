@@ -151,6 +151,11 @@ def _describe_producers(made: Any, target: Target) -> Any:
     return made(topics=[made.TopicRequest(name=target.topic, partition_indexes=[0])])
 
 
+def _write_txn_markers(made: Any, target: Target) -> Any:
+    topic = made.WritableTxnMarkerTopic(name=target.topic, partition_indexes=[0])
+    return made(markers=[made.WritableTxnMarker(producer_id=7, transaction_result=True, topics=[topic])])
+
+
 def _describe_quorum(made: Any, target: Target) -> Any:
     wanted = made.PartitionData(partition_index=0)
     return made(topics=[made.TopicData(topic_name=METADATA_TOPIC, partitions=[wanted])])
@@ -307,6 +312,7 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
     "InitProducerId": _init_producer_id,
     "DescribeProducers": _describe_producers,
+    "WriteTxnMarkers": _write_txn_markers,
     "DescribeQuorum": _describe_quorum,
     "UpdateFeatures": _update_features,
     "ElectLeaders": _elect_leaders,

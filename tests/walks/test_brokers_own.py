@@ -15,7 +15,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.model.errors import INVALID_RECORD, INVALID_TOPIC_EXCEPTION, INVALID_TXN_STATE
+from penstock.model.errors import (
+    INVALID_RECORD,
+    INVALID_TOPIC_EXCEPTION,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
 from penstock.model.ids import METADATA_TOPIC, OFFSETS_TOPIC, Uuid, uuid_text
 from penstock.protocol.envelopes import sealed
 from penstock.protocol.messages.create_acls import CreateAclsRequest
@@ -348,8 +352,8 @@ MARKER = b"\0\0\0\1"  # of a transaction that committed
     ("claims", "error"),
     [
         ({"control": True}, INVALID_RECORD),
-        ({"control": True, "transactional": True}, INVALID_RECORD),
-        ({"transactional": True}, INVALID_TXN_STATE),
+        ({"control": True, "transactional": True}, TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"transactional": True}, TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     ],
     ids=["control", "marker", "transactional"],
 )

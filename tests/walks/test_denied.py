@@ -180,6 +180,9 @@ CASES = [
     ),
     Case("AlterReplicaLogDirs", (), each("results.partitions", CODE), [CLUSTER_DENIED]),
     Case("DescribeProducers", ("DESCRIBE topic:secret",), each("topics.partitions", CODE), [TOPIC_DENIED]),
+    Case("WriteTxnMarkers", ("WRITE topic:secret",), each("markers.topics.partitions", CODE), [CLUSTER_DENIED]),
+    Case("WriteTxnMarkers", ("ALTER cluster",), each("markers.topics.partitions", CODE), [0]),
+    Case("WriteTxnMarkers", ("CLUSTER_ACTION cluster",), each("markers.topics.partitions", CODE), [0]),
     Case("DescribeQuorum", (), whole(CODE, "topics"), [(CLUSTER_DENIED, [])]),
     Case("UpdateFeatures", (), whole(CODE), [CLUSTER_DENIED]),
     Case(
@@ -355,7 +358,8 @@ def test_a_transactional_id_is_asked_for_before_anything_else(acks: int) -> None
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("mine")
         gate.shut("WRITE topic:mine")
-        data = ProduceRequest.PartitionProduceData(index=0, records=batch_of(b"x"))
+        batch = batch_of(b"x", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        data = ProduceRequest.PartitionProduceData(index=0, records=batch)
         topics = [ProduceRequest.TopicProduceData(name="mine", partition_data=[data])]
         request = ProduceRequest(transactional_id="tx", acks=acks, timeout_ms=1_000, topic_data=topics)
         if acks:

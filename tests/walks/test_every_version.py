@@ -207,6 +207,15 @@ FILL: dict[str, Callable[[Any, int, bytes], Any]] = {
     "DescribeTopicPartitions": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC)]),
     "DescribeLogDirs": lambda m, v, _: m(topics=None),
     "DescribeProducers": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC, partition_indexes=[0])]),
+    "WriteTxnMarkers": lambda m, v, _: m(
+        markers=[
+            m.WritableTxnMarker(
+                producer_id=7,
+                transaction_result=True,
+                topics=[m.WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])],
+            )
+        ]
+    ),
     "DescribeQuorum": lambda m, v, _: m(
         topics=[m.TopicData(topic_name="__cluster_metadata", partitions=[m.PartitionData(partition_index=0)])]
     ),

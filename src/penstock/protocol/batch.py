@@ -27,6 +27,7 @@ __all__ = [
     "CODEC_NAMES",
     "assemble",
     "build_batch",
+    "claims_transaction",
     "is_control",
     "is_log_append_time",
     "is_transactional",
@@ -42,6 +43,10 @@ LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
+
+_MAGIC: Final = 2
+_MAGIC_AT: Final = 16
+_ATTRIBUTES_AT: Final = 21
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER: Final = -1
@@ -61,6 +66,13 @@ def is_log_append_time(attributes: int) -> bool:
 
 def is_transactional(attributes: int) -> bool:
     return bool(attributes & TRANSACTIONAL)
+
+
+def claims_transaction(batch: Buffer | None) -> bool:
+    """Whether bytes that nobody has checked begin with a batch of this format that says to be of a transaction."""
+    if batch is None or len(batch) < HEADER_BYTES:
+        return False
+    return bool(batch[_MAGIC_AT] == _MAGIC and batch[_ATTRIBUTES_AT + 1] & TRANSACTIONAL)
 
 
 def is_control(attributes: int) -> bool:

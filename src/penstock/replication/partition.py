@@ -138,6 +138,11 @@ class Partition:
 
     # -- asking
 
+    def check_leads(self) -> None:
+        """For whoever prepares an append that comes later."""
+        if self.leader != self.me:
+            raise Refused(NOT_LEADER_OR_FOLLOWER)
+
     def check_append(self, acks: int) -> Epoch:
         """The epoch to stamp on a batch, if one may be appended with these `acks`."""
         if self.leader != self.me:

@@ -31,6 +31,7 @@ from penstock.model.security import Operation as Operation
 from penstock.model.security import Principal as Principal
 from penstock.model.security import ResourceType as ResourceType
 from penstock.protocol.wire import Message as Message
+from penstock.replication.verifying import VerifyMode as VerifyMode
 
 if TYPE_CHECKING:
     from penstock.coordinators.decision import Decision, Moment
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
     from penstock.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
     from penstock.protocol.messages.vote import VoteRequest, VoteResponse
+    from penstock.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
     from penstock.protocol.registry import Api
     from penstock.protocol.wire import Records
     from penstock.replication.partition import Partition
@@ -333,11 +335,38 @@ class PlainProducesDoor(Protocol):
         """The whole frame of the reply, or what the long way returns; None when that must be taken from the start."""
 
 
+class Verifier(Protocol):
+    """Asks the coordinators of transactions, wherever they are, which partitions are part of them."""
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[tuple[str, int]],
+        mode: VerifyMode,
+    ) -> Awaitable[Mapping[tuple[str, int], ErrorCode]]:
+        """What the coordinator says of each partition. One that it says nothing of was not answered."""
+
+
+class MarkersDoor(Protocol):
+    """Ends transactions in partitions."""
+
+    def write(
+        self, request: WriteTxnMarkersRequest, timeout_ms: int
+    ) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
+        """Writes all markers; answered when they are on all replicas in sync, or time is up."""
+
+    def refuse_all(self, request: WriteTxnMarkersRequest, error: ErrorCode) -> WriteTxnMarkersResponse: ...
+
+
 class ProducesDoor(Protocol):
     """Admits batches, writes them, and waits for what acks promises."""
 
     @property
     def plain(self) -> PlainProducesDoor: ...
+    @property
+    def markers(self) -> MarkersDoor: ...
     def produce(
         self,
         request: ProduceRequest,
@@ -437,28 +466,6 @@ class TransactionsDoor(Protocol):
         self, read: Callable[[TransactionShard, Moment], R], refuse: Refuse[R]
     ) -> Sequence[R | Awaitable[R]]:
         """The same for every shard here that may know an id."""
-
-
-class VerifyMode(Enum):
-    """What a leader wants of the coordinator before the first batch of a transaction enters a partition."""
-
-    ADD = "the partition is added"
-    VERIFY_ABORTABLE = "it was added, or the transaction has to be aborted"
-    VERIFY = "it was added"
-
-
-class VerifierDoor(Protocol):
-    """The coordinators of transactions, wherever they are, for leaders of partitions."""
-
-    def verify(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[tuple[str, int]],
-        mode: VerifyMode,
-    ) -> Awaitable[Mapping[tuple[str, int], ErrorCode]]:
-        """What the coordinator answers for each partition, by topic and index; NETWORK_EXCEPTION for no answer."""
 
 
 class QuorumDoor(Protocol):

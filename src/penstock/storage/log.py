@@ -49,6 +49,7 @@ from penstock.storage.settings import LogSettings
 from penstock.storage.snapshot_files import SnapshotFiles
 from penstock.storage.tickets import Ticket
 from penstock.storage.unsynced import Unsynced
+from penstock.storage.verification import Verification
 
 DEFAULT_PRODUCER_EXPIRATION_MS = 86_400_000
 _UNKNOWN_TIME = Millis(0)
@@ -392,6 +393,17 @@ class Log:
             if refusal.error is not OUT_OF_ORDER_SEQUENCE_NUMBER or not recall(self, header):
                 raise
         return self.producers.check(header)
+
+    def known_in_transaction(
+        self, header: BatchHeader, guard: Verification | None, *, verifies: bool = True
+    ) -> Ticket | None:
+        """The same for a batch that is part of a transaction; see `Producers.check_transactional`."""
+        try:
+            return self.producers.check_transactional(header, guard, verifies=verifies)
+        except Refused as refusal:
+            if refusal.error is not OUT_OF_ORDER_SEQUENCE_NUMBER or not recall(self, header):
+                raise
+        return self.producers.check_transactional(header, guard, verifies=verifies)
 
     # -- reading
 

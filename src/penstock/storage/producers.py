@@ -3,6 +3,18 @@
 `check` looks, `apply` changes; a follower only applies. Each producer's last five batches are remembered, so a retry
 within them is answered with the offset it got the first time. Transactions are open from their first batch to their
 marker, and stay unstable until the marker is replicated.
+
+Who may write, in Kafka's order; what a follower copies and what a start replays is never refused:
+
+| | a client's batch | of a transaction | a coordinator's, of a transaction | a marker |
+|---|---|---|---|---|
+| one of the last five | its first offset | its first offset | | |
+| its transaction is not open, and its epoch is old | | INVALID_PRODUCER_EPOCH | INVALID_PRODUCER_EPOCH | |
+| it is not open, and the guard is not that of now | | INVALID_TXN_STATE | INVALID_TXN_STATE | |
+| its epoch is old | INVALID_PRODUCER_EPOCH | the same | the same | the same; see `check_marker` |
+| its sequence is not next | OUT_OF_ORDER_SEQUENCE_NUMBER | the same; see `_check_verified` | | |
+| a transaction is open | INVALID_TXN_STATE | | | |
+| its coordinator's epoch is old | | | | TRANSACTION_COORDINATOR_FENCED |
 """
 
 from __future__ import annotations
@@ -24,6 +36,7 @@ from penstock.model.ids import Millis, Offset
 from penstock.storage.producer_snapshot import ProducerRecord
 from penstock.storage.tickets import Ticket
 from penstock.storage.transaction_index import AbortedTransaction
+from penstock.storage.verification import EPOCH_MAX, Verification, Verifications
 
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
@@ -31,6 +44,8 @@ ABORT, COMMIT = 0, 1
 
 _SEQUENCE_MAX = (1 << 31) - 1
 BATCHES_KEPT = 5
+STRICT = 2
+"""The version of transactions from which on each has a producer epoch of its own."""
 _NONE = -1
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
@@ -95,7 +110,7 @@ class Producer:
 class Producers:
     """All producers of one log. Offsets up to `end` are taken into account."""
 
-    __slots__ = ("_by_id", "_open", "end", "expiration_ms", "first_unstable", "unreplicated")
+    __slots__ = ("_by_id", "_open", "end", "expiration_ms", "first_unstable", "unreplicated", "verifications")
 
     def __init__(self, expiration_ms: int = 86_400_000) -> None:
         self.expiration_ms = expiration_ms
@@ -106,6 +121,7 @@ class Producers:
         self.unreplicated: dict[int, int] = {}
         self.first_unstable: int | None = None
         self.end = Offset(0)
+        self.verifications = Verifications()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -117,10 +133,22 @@ class Producers:
     def get(self, producer_id: int) -> Producer | None:
         return self._by_id.get(producer_id)
 
+    def is_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has a transaction of this epoch open."""
+        producer = self._by_id.get(producer_id)
+        return producer is not None and producer.transaction_first != _NONE and producer.epoch == epoch
+
+    def oldest_open(self) -> Producer | None:
+        """Whose transaction began first of those that are open."""
+        return self._by_id[next(iter(self._open.values()))] if self._open else None
+
     # -- may a client's batch enter?
 
     def check(self, header: BatchHeader) -> Ticket | None:
-        """None when the batch may be appended, the original's ticket when it was appended before; else Refused."""
+        """None when the batch may be appended, the original's ticket when it was appended before; else Refused.
+
+        For batches that are not of a transaction.
+        """
         producer = self._by_id.get(header.producer_id)
         if producer is None:
             return None
@@ -132,31 +160,124 @@ class Producers:
             and producer.transaction_first == _NONE
         ):
             return None  # next in line, as nearly every batch is
-        if header.producer_epoch == producer.epoch:
-            last = advance_sequence(first, header.last_offset_delta)
-            for batch in batches:
-                if batch.first_sequence == first and batch.last_sequence == last:
-                    base = batch.last_offset - batch.offset_delta
-                    return Ticket(Offset(base), Offset(batch.last_offset + 1), batch.timestamp)
+        known = self._duplicate_of(producer, header)
+        if known is not None:
+            return known
         self._check_epoch(producer, header.producer_epoch)
         self._check_sequence(producer, header)
-        if producer.transaction_first != _NONE and not header.attributes & TRANSACTIONAL:
+        if producer.transaction_first != _NONE:
             raise Refused(
                 INVALID_TXN_STATE,
                 f"producer {producer.producer_id} has a transaction open; this batch is not part of one",
             )
         return None
 
-    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """Whether a coordinator may end this producer's transaction; Refused for one that was replaced."""
+    def check_transactional(
+        self, header: BatchHeader, guard: Verification | None, *, verifies: bool = True
+    ) -> Ticket | None:
+        """The same for a batch of a transaction. `guard` is of now when the coordinator was asked about this batch.
+
+        Without `verifies` nobody need have been asked.
+        """
+        producer = self._by_id.get(header.producer_id)
+        if producer is not None:
+            batches = producer.batches
+            is_open = producer.transaction_first != _NONE and producer.epoch == header.producer_epoch
+            is_next = batches and header.base_sequence == batches[-1].last_sequence + 1
+            if is_open and is_next and self.verifications.get(header.producer_id) is None:
+                return None  # as nearly every batch is
+            known = self._duplicate_of(producer, header)
+            if known is not None:
+                return known
+        self._check_guard(header, guard, verifies)
+        self._check_verified(producer, header)
+        if producer is not None:
+            self._check_sequence(producer, header)
+        return None
+
+    def check_coordinated(self, header: BatchHeader, guard: Verification | None, *, verifies: bool = True) -> None:
+        """The same for what a coordinator writes as part of a producer's transaction: it counts no sequences."""
+        self._check_guard(header, guard, verifies)
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0) -> None:
+        """Whether a coordinator may end this producer's transaction; Refused for one that was replaced.
+
+        Where each transaction has an epoch of its own (version 2) a marker has a newer one than the data before it. An
+        equal one with nothing open is the same marker again, and is written again so that its sender can go on.
+        """
         producer = self._by_id.get(producer_id)
         if producer is None:
             return
         self._check_epoch(producer, epoch)
+        is_open = producer.transaction_first != _NONE
+        if transaction_version >= STRICT and epoch == producer.epoch and is_open and epoch != EPOCH_MAX:
+            raise Refused(
+                INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} has a transaction of epoch {epoch} open; its marker has a newer one",
+            )
         if coordinator_epoch < producer.coordinator_epoch:
             raise Refused(
                 TRANSACTION_COORDINATOR_FENCED,
                 f"coordinator epoch {coordinator_epoch} is older than {producer.coordinator_epoch}, which is known",
+            )
+
+    # -- may the coordinator be asked?
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, bumps_epoch: bool, now: Millis
+    ) -> Verification | None:
+        """The guard to append with once the coordinator has agreed; None when the transaction is open already."""
+        producer = self._by_id.get(producer_id)
+        if producer is not None:
+            if producer.transaction_first != _NONE and producer.epoch == epoch:
+                return None
+            self._check_epoch(producer, epoch)
+        return self.verifications.begin(producer_id, epoch, sequence, bumps_epoch=bumps_epoch, now=now)
+
+    # -- what is wrong with it
+
+    @staticmethod
+    def _duplicate_of(producer: Producer, header: BatchHeader) -> Ticket | None:
+        if header.producer_epoch != producer.epoch:
+            return None
+        first, last = header.base_sequence, advance_sequence(header.base_sequence, header.last_offset_delta)
+        for batch in producer.batches:
+            if batch.first_sequence == first and batch.last_sequence == last:
+                base = batch.last_offset - batch.offset_delta
+                return Ticket(Offset(base), Offset(batch.last_offset + 1), batch.timestamp)
+        return None
+
+    def _check_guard(self, header: BatchHeader, guard: Verification | None, verifies: bool) -> None:
+        """A batch that does not go on with an open transaction needs leave to begin one.
+
+        The epoch is looked at first: who was replaced should hear that, which ends it for good, and not that its
+        transaction is in a bad state.
+        """
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        producer = self._by_id.get(producer_id)
+        if producer is not None:
+            self._check_epoch(producer, epoch)
+            if producer.transaction_first != _NONE and producer.epoch == epoch:
+                return
+        if verifies and (guard is None or guard is not self.verifications.get(producer_id)):
+            raise Refused(
+                INVALID_TXN_STATE, f"the transaction of producer {producer_id}, epoch {epoch} is not known to be open"
+            )
+
+    def _check_verified(self, producer: Producer | None, header: BatchHeader) -> None:
+        """A later batch must not overtake one that came before it and was not let in."""
+        entry, first = self.verifications.get(header.producer_id), header.base_sequence
+        if entry is None:
+            return
+        if entry.bumps_epoch and first != 0 and (producer is None or not producer.batches):
+            raise Refused(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} is not known and begins its transaction at sequence {first}, not 0",
+            )
+        if first > entry.lowest_sequence:
+            raise Refused(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} sends sequence {first}; {entry.lowest_sequence} has not been written",
             )
 
     def _check_epoch(self, producer: Producer, epoch: int) -> None:
@@ -208,15 +329,19 @@ class Producers:
             last = advance_sequence(first, delta)
         producer.batches.append(Batch(first, last, base + delta, delta, header.max_timestamp))
         producer.last_timestamp = header.max_timestamp
-        if header.attributes & TRANSACTIONAL and producer.transaction_first == _NONE:
-            producer.transaction_first = base
-            self._open[base] = header.producer_id
-            self._find_first_unstable()
+        if header.attributes & TRANSACTIONAL:
+            if len(self.verifications):
+                self.verifications.written(header.producer_id)
+            if producer.transaction_first == _NONE:
+                producer.transaction_first = base
+                self._open[base] = header.producer_id
+                self._find_first_unstable()
 
     def apply_marker(self, producer_id: int, epoch: int, offset: int, marker: Marker) -> AbortedTransaction | None:
         producer = self._by_id.get(producer_id)
         if producer is None:
             producer = self._by_id[producer_id] = Producer(producer_id, epoch)
+        self.verifications.ended(producer_id, epoch)
         producer.move_to_epoch(epoch)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = marker.timestamp
@@ -241,6 +366,7 @@ class Producers:
         silent = [producer.producer_id for producer in self._by_id.values() if self._expired(producer, now)]
         for producer_id in silent:
             del self._by_id[producer_id]
+        self.verifications.expire(now, self.expiration_ms)
         return len(silent)
 
     # -- snapshots

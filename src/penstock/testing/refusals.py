@@ -184,6 +184,27 @@ def _describe_producers(made: Any, request: Any, _version: int, code: int) -> An
     return made(topics=[made.TopicResponse(name=asked.name, partitions=pieces(asked)) for asked in request.topics])
 
 
+def _write_txn_markers(made: Any, request: Any, _version: int, code: int) -> Any:
+    def pieces(asked: Any) -> list[Any]:
+        return [
+            made.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+            for index in asked.partition_indexes
+        ]
+
+    return made(
+        markers=[
+            made.WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    made.WritableTxnMarkerTopicResult(name=asked.name, partitions=pieces(asked))
+                    for asked in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
 def _offset_commit(made: Any, request: Any, _version: int, code: int) -> Any:
     def pieces(asked: Any) -> list[Any]:
         return [
@@ -281,6 +302,7 @@ _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "DescribeLogDirs": _describe_log_dirs,
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
     "DescribeProducers": _describe_producers,
+    "WriteTxnMarkers": _write_txn_markers,
     "OffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch,
     "DescribeGroups": _describe_groups,

@@ -45,7 +45,10 @@ def produce(
 ) -> Ticket:
     """As a leader does: check, and append unless it is a duplicate."""
     data = batch(count, producer=(producer, epoch, sequence), attributes=attributes)
-    return log.producers.check(header_of(data)) or append(log, data)
+    header = header_of(data)
+    if attributes & TRANSACTIONAL:
+        return log.producers.check_transactional(header, None, verifies=False) or append(log, data)
+    return log.producers.check(header) or append(log, data)
 
 
 def refused(error: ErrorCode, log: Log, sequence: int, **how: int) -> None:

@@ -3,9 +3,13 @@
 Behaviour: every partition is written before any is waited for. acks=0 is never answered, but a failure closes the
 connection so that the client notices; acks=1 is answered after the local write, acks=-1 once the batch is committed.
 Internal topics are for coordinators and for the client id of Kafka's admin tools alone; nodes write their audit events
-to each other by a client id of their own, and have to be nodes for it (CLUSTER_ACTION).
+to each other by a client id of their own, and have to be nodes for it (CLUSTER_ACTION). With batches of a transaction a
+request needs a transactional id that its client may write to, or is refused whole. Batches that begin their transaction
+in a partition wait for its coordinator before anything is written; all are of one producer, or none is written
+(INVALID_PRODUCER_ID_MAPPING).
 Notes: advertised from 0 because librdkafka needs to see that (older requests are refused); v7 zstd; v8 errors per
-record; v10 tells the current leader and where it is; v13 names topics by id.
+record; v10 tells the current leader and where it is; v11 knows TRANSACTION_ABORTABLE; v12 adds partitions to its
+transaction by itself; v13 names topics by id.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from typing import TYPE_CHECKING
 from penstock.kernels import read_plain_produce
 from penstock.model.errors import INVALID_REQUIRED_ACKS, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 from penstock.model.ids import AUDIT_TOPIC
+from penstock.protocol.batch import claims_transaction
 from penstock.server.doors import AUDIT_CLIENT, NO_REPLY, Disconnect, Later, Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -37,8 +42,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Outcome:
             return True
         return ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic)
 
-    transactional_id = request.transactional_id
-    if transactional_id is not None and not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+    if _has_transactional(request) and not _may_transact(ctx, request.transactional_id):
         refused = produces.refuse_all(request, TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return refused if request.acks else _unanswered(produces, refused)
     if request.acks not in ACKS:
@@ -72,6 +76,16 @@ def handle_plain(ctx: Context, frame: bytearray, position: int, correlation_id: 
     if request.acks or outcome is None:
         return outcome
     return NO_REPLY if isinstance(outcome, bytes) else _unanswered(produces, outcome)
+
+
+def _has_transactional(request: ProduceRequest) -> bool:
+    return any(claims_transaction(data.records) for topic in request.topic_data for data in topic.partition_data)
+
+
+def _may_transact(ctx: Context, transactional_id: str | None) -> bool:
+    if transactional_id is None:
+        return False
+    return ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
 def _unanswered(

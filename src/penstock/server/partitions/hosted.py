@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from penstock.kernels import read_header
 from penstock.model.errors import KAFKA_STORAGE_ERROR, Refused
 from penstock.model.ids import Offset
+from penstock.protocol.control import Marker, marker_batch
+from penstock.replication.acks import ALL_IN_SYNC
 
 if TYPE_CHECKING:
     from penstock.kernels import BatchHeader
@@ -19,11 +22,19 @@ if TYPE_CHECKING:
     from penstock.server.partitions.topic_traffic import TopicTraffic
     from penstock.storage.log import Log
     from penstock.storage.tickets import Ticket
+    from penstock.storage.verification import Verification
 
 Waiter = Callable[[], None]
 
 _NOBODY: Final[deque[tuple[int, Waiter]]] = deque()
 """Nobody waits: an empty queue of its own takes more memory than all the rest of an idle partition here."""
+
+
+class Guard(NamedTuple):
+    """What a batch of a transaction comes with: what its coordinator was asked by, and whether that was needed."""
+
+    entry: Verification | None
+    verifies: bool = True
 
 
 class House(Protocol):
@@ -101,6 +112,67 @@ class Hosted:
         ticket = log.append(batch, header, epoch, now)
         self.grew(now)
         return ticket
+
+    def append_transactional(
+        self, batch: memoryview | bytearray, header: BatchHeader, acks: int, now: Millis, guard: Guard
+    ) -> Ticket:
+        """The same for a batch of a transaction, which has to be open or to begin with this batch by the guard."""
+        epoch = self.state.check_append(acks)
+        log = self.log or self.require_log()
+        known = log.known_in_transaction(header, guard.entry, verifies=guard.verifies)
+        if known is not None:
+            return known
+        ticket = log.append(batch, header, epoch, now)
+        self.grew(now)
+        return ticket
+
+    def append_coordinated(
+        self, batch: memoryview | bytearray, header: BatchHeader, now: Millis, guard: Guard
+    ) -> Ticket:
+        """The same for what a coordinator writes here as part of a producer's transaction."""
+        epoch = self.state.check_append(ALL_IN_SYNC)
+        log = self.log or self.require_log()
+        log.producers.check_coordinated(header, guard.entry, verifies=guard.verifies)
+        ticket = log.append(batch, header, epoch, now)
+        self.grew(now)
+        return ticket
+
+    def write_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commits: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now: Millis,
+    ) -> Ticket:
+        """Ends a producer's transaction here. Its coordinator may say so again, and newer coordinators may."""
+        epoch = self.state.check_append(ALL_IN_SYNC)
+        log = self.log or self.require_log()
+        log.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        batch = bytearray(
+            marker_batch(
+                Marker(commits, coordinator_epoch),
+                base_offset=0,
+                leader_epoch=epoch,
+                timestamp=now,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+            )
+        )
+        ticket = log.append(batch, read_header(batch), epoch, now)
+        self.grew(now)
+        return ticket
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, bumps_epoch: bool, now: Millis
+    ) -> Verification | None:
+        """What to append with once the coordinator of a transaction has agreed; None where it is open already."""
+        self.state.check_leads()
+        return self.require_log().producers.begin_verification(
+            producer_id, epoch, sequence, bumps_epoch=bumps_epoch, now=now
+        )
 
     def counted_end(self) -> Offset:
         """How far our own log counts for the high watermark."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.metadata.entities import CONFIG_TOPIC
-from penstock.model.ids import new_uuid
+from penstock.model.ids import OFFSETS_TOPIC, new_uuid
 from penstock.replication.fetch_session import FetchSessions
 from penstock.replication.selection import chooses_by_rack
 from penstock.server.controller.assignments import DirectoryAssignments
@@ -40,6 +40,7 @@ from penstock.server.partitions.log_ends import LogEnds
 from penstock.server.partitions.neighbours import FOLLOWER_RATE, Neighbours
 from penstock.server.partitions.partition_driver import PartitionDriver
 from penstock.server.partitions.producing.driver import ProduceDriver
+from penstock.server.partitions.producing.transactions import Transactions as ProducedTransactions
 from penstock.server.partitions.relocation_driver import RelocationDriver
 from penstock.server.partitions.upkeep.checkpoints import CheckpointDriver
 from penstock.server.partitions.upkeep.compaction import CompactionDriver
@@ -178,6 +179,7 @@ class BrokerPart:
         groups = GroupKind(settings, random)
         make_topic = TopicMaker(settings, ask, groups.name, lambda: len(metadata.image.brokers)).make
         self.groups = Runtime(groups, node_id, self.partitions, clock, make_topic=make_topic)
+        self.produces.markers.tell(OFFSETS_TOPIC, self.groups.marked)
         producer_ids = ProducerIds(node_id, broker_epoch, ask)
         self.transactions = Transactions(
             settings, node_id, self.partitions, clock, self.peers,
@@ -185,6 +187,7 @@ class BrokerPart:
             next_producer_id=producer_ids.take_now,
             write_markers=self.produces.markers.write,
         )  # fmt: skip
+        self.produces.transactions = ProducedTransactions(settings, clock, self.transactions)
         self.coordinators: list[CoordinatorPart] = [self.groups, self.transactions]
         self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self.services = Services(

@@ -53,6 +53,7 @@ SERVED: Final = (
     "AddPartitionsToTxn",
     "AddOffsetsToTxn",
     "EndTxn",
+    "WriteTxnMarkers",
     "DescribeTransactions",
     "ListTransactions",
     "DescribeProducers",

@@ -14,10 +14,10 @@ from penstock.server.doors import Later
 
 if TYPE_CHECKING:
     from penstock.model.ids import Offset
-    from penstock.protocol.messages.produce import ProduceResponse
+    from penstock.server.doors import Message
     from penstock.server.partitions.hosted import Hosted
 
-Answered = Callable[[list[ErrorCode]], "bytes | ProduceResponse"]
+Answered = Callable[[list[ErrorCode]], "bytes | Message"]
 """Makes the reply of what became of each batch, in their order."""
 
 
@@ -53,7 +53,7 @@ class AwaitedBatch(Later):
         else:
             hosted.when_committed(end, self.conclude)
 
-    def outcome(self) -> bytes | ProduceResponse:
+    def outcome(self) -> bytes | Message:
         error = self._error or NONE
         if error is NONE and self._reply is not None:
             return self._reply
@@ -87,7 +87,7 @@ class AwaitedBatches(Later):
             else:
                 hosted.when_committed(end, partial(self._conclude_one, index))
 
-    def outcome(self) -> bytes | ProduceResponse:
+    def outcome(self) -> bytes | Message:
         return self._answered(cast(list[ErrorCode], self._errors))
 
     def _conclude_one(self, index: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import (
+    INVALID_PRODUCER_ID_MAPPING,
     INVALID_TOPIC_EXCEPTION,
     KAFKA_STORAGE_ERROR,
     NONE,
@@ -17,11 +18,14 @@ from penstock.model.errors import (
     error_of,
 )
 from penstock.model.ids import INTERNAL_TOPICS, NodeId
+from penstock.protocol.batch import is_transactional
 from penstock.protocol.messages.produce import ProduceResponse
 from penstock.replication.acks import holds
 from penstock.replication.admission import Admitted, RefusedRecords, admit, rebuild
+from penstock.replication.verifying import VerifyMode, produce_mode
 from penstock.server.doors import Later
 from penstock.server.partitions.producing.acks import AcksLine
+from penstock.server.partitions.producing.markers import MarkerDriver
 from penstock.server.partitions.producing.plain import BY_ID_SINCE, LEADERS_SINCE, PlainProduces, Write
 
 if TYPE_CHECKING:
@@ -29,8 +33,9 @@ if TYPE_CHECKING:
     from penstock.model.ports import Clock, Offload
     from penstock.protocol.messages.produce import ProduceRequest
     from penstock.protocol.wire import Buffer
-    from penstock.server.partitions.hosted import Hosted
+    from penstock.server.partitions.hosted import Guard, Hosted
     from penstock.server.partitions.partition_driver import PartitionDriver
+    from penstock.server.partitions.producing.transactions import Transactions
     from penstock.storage.tickets import Ticket
 
 Answer = ProduceResponse.PartitionProduceResponse
@@ -40,12 +45,13 @@ _LOG_APPEND_TIME = "LogAppendTime"
 class _Piece:
     """One partition of one produce on its way through prepare, write and wait."""
 
-    __slots__ = ("admitted", "answer", "hosted", "ticket", "topic")
+    __slots__ = ("admitted", "answer", "guard", "hosted", "ticket", "topic")
 
     def __init__(self, answer: Answer, topic: ProduceRequest.TopicProduceData) -> None:
         self.answer, self.topic = answer, topic
         self.hosted: Hosted | None = None
         self.admitted: Admitted | None = None
+        self.guard: Guard | None = None  # only of a batch that is part of a transaction
         self.ticket: Ticket | None = None
 
     def refuse(self, error: ErrorCode, why: str = "") -> None:
@@ -61,7 +67,10 @@ class ProduceDriver:
         self._partitions, self._clock, self._offload = partitions, clock, offload
         self.acks = AcksLine()
         self.plain = PlainProduces(self, partitions, clock)
+        self.markers = MarkerDriver(partitions, clock, self.acks)
         self.refused_elsewhere = 0  # batches for topics that are not here
+        self.transactions: Transactions | None = None
+        """Without it batches of transactions are refused."""
 
     def produce(
         self,
@@ -79,13 +88,77 @@ class ProduceDriver:
         now = self._clock.now_ms()
         response, pieces = _laid_out(request)
         records = (data.records for topic in request.topic_data for data in topic.partition_data)
+        transactional = self.transactions is not None and request.transactional_id is not None
         for piece, batch in zip(pieces, records, strict=True):
-            self._prepare(piece, batch, version, allowed, internal_too, now)
+            self._prepare(piece, batch, version, allowed, internal_too, now, transactional)
         rebuilds = any(piece.admitted is not None and piece.admitted.needs_rebuild for piece in pieces)
         names_leaders = listener if version >= LEADERS_SINCE else ""
+        if transactional:
+            return self._produce_transactional(request, version, response, pieces, now, names_leaders, rebuilds)
         if rebuilds:
             return self._after_rebuild(request, response, pieces, names_leaders)
         return self._write_all(request, response, pieces, now, names_leaders)
+
+    # -- transactions
+
+    def _produce_transactional(
+        self,
+        request: ProduceRequest,
+        version: int,
+        response: ProduceResponse,
+        pieces: list[_Piece],
+        now: Millis,
+        listener: str,
+        rebuilds: bool,
+    ) -> ProduceResponse | Later | Coroutine[object, None, ProduceResponse | Later]:
+        """Batches that go on with their transactions are written at once; others need their coordinator's leave."""
+        producers = {_producer_of(piece) for piece in pieces if _is_transactional(piece)}
+        if len(producers) > 1:
+            return self.refuse_all(request, INVALID_PRODUCER_ID_MAPPING)
+        mode = produce_mode(version)
+        asking = [piece for piece in pieces if _is_transactional(piece) and self._must_ask(piece, mode, now)]
+        if asking or rebuilds:
+            return self._after_leave(request, response, pieces, asking, mode, listener)
+        return self._write_all(request, response, pieces, now, listener)
+
+    def _must_ask(self, piece: _Piece, mode: VerifyMode, now: Millis) -> bool:
+        assert self.transactions is not None, "transactions are served"
+        assert piece.hosted is not None, "only admitted pieces are written"
+        assert piece.admitted is not None, "only admitted pieces are written"
+        try:
+            piece.guard, asks = self.transactions.begin(piece.hosted, piece.admitted.header, mode, now)
+        except Refused as refusal:
+            self._refuse(piece, refusal)
+            return False
+        return asks
+
+    async def _after_leave(
+        self,
+        request: ProduceRequest,
+        response: ProduceResponse,
+        pieces: list[_Piece],
+        asking: list[_Piece],
+        mode: VerifyMode,
+        listener: str,
+    ) -> ProduceResponse | Later:
+        await self._rebuild(pieces)
+        asking = [piece for piece in asking if piece.admitted is not None]
+        if asking:
+            await self._ask_leave(request, asking, mode)
+        return self._write_all(request, response, pieces, self._clock.now_ms(), listener)
+
+    async def _ask_leave(self, request: ProduceRequest, asking: list[_Piece], mode: VerifyMode) -> None:
+        assert self.transactions is not None, "transactions are served"
+        assert request.transactional_id is not None, "a transaction has a name"
+        places = [piece.hosted.name for piece in asking if piece.hosted is not None]
+        producer_id, producer_epoch = _producer_of(asking[0])
+        told = await self.transactions.agreed(request.transactional_id, producer_id, producer_epoch, places, mode)
+        for piece, place in zip(asking, places, strict=True):
+            error = told[place]
+            if error is not NONE:
+                self._refuse(piece, Refused(error, f"{place} is not let into the transaction"))
+
+    # -- all the others
 
     def go_on(
         self,
@@ -161,12 +234,19 @@ class ProduceDriver:
         allowed: Callable[[str], bool],
         internal_too: bool,
         now: Millis,
+        transactional: bool,
     ) -> None:
         try:
             piece.hosted = hosted = self._find(piece.topic, piece.answer.index, version, allowed)
             if hosted.name.topic in INTERNAL_TOPICS and not internal_too:
                 raise Refused(INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {hosted.name.topic}")
-            piece.admitted = admit(records, settings=hosted.settings, now=now, api_version=version)
+            piece.admitted = admit(
+                records,
+                settings=hosted.settings,
+                now=now,
+                api_version=version,
+                transactions_served=transactional,
+            )
         except Refused as refusal:
             self._refuse(piece, refusal)
 
@@ -217,13 +297,17 @@ class ProduceDriver:
     ) -> ProduceResponse | Later:
         """Recompression takes longer than the loop may be held, so it runs beside it."""
         now = self._clock.now_ms()
+        await self._rebuild(pieces)
+        return self._write_all(request, response, pieces, now, listener)
+
+    async def _rebuild(self, pieces: list[_Piece]) -> None:
+        now = self._clock.now_ms()
         for piece in pieces:
             if piece.admitted is not None and piece.admitted.needs_rebuild and piece.hosted is not None:
                 try:
                     piece.admitted = await self._offload.call(rebuild, piece.admitted, piece.hosted.settings, now)
                 except Refused as refusal:
                     self._refuse(piece, refusal)
-        return self._write_all(request, response, pieces, now, listener)
 
     def _write_all(
         self, request: ProduceRequest, response: ProduceResponse, pieces: list[_Piece], now: Millis, listener: str
@@ -247,7 +331,10 @@ class ProduceDriver:
         assert hosted is not None, "only admitted pieces are written"
         assert admitted is not None, "only admitted pieces are written"
         try:
-            ticket = hosted.append(admitted.batch, admitted.header, acks, now)
+            if piece.guard is None:
+                ticket = hosted.append(admitted.batch, admitted.header, acks, now)
+            else:
+                ticket = hosted.append_transactional(admitted.batch, admitted.header, acks, now, piece.guard)
         except (Refused, StorageFailed) as failure:
             self._failed(piece, failure)
             return
@@ -289,6 +376,19 @@ def _laid_out(request: ProduceRequest) -> tuple[ProduceResponse, list[_Piece]]:
             result.partition_responses.append(answer)
             pieces.append(_Piece(answer, topic))
     return response, pieces
+
+
+def _is_transactional(piece: _Piece) -> bool:
+    """Whether there is something to be verified. A batch that names no producer is of nobody's transaction."""
+    if piece.admitted is None:
+        return False
+    header = piece.admitted.header
+    return header.producer_id >= 0 and is_transactional(header.attributes)
+
+
+def _producer_of(piece: _Piece) -> tuple[int, int]:
+    assert piece.admitted is not None, "only what was admitted has a producer"
+    return piece.admitted.header.producer_id, piece.admitted.header.producer_epoch
 
 
 def _written(piece: _Piece, ticket: Ticket) -> None:
