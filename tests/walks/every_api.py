@@ -47,7 +47,7 @@ def codes(reply: Any) -> set[int]:
     found: set[int] = set()
     for field in dataclasses.fields(reply):
         value = getattr(reply, field.name)
-        if field.name == "error_code":
+        if field.name in ("error_code", "partition_error_code"):
             found.add(value)
         for inner in value if isinstance(value, list) else [value]:
             if dataclasses.is_dataclass(inner):
@@ -149,6 +149,14 @@ def _init_producer_id(made: Any, target: Target) -> Any:
 
 def _describe_producers(made: Any, target: Target) -> Any:
     return made(topics=[made.TopicRequest(name=target.topic, partition_indexes=[0])])
+
+
+def _add_partitions_to_txn(made: Any, target: Target) -> Any:
+    topic = made.AddPartitionsToTxnTopic(name=target.topic, partitions=[0])
+    if target.version >= 4:
+        one = made.AddPartitionsToTxnTransaction(transactional_id="tx", producer_id=7, topics=[topic])
+        return made(transactions=[one])
+    return made(v3_and_below_transactional_id="tx", v3_and_below_producer_id=7, v3_and_below_topics=[topic])
 
 
 def _write_txn_markers(made: Any, target: Target) -> Any:
@@ -311,6 +319,11 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "DescribeLogDirs": _describe_log_dirs,
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
     "InitProducerId": _init_producer_id,
+    "AddPartitionsToTxn": _add_partitions_to_txn,
+    "AddOffsetsToTxn": lambda made, _: made(transactional_id="tx", producer_id=7, group_id="group"),
+    "EndTxn": lambda made, _: made(transactional_id="tx", producer_id=7, committed=True),
+    "DescribeTransactions": lambda made, _: made(transactional_ids=["tx"]),
+    "ListTransactions": _nothing,
     "DescribeProducers": _describe_producers,
     "WriteTxnMarkers": _write_txn_markers,
     "DescribeQuorum": _describe_quorum,

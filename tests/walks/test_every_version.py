@@ -153,6 +153,51 @@ async def membership(node: EmbeddedBroker, api: Api, version: int, topic_id: byt
     return member
 
 
+class Transacting(NamedTuple):
+    """A transaction of its own for each case, with one partition in it."""
+
+    id: str
+    producer_id: int
+    producer_epoch: int
+
+
+def _add_partitions(m: Any, v: int, t: Transacting) -> Any:
+    topic = m.AddPartitionsToTxnTopic(name=TOPIC, partitions=[0])
+    if v < 4:
+        return m(
+            v3_and_below_transactional_id=t.id,
+            v3_and_below_producer_id=t.producer_id,
+            v3_and_below_producer_epoch=t.producer_epoch,
+            v3_and_below_topics=[topic],
+        )
+    one = m.AddPartitionsToTxnTransaction(
+        transactional_id=t.id, producer_id=t.producer_id, producer_epoch=t.producer_epoch, topics=[topic]
+    )
+    return m(transactions=[one])
+
+
+IN_TRANSACTION: dict[str, Callable[[Any, int, Transacting], Any]] = {
+    "AddPartitionsToTxn": _add_partitions,
+    "AddOffsetsToTxn": lambda m, v, t: m(
+        transactional_id=t.id, producer_id=t.producer_id, producer_epoch=t.producer_epoch, group_id="g"
+    ),
+    "EndTxn": lambda m, v, t: m(
+        transactional_id=t.id, producer_id=t.producer_id, producer_epoch=t.producer_epoch, committed=True
+    ),
+    "DescribeTransactions": lambda m, v, t: m(transactional_ids=[t.id]),
+    "ListTransactions": lambda m, v, t: m(state_filters=["Ongoing"]),
+}
+
+
+async def transacting(node: EmbeddedBroker, api: Api, version: int) -> Transacting:
+    name = f"{api.name}-{version}"
+    await ask(node, APIS[10].request()(key=name, key_type=1), 2)
+    begun = await ask(node, APIS[22].request()(transactional_id=name, transaction_timeout_ms=60_000), 4)
+    transaction = Transacting(name, begun.producer_id, begun.producer_epoch)
+    await ask(node, _add_partitions(APIS[24].request(), 3, transaction), 3)
+    return transaction
+
+
 FILL: dict[str, Callable[[Any, int, bytes], Any]] = {
     "Produce": _produce,
     "Fetch": _fetch,
@@ -260,6 +305,9 @@ def test_every_version_is_answered(node: EmbeddedBroker, api: Api, version: int)
         if api.name in IN_GROUP:
             member = await membership(node, api, version, topic_id)
             return await ask(node, IN_GROUP[api.name](api.request(), version, member), version)
+        if api.name in IN_TRANSACTION:
+            transaction = await transacting(node, api, version)
+            return await ask(node, IN_TRANSACTION[api.name](api.request(), version, transaction), version)
         return await ask(node, fill(api.request(), version, topic_id), version)
 
     reply = asyncio.run(main())

@@ -58,10 +58,10 @@ def log_of(machine: Machine, topic: str = "orders", partition: int = 0) -> Log:
 # -- producing
 
 
-def test_a_node_without_a_coordinator_refuses_batches_of_transactions() -> None:
+def test_batches_of_a_transaction_that_no_coordinator_knows_of_are_not_written() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await client.create("orders")
-        assert await Transactional(client).send("orders", b"x") == [(INVALID_TXN_STATE.code, -1)]
+        assert await Transactional(client).send("orders", b"x") == [(NOT_ENOUGH_REPLICAS.code, -1)], "nobody to ask"
         assert await client.values("orders") == []
 
     walk(steps)

@@ -14,6 +14,7 @@ from penstock.protocol.registry import Api
 _BATCHED_COORDINATORS = 4
 _BATCHED_OFFSETS = 8
 _TOPICS_BY_STATE = 6
+_TRANSACTIONS_OF_BROKERS = 4
 
 
 def refusal_of(api: Api, request: Any, version: int, code: int) -> Any:
@@ -184,6 +185,28 @@ def _describe_producers(made: Any, request: Any, _version: int, code: int) -> An
     return made(topics=[made.TopicResponse(name=asked.name, partitions=pieces(asked)) for asked in request.topics])
 
 
+def _add_partitions_to_txn(made: Any, request: Any, version: int, code: int) -> Any:
+    if version >= _TRANSACTIONS_OF_BROKERS:
+        return made(error_code=code)
+    return made(
+        results_by_topic_v3_and_below=[
+            made.AddPartitionsToTxnTopicResult(
+                name=asked.name,
+                results_by_partition=[
+                    made.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                    for index in asked.partitions
+                ],
+            )
+            for asked in request.v3_and_below_topics
+        ]
+    )
+
+
+def _describe_transactions(made: Any, request: Any, _version: int, code: int) -> Any:
+    states = [made.TransactionState(error_code=code, transactional_id=each) for each in request.transactional_ids]
+    return made(transaction_states=states)
+
+
 def _write_txn_markers(made: Any, request: Any, _version: int, code: int) -> Any:
     def pieces(asked: Any) -> list[Any]:
         return [
@@ -301,6 +324,8 @@ _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "DescribeTopicPartitions": _describe_topic_partitions,
     "DescribeLogDirs": _describe_log_dirs,
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
+    "AddPartitionsToTxn": _add_partitions_to_txn,
+    "DescribeTransactions": _describe_transactions,
     "DescribeProducers": _describe_producers,
     "WriteTxnMarkers": _write_txn_markers,
     "OffsetCommit": _offset_commit,

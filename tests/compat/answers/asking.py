@@ -63,7 +63,12 @@ def routes() -> list[tuple[Api, int]]:
     ]
 
 
-OF_COORDINATORS = frozenset({"WriteTxnMarkers", "TxnOffsetCommit"})
+OF_COORDINATORS = frozenset(
+    {
+        "WriteTxnMarkers", "TxnOffsetCommit", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
+        "DescribeTransactions", "ListTransactions",
+    }
+)  # fmt: skip
 """What a coordinator of transactions sends, or has to know of first; not put to both brokers."""
 
 

@@ -158,7 +158,7 @@ def test_what_cannot_be_ordered_is_said(running: EmbeddedBroker) -> None:
     with pytest.raises(ValueError, match="did you mean Produce"):
         running.fail(api="Produc", code=1)
     with pytest.raises(ValueError, match="does not serve"):
-        running.fail(api="EndTxn", code=1)
+        running.fail(api="ShareFetch", code=1)
     with pytest.raises(ValueError, match="no error"):
         running.fail(api="Produce", code="NO_SUCH_THING")
     with pytest.raises(ValueError, match="at least once"):
@@ -180,7 +180,7 @@ def test_every_api_can_be_refused_in_every_version(name: str) -> None:
 def _error_codes(message: Any) -> Iterator[int]:
     for field in getattr(message, "__slots__", ()):
         value = getattr(message, field)
-        if field == "error_code":
+        if field in ("error_code", "partition_error_code"):
             yield value
         for each in value if isinstance(value, list) else (value,):
             yield from _error_codes(each)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_NOT_AVAILABLE,
@@ -30,25 +28,8 @@ async def error_of(plane: ControlPlane, version: int, key: str, kind: int) -> in
     return int(reply.error_code if version < 4 else reply.coordinators[0].error_code)
 
 
-@pytest.mark.parametrize("version", range(1, 7))
-def test_transactions_are_refused_for_good_and_with_words(version: int) -> None:
-    async def steps(plane: ControlPlane) -> None:
-        reply = await plane.ask(find_coordinator, of(version, "t", "u", kind=TRANSACTION), version)
-        told = [reply] if version < 4 else reply.coordinators
-        assert len(told) == (1 if version < 4 else 2)
-        for each in told:
-            refused = TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code
-            assert (each.error_code, each.node_id, each.host, each.port) == (refused, -1, "", -1)
-            assert "no transactions yet" in each.error_message
-        if version >= 4:
-            assert [each.key for each in told] == ["t", "u"]
-
-    walk(steps)
-
-
 def test_kinds_of_keys_come_with_their_versions() -> None:
     async def steps(plane: ControlPlane) -> None:
-        assert await error_of(plane, 1, "t", TRANSACTION) == TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code
         assert await error_of(plane, 6, SHARE_KEY, SHARE) == COORDINATOR_NOT_AVAILABLE.code
         assert await error_of(plane, 6, "g", SHARE) == INVALID_REQUEST.code
         assert await error_of(plane, 5, SHARE_KEY, SHARE) == INVALID_REQUEST.code
