@@ -3,9 +3,13 @@
 An index has no checksum. An entry that is not the log's would make readers of committed records leave out records that
 were committed, so the entries of a file are looked at when they are first asked for: each names the marker that aborted
 its transaction. A file that is gone, or has lost whole entries at its end, tells nothing: most segments have none.
+
+The same look at the batches says which transactions ended behind the high watermark, which no file tells.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from penstock.kernels import BadBytes
 from penstock.model.errors import Corrupt
@@ -64,6 +68,18 @@ def _batch_with(segment: Segment, offset: int) -> Found | None:
     if glance is None:
         return None
     return next(walk_batches(segment.file, glance.position, glance.position + glance.size), None)
+
+
+def ended_since(segments: Segments, snapshots: SnapshotFiles, since: int, until: int) -> dict[int, int]:
+    """First offset and marker of the transactions whose marker lies in [since, until).
+
+    Damage hides what lies behind it; whoever reads there is told.
+    """
+    producers = Producers(_FOR_EVER_MS)
+    snapshots.look(producers, start=segments[0].base, end=since, now=Millis(0))
+    with suppress(Corrupt, BadBytes):
+        replay(producers, segments, until)
+    return {first: marker for first, marker in producers.unreplicated.items() if marker >= since}
 
 
 def _make_again(segment: Segment, segments: Segments, snapshots: SnapshotFiles) -> None:

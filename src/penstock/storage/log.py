@@ -32,7 +32,7 @@ from penstock.model.ports import Files
 from penstock.storage import recovery, searching
 from penstock.storage.clean_job import CleanResult
 from penstock.storage.cleaning import CleanPlan, bring_to_swap, discard, overtaken, plan_cleaning, still_valid
-from penstock.storage.confirming import confirm_aborted
+from penstock.storage.confirming import confirm_aborted, ended_since
 from penstock.storage.doomed import Doomed
 from penstock.storage.epochs import Epochs
 from penstock.storage.exact_batches import check_exact
@@ -168,6 +168,7 @@ class Log:
         except (OSError, Corrupt) as error:
             raise StorageFailed(directory, str(error)) from error
         log = cls(files, directory, name, topic_id, settings, loaded, high_watermark)
+        log._find_unreplicated()
         if clean and not loaded.scanned_bytes:
             log._opened_at = (log.next, log._segments.active.size)
         if not clean:
@@ -549,7 +550,20 @@ class Log:
     def _reload_producers(self, now: Millis) -> None:
         self._snapshots.load(self.producers, start=self.log_start, end=self.next, now=now)
         recovery.replay(self.producers, self._segments, self.next)
+        self._find_unreplicated()
         self.producers.replicated_to(self.committed)
+
+    @guarded
+    def _find_unreplicated(self) -> None:
+        """Transactions whose markers are here but not committed hold readers back as open ones do.
+
+        Those that ended before the snapshot that the producers were loaded from are looked for in the batches.
+        """
+        producers = self.producers
+        if self.committed < producers.ends_known_from and producers.have_ended:
+            ended = ended_since(self._segments, self._snapshots, self.committed, producers.ends_known_from)
+            producers.unreplicated.update(ended)
+            producers.replicated_to(self.committed)
 
     # -- changing the set of segments
 

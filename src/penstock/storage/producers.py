@@ -110,7 +110,9 @@ class Producer:
 class Producers:
     """All producers of one log. Offsets up to `end` are taken into account."""
 
-    __slots__ = ("_by_id", "_open", "end", "expiration_ms", "first_unstable", "unreplicated", "verifications")
+    __slots__ = (
+        "_by_id", "_open", "end", "ends_known_from", "expiration_ms", "first_unstable", "unreplicated", "verifications",
+    )  # fmt: skip
 
     def __init__(self, expiration_ms: int = 86_400_000) -> None:
         self.expiration_ms = expiration_ms
@@ -121,6 +123,8 @@ class Producers:
         self.unreplicated: dict[int, int] = {}
         self.first_unstable: int | None = None
         self.end = Offset(0)
+        self.ends_known_from = Offset(0)
+        """A snapshot does not tell which transactions ended before it, only which are open."""
         self.verifications = Verifications()
 
     def __len__(self) -> int:
@@ -137,6 +141,11 @@ class Producers:
         """Whether the producer has a transaction of this epoch open."""
         producer = self._by_id.get(producer_id)
         return producer is not None and producer.transaction_first != _NONE and producer.epoch == epoch
+
+    @property
+    def have_ended(self) -> bool:
+        """Whether there are producers whose transactions have ended, as far as is remembered."""
+        return any(producer.coordinator_epoch != _NONE for producer in self._by_id.values())
 
     def oldest_open(self) -> Producer | None:
         """Whose transaction began first of those that are open."""
@@ -399,7 +408,7 @@ class Producers:
         self._open.clear()
         self.unreplicated.clear()
         self.first_unstable = None
-        self.end = end
+        self.end = self.ends_known_from = end
 
     def _expired(self, producer: Producer, now: int) -> bool:
         return producer.transaction_first == _NONE and now - producer.last_timestamp >= self.expiration_ms

@@ -6,7 +6,7 @@ a log takes are told by every replica, because every one takes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from penstock.server.metrics.page import (
@@ -22,6 +22,7 @@ from penstock.server.metrics.page import (
 from penstock.transport.prometheus import COUNTER, GAUGE
 
 if TYPE_CHECKING:
+    from penstock.model.ports import Clock
     from penstock.server.partitions.fetching.driver import FetchDriver
     from penstock.server.partitions.following.driver import FollowerDriver
     from penstock.server.partitions.following.watch import FollowerWatch
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _LEFT_OUT: Final = "penstock_metrics_left_out"
 _MANAGER: Final = "kafka_server_replicamanager_"
 _TOPICS: Final = "kafka_server_brokertopicmetrics_"
+LATE_MS: Final = 300_000
+"""A transaction that lasts for longer than any may, and for this much more, is late."""
 
 STORED: Final = (
     Told("kafka_log_log_size", GAUGE, "Bytes of the log on disk"),
@@ -56,6 +59,7 @@ LED: Final = (
     Told("kafka_cluster_partition_replicascount", GAUGE, "Replicas of the partition"),
     Told("kafka_cluster_partition_underminisr", GAUGE, "1 when the partition refuses acks=all"),
     Told("kafka_cluster_partition_atminisr", GAUGE, "1 when no in-sync replica is to spare"),
+    Told("kafka_cluster_partition_laststableoffsetlag", GAUGE, "How far open transactions hold readers back"),
 )
 BY_TOPIC: Final = (
     Told(_TOPICS + "totalproducerequests_total", COUNTER, "Batches produced, one for each partition of a request"),
@@ -109,7 +113,27 @@ def _led(hosted: Hosted, log: Log) -> tuple[int, ...]:
     preferred = int(state.replicas[0] == state.me)
     under_replicated, under_min, at_min = int(in_sync < replicas), int(in_sync < needed), int(in_sync == needed)
     ends = (log.committed, log.log_start, state.me)
-    return (*ends, preferred, replicas, in_sync, under_replicated, replicas, under_min, at_min)
+    held_back = log.committed - log.last_stable
+    return (*ends, preferred, replicas, in_sync, under_replicated, replicas, under_min, at_min, held_back)
+
+
+def producer_samples(partitions: PartitionDriver, clock: Clock, longest_ms: Callable[[], int]) -> Iterator[Telling]:
+    """Producers that are remembered, and transactions that nobody will end any more; `longest_ms` is the longest."""
+    known = late = 0
+    late_before = clock.now_ms() - longest_ms() - LATE_MS
+    for hosted in counted(list(partitions)):
+        if hosted is PAUSE:
+            yield PAUSE
+            continue
+        if hosted.log is None:
+            continue
+        producers = hosted.log.producers
+        known += len(producers)
+        oldest = producers.oldest_open() if hosted.state.leading else None
+        late += oldest is not None and 0 < oldest.last_timestamp < late_before
+    yield Sample(_MANAGER + "produceridcount", {}, known, GAUGE, "Producers that the logs here remember")
+    of = "Led partitions with a transaction that should have ended"
+    yield Sample(_MANAGER + "partitionswithlatetransactionscount", {}, late, GAUGE, of)
 
 
 def replication_samples(partitions: PartitionDriver, isr: IsrDriver, watch: FollowerWatch) -> Iterator[Telling]:

@@ -25,6 +25,7 @@ from penstock.server.metrics.node_metrics import (
     directory_samples,
     following_samples,
     partition_samples,
+    producer_samples,
     replication_samples,
     traffic_samples,
     upkeep_samples,
@@ -320,6 +321,8 @@ class BrokerPart:
 
     def measure(self, metrics: Metrics) -> None:
         metrics.register("partitions", lambda: partition_samples(self.partitions))
+        longest_ms = partial(self._settings.number, "transaction.max.timeout.ms")
+        metrics.register("producers", lambda: producer_samples(self.partitions, self._clock, longest_ms))
         watch = FollowerWatch(self._clock, self.partitions.neighbours)
         metrics.register("replication", lambda: replication_samples(self.partitions, self.isr, watch))
         metrics.register("following", lambda: following_samples(self.followers, self.fetches))

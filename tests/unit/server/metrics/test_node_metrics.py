@@ -10,6 +10,7 @@ from itertools import chain
 
 import pytest
 
+from penstock.kernels import read_header
 from penstock.model.ids import Uuid
 from penstock.protocol.disk.metadata_topics import RemoveTopicRecord
 from penstock.server.metrics import node_metrics
@@ -17,12 +18,15 @@ from penstock.server.metrics.http_admin import AdminServer
 from penstock.server.metrics.node_metrics import (
     directory_samples,
     partition_samples,
+    producer_samples,
     replication_samples,
     traffic_samples,
 )
 from penstock.server.metrics.page import Metrics
 from penstock.server.partitions.following.watch import STILL_MS, FollowerWatch
+from penstock.server.partitions.hosted import Guard
 from penstock.server.partitions.topic_traffic import Traffic
+from tests.walks.data_plane import batch_of
 from tests.walks.houses import TOPIC, TOPIC_ID, House, Street, walk
 from tests.walks.prometheus_text import Found, samples
 
@@ -108,6 +112,40 @@ def test_the_leader_tells_of_a_partition_and_every_replica_of_its_bytes() -> Non
             assert value(told, name, **at) == number, name
         following = {each.name for each in told_by(street[2]) if each.labels == at}
         assert following == {"kafka_log_log_size", "kafka_log_log_numlogsegments"}
+
+    walk(steps)
+
+
+def test_open_transactions_are_told_by_how_far_they_hold_readers_back_and_when_they_are_late() -> None:
+    async def steps(street: Street) -> None:
+        await street.create()
+        leader, clock = street[1], street.clock
+        for producer in (7, 8):
+            batch = bytearray(
+                batch_of(
+                    b"x", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True,
+                    timestamp=clock.now_ms(),
+                )
+            )  # fmt: skip
+            guard = Guard(None, verifies=False)
+            leader.hosted().append_transactional(batch, read_header(batch), 1, clock.now_ms(), guard)
+        for follower in (2, 3):
+            leader.fetch(2, replica=follower)
+        at = {"topic": TOPIC, "partition": "0"}
+        assert value(told_by(leader), "kafka_cluster_partition_laststableoffsetlag", **at) == 2
+
+        def told(node: int) -> tuple[float, float]:
+            metrics = Metrics()
+            metrics.register("producers", lambda: producer_samples(street[node].partitions, clock, lambda: 900_000))
+            found = samples(metrics.page())
+            late = MANAGER + "partitionswithlatetransactionscount"
+            return value(found, MANAGER + "produceridcount"), value(found, late)
+
+        clock.advance(900_000 + node_metrics.LATE_MS)
+        assert told(1) == (2, 0)
+        clock.advance(1)
+        assert told(1) == (2, 1), "by partition, not by transaction"
+        assert told(2) == (0, 0)
 
     walk(steps)
 
