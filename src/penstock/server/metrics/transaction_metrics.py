@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 _MARKERS: Final = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
 _COORDINATOR: Final = "kafka_server_transaction_coordinator_metrics_"
+_STATES: Final = ("empty", "ongoing", "prepare_commit", "prepare_abort", "complete_commit", "complete_abort")
 _VERIFIER: Final = "kafka_server_addpartitionstotxnmanager_"
 
 
 def transaction_samples(transactions: Transactions) -> Iterator[Telling]:
     """Shards, transactions by state, and markers that are not written yet."""
     shards: Counter[str] = Counter({"active": 0, "loading": 0, "failed": 0})
-    states: Counter[str] = Counter()
+    states: Counter[str] = Counter(dict.fromkeys(_STATES, 0))
     load_ms: list[float] = []
     count = 0
     for home in list(transactions):
@@ -34,15 +35,14 @@ def transaction_samples(transactions: Transactions) -> Iterator[Telling]:
         if home.shard is None:
             continue
         for transaction in list(home.shard.table.transactions.values()):
-            states[transaction.state.status.name] += 1
+            states[transaction.state.status.name.lower()] += 1
             count += 1
             if not count % LOOKS_A_PAUSE:
                 yield PAUSE
     for state, number in sorted(shards.items()):
         yield Sample(_COORDINATOR + "num_partitions", {"state": state}, number, GAUGE, "Shards by state")
     for state, number in sorted(states.items()):
-        labels = {"state": state.lower()}
-        yield Sample(_COORDINATOR + "transaction_count", labels, number, GAUGE, "Transactional ids by state")
+        yield Sample(_COORDINATOR + "transaction_count", {"state": state}, number, GAUGE, "Transactional ids by state")
     longest, mean = max(load_ms, default=0.0), sum(load_ms) / len(load_ms) if load_ms else 0.0
     yield Sample(_COORDINATOR + "partition_load_time_max", {}, longest, GAUGE, "Longest load of a shard in ms")
     yield Sample(_COORDINATOR + "partition_load_time_avg", {}, mean, GAUGE, "Mean load of a shard in ms")
