@@ -51,6 +51,7 @@ SERVED: Final = (
     "AlterReplicaLogDirs",
     "InitProducerId",
     "WriteTxnMarkers",
+    "TxnOffsetCommit",
     "DescribeProducers",
     "DescribeQuorum",
     "UpdateFeatures",
