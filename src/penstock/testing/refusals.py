@@ -207,6 +207,20 @@ def _describe_transactions(made: Any, request: Any, _version: int, code: int) ->
     return made(transaction_states=states)
 
 
+def _txn_offset_commit(made: Any, request: Any, _version: int, code: int) -> Any:
+    def pieces(asked: Any) -> list[Any]:
+        return [
+            made.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in asked.partitions
+        ]
+
+    return made(
+        topics=[
+            made.TxnOffsetCommitResponseTopic(name=asked.name, partitions=pieces(asked)) for asked in request.topics
+        ]
+    )
+
+
 def _write_txn_markers(made: Any, request: Any, _version: int, code: int) -> Any:
     def pieces(asked: Any) -> list[Any]:
         return [
@@ -328,6 +342,7 @@ _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "DescribeTransactions": _describe_transactions,
     "DescribeProducers": _describe_producers,
     "WriteTxnMarkers": _write_txn_markers,
+    "TxnOffsetCommit": _txn_offset_commit,
     "OffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch,
     "DescribeGroups": _describe_groups,
