@@ -253,8 +253,8 @@ class Producer(SendFront[Delivery, OnDelivery]):
     async def commit(self) -> None:
         """Sends what is left and commits; returns when it is decided, and readers will see it within moments.
 
-        TransactionAbortable when something was lost: `abort()`, and do it again. TransactionFenced when another producer
-        took over. TimedOutWaiting after `max_block_ms`: then the outcome is open, and calling it again waits on.
+        TransactionAbortable when something was lost: `abort()`, and do it again. TransactionFenced when another one
+        took over. TimedOutWaiting after `max_block_ms`: then the outcome is open, and calling again waits on.
         """
         await self._transactional().commit()
 
