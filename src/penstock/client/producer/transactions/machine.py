@@ -21,8 +21,8 @@ request at a time, in this order: a producer id, partitions and offsets into the
 1 Classic: when the coordinator has added its partition; with `transaction.version` 2 at once.
 2 Except that the outcome of the same call was not told yet because its caller gave up waiting.
 3 When anything was added (classic) or tried (version 2); else the transaction has ended without anybody being asked.
-4 INITIALIZING when a new epoch is needed first: in the classic protocol after a lost batch, after an EndTxn or a commit
-of offsets that got no answer (a late copy of it would hit the next transaction), and before the first of version 2.
+4 INITIALIZING when a new epoch is needed first: in the classic protocol after a lost batch and after a request without an
+answer (a late copy of it would end, fill or begin the next transaction), and before the first of version 2.
 5 A refusal of the abort itself is FATAL; the rest does not matter any more.
 6 Without a producer id of its own yet: UNINITIALIZED, for nothing is lost.
 """
@@ -396,7 +396,7 @@ class TransactionMachine:
     def _doubt(self, sent: Send) -> None:
         if sent.api in (Api.ADD_PARTITIONS, Api.ADD_OFFSETS):
             self._unsure = sent
-        elif sent.api in (Api.END, Api.COMMIT_OFFSETS) and not self.bumping:
+        if sent.api is not Api.INIT:
             self._bump = True
 
     def _initialised(self, sent: Send, reply: Any, now: float) -> None:
