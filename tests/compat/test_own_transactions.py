@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,8 +34,10 @@ from penstock.metadata.features import SUPPORTED, TRANSACTION_VERSION
 from penstock.model.ids import TopicPartition
 from tests.compat.apache.node import ApacheKafka
 from tests.compat.cluster import ApacheCluster, Cluster, PenstockCluster
+from tests.compat.conftest import NodeFactory
 from tests.compat.judged import Penstock
 from tests.compat.node import Node
+from tests.docs.pages import ROOT, blocks
 from tests.patience import wait_for, within
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
@@ -604,6 +608,35 @@ async def test_a_producer_follows_a_level_that_rises(node: Node, level: int, top
         await asyncio.to_thread(set_level, node.bootstrap, level)
     assert await values_of(node.bootstrap, topic) == [[b"0", b"1", b"2", b"3"], []]
     assert (producer_id, epoch) >= (classic[0][0], classic[0][1] + 2)
+
+
+# -- the guide
+
+BROKER = """
+import contextlib, types
+
+
+@contextlib.contextmanager
+def broker():
+    yield types.SimpleNamespace(bootstrap_servers={bootstrap!r})
+
+"""
+
+
+def test_every_program_of_the_guide_runs(make_node: NodeFactory, tmp_path: Path) -> None:
+    """Those that wait for our own node to serve transactions, with Apache Kafka in its place."""
+    bootstrap = make_node("apache", apache=True, properties=QUICK).bootstrap
+    programs = [block for block in blocks(ROOT / "docs" / "guides" / "transactions.md") if block.kind == "python"]
+    assert len(programs) >= 5
+    for number, block in enumerate(programs):
+        named = re.match(r"# (\w+\.py)\n", block.text)
+        file = tmp_path / (named[1] if named else f"program_{number}.py")
+        judged = BROKER.format(bootstrap=bootstrap)
+        file.write_text(block.text.replace("from penstock.testing import broker\n", judged))
+        done = subprocess.run(
+            [sys.executable, file.name], cwd=tmp_path, capture_output=True, text=True, timeout=within(120)
+        )
+        assert done.returncode == 0, f"{block.text}\n{done.stderr}"
 
 
 # -- brokers come and go

@@ -5,11 +5,10 @@ from __future__ import annotations
 from penstock.client.admin.session import Session
 from penstock.client.cluster_view import TRANSACTION
 from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, TransactionFenced, refusal
-from penstock.client.producer.transactions.messages import END_BUMPING, END_NEWEST
+from penstock.client.producer.transactions.messages import END_BUMPING, END_NEWEST, end
 from penstock.client.producer.transactions.prepared import BUMPING_VERSION, PreparedTransaction, ProducerEpoch
 from penstock.client.producer.transactions.reactions import Api, Reaction, to_answer
 from penstock.model.errors import INVALID_TXN_STATE, ErrorCode, error_of
-from penstock.protocol.messages.end_txn import EndTxnRequest
 
 
 async def end_transaction(session: Session, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
@@ -17,12 +16,7 @@ async def end_transaction(session: Session, prepared: PreparedTransaction, *, co
     unchanged = ProducerEpoch(prepared.producer_id, prepared.producer_epoch)
     if prepared.empty:
         return unchanged
-    request = EndTxnRequest(
-        transactional_id=prepared.transactional_id,
-        producer_id=prepared.producer_id,
-        producer_epoch=prepared.producer_epoch,
-        committed=commit,
-    )
+    request = end(prepared.transactional_id, unchanged, commits=commit)
     newest = END_BUMPING if prepared.transaction_version >= BUMPING_VERSION else END_NEWEST
     name = prepared.transactional_id
 

@@ -21,8 +21,8 @@ request at a time, in this order: a producer id, partitions and offsets into the
 1 Classic: when the coordinator has added its partition; with `transaction.version` 2 at once.
 2 Except that the outcome of the same call was not told yet because its caller gave up waiting.
 3 When anything was added (classic) or tried (version 2); else the transaction has ended without anybody being asked.
-4 INITIALIZING when a new epoch is needed first: in the classic protocol after a lost batch and after a request without an
-answer (a late copy of it would end, fill or begin the next transaction), and before the first of version 2.
+4 INITIALIZING when a new epoch is needed first: in the classic protocol after a lost batch and after a request without
+an answer (a late copy of it would end, fill or begin the next transaction), and before the first of version 2.
 5 A refusal of the abort itself is FATAL; the rest does not matter any more.
 6 Without a producer id of its own yet: UNINITIALIZED, for nothing is lost.
 """
@@ -46,6 +46,7 @@ from penstock.client.producer.transactions.effects import (
     Send,
 )
 from penstock.client.producer.transactions.messages import (
+    ADD_OFFSETS_NEWEST,
     ADD_PARTITIONS_NEWEST,
     COMMIT_JOINING,
     COMMIT_MEMBER_SINCE,
@@ -54,19 +55,19 @@ from penstock.client.producer.transactions.messages import (
     END_NEWEST,
     INIT_NAMING_SINCE,
     INIT_NEWEST,
+    add_offsets,
     add_partitions,
     added,
     commit_offsets,
     committed,
+    end,
+    initialise,
 )
 from penstock.client.producer.transactions.prepared import BUMPING_VERSION, PreparedTransaction, ProducerEpoch
 from penstock.client.producer.transactions.reactions import Api, Reaction, to_answer, to_answers, to_failed_batch
 from penstock.client.retry import Backoff
 from penstock.model.errors import CONCURRENT_TRANSACTIONS, INVALID_TRANSACTION_TIMEOUT, ErrorCode, error_of
 from penstock.model.ids import TopicPartition
-from penstock.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from penstock.protocol.messages.end_txn import EndTxnRequest
-from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
 
 if TYPE_CHECKING:
     from penstock.client.consumer.offsets import GroupMetadata, OffsetAndMetadata
@@ -338,13 +339,7 @@ class TransactionMachine:
         return None
 
     def _init_request(self) -> Send:
-        named = self.producer or ProducerEpoch(-1, -1)
-        request = InitProducerIdRequest(
-            transactional_id=self.transactional_id,
-            transaction_timeout_ms=self._timeout_ms,
-            producer_id=named.producer_id,
-            producer_epoch=named.epoch,
-        )
+        request = initialise(self.transactional_id, self._timeout_ms, self.producer)
         return self._of_transaction(Api.INIT, request, INIT_NEWEST, INIT_NAMING_SINCE if self.producer else 0)
 
     def _add_partitions(self) -> Send:
@@ -355,13 +350,8 @@ class TransactionMachine:
         group = job.group
         producer = self._named()
         if not self.bumping and group.group_id not in self._groups:
-            request = AddOffsetsToTxnRequest(
-                transactional_id=self.transactional_id,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.epoch,
-                group_id=group.group_id,
-            )
-            return self._of_transaction(Api.ADD_OFFSETS, request, COMMIT_NEWEST)
+            request = add_offsets(self.transactional_id, producer, group.group_id)
+            return self._of_transaction(Api.ADD_OFFSETS, request, ADD_OFFSETS_NEWEST)
         if self.bumping:
             self._begun = True
         newest = COMMIT_JOINING if self.bumping else COMMIT_NEWEST
@@ -370,13 +360,7 @@ class TransactionMachine:
         return Send(Api.COMMIT_OFFSETS, commit, GROUP, group.group_id, newest, oldest)
 
     def _end_request(self, *, commits: bool) -> Send:
-        producer = self._named()
-        request = EndTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            committed=commits,
-        )
+        request = end(self.transactional_id, self._named(), commits=commits)
         newest, oldest = (END_BUMPING, END_BUMPING) if self.bumping else (END_NEWEST, 0)
         return self._of_transaction(Api.END, request, newest, oldest)
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.client.producer.transactions.prepared import ProducerEpoch
 from penstock.model.ids import TopicPartition
+from penstock.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from penstock.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from penstock.protocol.messages.end_txn import EndTxnRequest
+from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
 from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 ADD_PARTITIONS_NEWEST: Final = 3
 """Later versions are for brokers."""
+ADD_OFFSETS_NEWEST: Final = 4
 END_NEWEST: Final = 4
 END_BUMPING: Final = 5
 COMMIT_NEWEST: Final = 4
@@ -24,6 +28,35 @@ INIT_NEWEST: Final = 5
 INIT_NAMING_SINCE: Final = 3
 PRODUCE_NEWEST: Final = 11
 """From Produce 12 on the partition's leader adds it to the transaction by itself."""
+
+
+def initialise(transactional_id: str, timeout_ms: int, named: ProducerEpoch | None) -> InitProducerIdRequest:
+    """For a producer id; who has one already names it, and is refused if another has taken over meanwhile."""
+    producer_id, epoch = named or (-1, -1)
+    return InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+    )
+
+
+def end(transactional_id: str, producer: ProducerEpoch, *, commits: bool) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        committed=commits,
+    )
+
+
+def add_offsets(transactional_id: str, producer: ProducerEpoch, group_id: str) -> AddOffsetsToTxnRequest:
+    return AddOffsetsToTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        group_id=group_id,
+    )
 
 
 def add_partitions(

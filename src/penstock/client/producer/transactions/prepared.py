@@ -40,5 +40,5 @@ class PreparedTransaction:
         """What `dumps` made; ValueError when it is not."""
         try:
             return cls(**json.loads(text))
-        except TypeError as wrong:
+        except (TypeError, ValueError) as wrong:
             raise ValueError(f"this is no prepared transaction: {wrong}") from None

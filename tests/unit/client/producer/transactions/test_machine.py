@@ -462,7 +462,7 @@ def test_a_prepared_transaction_without_anything_in_it_says_so() -> None:
     assert life.machine.prepared.empty
 
 
-@pytest.mark.parametrize("text", ['{"transactional_id": "t"}', "[]", "nothing", '{"other": 1}'])
+@pytest.mark.parametrize("text", ['{"transactional_id": "t"}', "[]", "7", "nothing", '{"other": 1}'])
 def test_what_is_no_prepared_transaction_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"this is no prepared transaction"):
         PreparedTransaction.loads(text)
