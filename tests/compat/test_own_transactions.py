@@ -637,6 +637,9 @@ def test_every_program_of_the_guide_runs(make_node: NodeFactory, tmp_path: Path)
             [sys.executable, file.name], cwd=tmp_path, capture_output=True, text=True, timeout=within(120)
         )
         assert done.returncode == 0, f"{block.text}\n{done.stderr}"
+        with blocking.Admin(bootstrap_servers=bootstrap) as admin:  # each has a broker of its own on the page
+            for found in admin.topics():
+                admin.delete_topic(found.name)
 
 
 # -- brokers come and go

@@ -44,6 +44,8 @@ class _Inner(asynchronous.Producer):
 
     async def open(self) -> None:
         self._start()
+        if self._transactions is not None:
+            self._transactions.initialise_soon()
 
     async def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         await self._transactional().send_offsets(group, offsets)

@@ -97,9 +97,16 @@ class TransactionDriver:
 
     # What the application calls.
 
+    def initialise_soon(self) -> None:
+        """Asks for a producer id; who begins waits for it.
+
+        Early, because readers of a group wait for offsets that the producer before left open, and only this ends them.
+        """
+        self._call(self.machine.initialise)
+
     async def initialise(self) -> None:
         """Returns when there is a producer id; what the one before left open is aborted by then."""
-        self._feed(self.machine.initialise(self._now()))
+        self.initialise_soon()
         await self._until(lambda: self.machine.state is not State.INITIALIZING, "the transaction coordinator", "begin")
         if self.machine.state in (State.UNINITIALIZED, State.FATAL):
             assert self.machine.failure is not None, "it says why"
