@@ -13,9 +13,9 @@ from penstock.model.version import VERSION
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
-    from penstock.client.consumer import Consumer
-    from penstock.client.errors import ClientError
-    from penstock.client.producer import BatchReport, Delivery, Producer, Report
+    from penstock.client.consumer import Consumer, GroupMetadata
+    from penstock.client.errors import ClientError, TransactionAbortable, TransactionFenced
+    from penstock.client.producer import BatchReport, Delivery, PreparedTransaction, Producer, Report
     from penstock.kernels import ConsumerRecord
     from penstock.model.ids import TopicPartition
 
@@ -28,9 +28,13 @@ __all__ = [
     "Consumer",
     "ConsumerRecord",
     "Delivery",
+    "GroupMetadata",
+    "PreparedTransaction",
     "Producer",
     "Report",
     "TopicPartition",
+    "TransactionAbortable",
+    "TransactionFenced",
     "__version__",
 ]
 
@@ -41,9 +45,13 @@ _HOMES = {
     "Consumer": "penstock.client.consumer",
     "ConsumerRecord": "penstock.kernels",
     "Delivery": "penstock.client.producer",
+    "GroupMetadata": "penstock.client.consumer",
+    "PreparedTransaction": "penstock.client.producer",
     "Producer": "penstock.client.producer",
     "Report": "penstock.client.producer",
     "TopicPartition": "penstock.model.ids",
+    "TransactionAbortable": "penstock.client.errors",
+    "TransactionFenced": "penstock.client.errors",
 }
 
 

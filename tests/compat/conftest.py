@@ -17,6 +17,9 @@ from tests.compat.apache.node import ApacheKafka  # noqa: E402 (needs the path a
 from tests.compat.apache.tools import Tools  # noqa: E402
 from tests.compat.judged import Penstock  # noqa: E402
 from tests.compat.node import Node  # noqa: E402
+from tests.coroutines import pytest_pyfunc_call  # noqa: E402
+
+__all__ = ["pytest_pyfunc_call"]
 
 NodeFactory = Callable[..., Node]
 

@@ -53,9 +53,12 @@ SILENCES = 3
 
 FIND_COORDINATOR = 10
 SEVERAL_KEYS_SINCE = 4
-GROUP = 0
+GROUP, TRANSACTION = 0, 1
+"""What may be coordinated; `TRANSACTION` is found by a transactional id."""
+
+_COORDINATED = {GROUP: "group", TRANSACTION: "transactional id"}
 COORDINATORS_MAX = 1_000
-"""So many are remembered; whoever looks at more groups than that asks again for the oldest."""
+"""So many are remembered; whoever looks at more than that asks again for the oldest."""
 _FOR_GOOD = (INVALID_TOPIC_EXCEPTION.code, TOPIC_AUTHORIZATION_FAILED.code)
 
 
@@ -107,7 +110,10 @@ class ClusterView:
         self._links: dict[tuple[str, int], Link] = {}
         self._dialling: dict[tuple[str, int], asyncio.Task[Link]] = {}
         self._topology = Topology()
-        self._coordinators: dict[str, int] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
+        # The levels that the cluster's features are finalized at, as the newest word of a broker has them.
+        self._features: dict[str, int] = {}
+        self._features_epoch = -1
         self._listeners: list[Callable[[], None]] = []
         # Refreshing: topics that are kept fresh, the one request under way, and what it asks for.
         self._followed: dict[str, None] = {}
@@ -381,16 +387,19 @@ class ClusterView:
 
     # Coordinators.
 
-    async def coordinator(self, group_id: str) -> int:
-        """The broker that coordinates a group; asks once and remembers. Raises what the broker refuses."""
-        known = self._coordinators.get(group_id)
+    async def coordinator(self, name: str, kind: int = GROUP) -> int:
+        """The broker that coordinates a group; asks once and remembers. Raises what the broker refuses.
+
+        With `kind` TRANSACTION the name is a transactional id.
+        """
+        known = self._coordinators.get((kind, name))
         if known is not None:
             return known
 
         def request(link: Link) -> FindCoordinatorRequest:
             if link.newest(FIND_COORDINATOR) >= SEVERAL_KEYS_SINCE:
-                return FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[group_id])
-            return FindCoordinatorRequest(key_type=GROUP, key=group_id)
+                return FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
+            return FindCoordinatorRequest(key_type=kind, key=name)
 
         try:
             reply = await self._ask_any(request)
@@ -398,15 +407,19 @@ class ClusterView:
             raise link_failure(broken) from broken
         found = reply.coordinators[0] if reply.coordinators else reply
         if found.error_code:
-            raise refusal(found.error_code, found.error_message, f"group {group_id!r}")
+            raise refusal(found.error_code, found.error_message, f"{_COORDINATED[kind]} {name!r}")
         self._topology.addresses[found.node_id] = (found.host, found.port)
-        self._coordinators[group_id] = found.node_id
+        self._coordinators[kind, name] = found.node_id
         while len(self._coordinators) > COORDINATORS_MAX:
             del self._coordinators[next(iter(self._coordinators))]
         return int(found.node_id)
 
-    def forget_coordinator(self, group_id: str) -> None:
-        self._coordinators.pop(group_id, None)
+    def forget_coordinator(self, name: str, kind: int = GROUP) -> None:
+        self._coordinators.pop((kind, name), None)
+
+    def finalized(self, feature: str) -> int:
+        """The level of a feature as brokers told it when they were last dialled; 0 for none."""
+        return self._features.get(feature, 0)
 
     # Underneath.
 
@@ -472,6 +485,8 @@ class ClusterView:
         except BaseException:
             link.abort()
             raise
+        if link.features_epoch >= self._features_epoch:
+            self._features, self._features_epoch = link.features, link.features_epoch
         return link
 
     def _suspected(self, silent: Silent) -> LinkError:

@@ -17,12 +17,14 @@ from penstock.model.errors import (
     ILLEGAL_GENERATION,
     MESSAGE_TOO_LARGE,
     OFFSET_OUT_OF_RANGE,
+    PRODUCER_FENCED,
     REBALANCE_IN_PROGRESS,
     RECORD_LIST_TOO_LARGE,
     REQUEST_TIMED_OUT,
     SASL_AUTHENTICATION_FAILED,
     STALE_MEMBER_EPOCH,
     TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTION_ABORTABLE,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_ID,
@@ -96,6 +98,21 @@ class MemberFenced(ClientError):
     """Another consumer took this one's place in the group (same `group_instance_id`)."""
 
 
+class TransactionAbortable(ClientError):
+    """The transaction cannot be committed. `await producer.abort()`, then begin again with everything that was in it.
+
+    The producer stays usable. `producer.transaction()` has aborted already when it raises this.
+    """
+
+
+class TransactionFenced(ClientError):
+    """This producer may write no more: another one with its `transactional_id` has begun, or its time was over.
+
+    The open transaction is aborted, by whoever took its place or by the coordinator. Close the producer. If it was not
+    replaced on purpose, make a new one and go on from the offsets that are committed.
+    """
+
+
 class UnknownTopic(ClientError):
     """The topic or partition does not exist and was not created."""
 
@@ -133,6 +150,8 @@ _CLASS_OF: dict[ErrorCode, type[ClientError]] = {
     STALE_MEMBER_EPOCH: CommitFailed,
     FENCED_MEMBER_EPOCH: CommitFailed,
     FENCED_INSTANCE_ID: MemberFenced,
+    PRODUCER_FENCED: TransactionFenced,
+    TRANSACTION_ABORTABLE: TransactionAbortable,
     UNRELEASED_INSTANCE_ID: MemberFenced,
     TOPIC_AUTHORIZATION_FAILED: NotAllowed,
     GROUP_AUTHORIZATION_FAILED: NotAllowed,
@@ -143,6 +162,9 @@ _CLASS_OF: dict[ErrorCode, type[ClientError]] = {
 }
 
 _WORDS = {
+    PRODUCER_FENCED: "a producer with the same transactional id has begun after this one",
+    TRANSACTION_ABORTABLE: "the transaction can only be aborted",
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the broker's access rules forbid it",
     UNKNOWN_TOPIC_OR_PARTITION: "it does not exist",
     UNKNOWN_TOPIC_ID: "it does not exist any more",
     TOPIC_AUTHORIZATION_FAILED: "the broker's access rules forbid it",

@@ -95,6 +95,8 @@ class ProducerKeywords(CommonKeywords, total=False):
     partitioner_class: Spread
     create_topics: bool
     allow_auto_create_topics: bool
+    transactional_id: str | None
+    transaction_timeout_ms: int
 
 
 class ConsumerKeywords(CommonKeywords, total=False):

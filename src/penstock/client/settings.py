@@ -208,8 +208,21 @@ class ProducerSettings(RecordSettings):
     create_topics: bool = setting(
         True, flag, "Ask brokers to create a missing topic, as Kafka's producers do.", "allow.auto.create.topics"
     )
+    transactional_id: str | None = setting(
+        None,
+        optional_text,
+        "A lasting name under which this producer has transactions; whoever begins with it next fences this one. "
+        "None sends without transactions.",
+    )
+    transaction_timeout_ms: int = setting(
+        60_000,
+        number(1),
+        "The coordinator aborts a transaction that is open for longer. Brokers allow up to transaction.max.timeout.ms.",
+    )
 
     def check(self, given: Mapping[str, Any]) -> None:
+        if self.transactional_id is None and "transaction_timeout_ms" in given:
+            raise BadSetting("transaction_timeout_ms needs a transactional_id")
         if self.idempotence:
             for name, wrong, needs in (
                 ("acks", self.acks != -1, "acks='all'"),
@@ -218,10 +231,14 @@ class ProducerSettings(RecordSettings):
             ):
                 if wrong and "idempotence" in given:
                     raise BadSetting(f"idempotence needs {needs}")
+                if wrong and self.transactional_id is not None:
+                    raise BadSetting(f"transactions need {needs}")
                 if wrong:
                     # As with Java's producer a setting that rules idempotence out, and was asked for, turns it off.
                     assert name in given, "the defaults go together"
                     object.__setattr__(self, "idempotence", False)
+        elif self.transactional_id is not None:
+            raise BadSetting("transactions need idempotence=True")
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             if "delivery_timeout_ms" in given:
                 raise BadSetting("delivery_timeout_ms must be at least linger_ms + request_timeout_ms")

@@ -111,7 +111,7 @@ class Link(FrameStream):
 
     __slots__ = (
         "_asked", "_distrusted", "_foreign", "_next_correlation", "_on_lost", "_unanswered", "_watch", "_watch_at",
-        "client_id", "host", "over_tls", "port", "versions", "why_lost",
+        "client_id", "features", "features_epoch", "host", "over_tls", "port", "versions", "why_lost",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +122,8 @@ class Link(FrameStream):
         self.port = port
         self.client_id: str | None = "penstock"
         self.versions: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}
+        self.features_epoch = -1
         self.why_lost = ""
         self._foreign = False  # the peer sent what is no frame
         self._distrusted = False  # TLS ended it
@@ -228,7 +230,7 @@ class Link(FrameStream):
         return future
 
     async def negotiate(self, name: str = "penstock", version: str = "0", timeout_ms: float = 30_000) -> None:
-        """Asks which versions the peer serves and keeps them in `versions`.
+        """Asks which versions the peer serves and keeps them in `versions`, and the cluster's levels in `features`.
 
         A peer that is older than our request answers with version 0 and the range that it knows; then we ask again
         in its newest.
@@ -253,6 +255,8 @@ class Link(FrameStream):
         if reply.error_code:
             raise Unsupported(self.host, self.port, f"ApiVersions was refused: {error_of(reply.error_code).name}")
         self.versions = {known.api_key: (known.min_version, known.max_version) for known in reply.api_keys}
+        self.features = {feature.name: feature.max_version_level for feature in reply.finalized_features}
+        self.features_epoch = reply.finalized_features_epoch
 
     def _why_silent(self) -> str:
         if self.over_tls:

@@ -96,6 +96,22 @@ def test_a_setting_that_rules_idempotence_out_turns_it_off(given: dict[str, Any]
     assert not ProducerSettings.of(given).idempotence
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"acks": 1}, "transactions need acks='all'"),
+        ({"max_in_flight": 6}, "transactions need max_in_flight of at most 5"),
+        ({"retries": 0}, "transactions need retries of at least 1"),
+        ({"idempotence": False}, "transactions need idempotence=True"),
+        ({"transactional_id": None, "transaction_timeout_ms": 5}, "transaction_timeout_ms needs a transactional_id"),
+        ({"transactional_id": ""}, "text that is not empty"),
+    ],
+)
+def test_what_transactions_need_is_said(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadSetting, match=words):
+        ProducerSettings.of({"transactional_id": "t", **given})
+
+
 def test_a_long_request_timeout_raises_the_delivery_timeout() -> None:
     assert ProducerSettings.of({"request_timeout_ms": 300_000}).delivery_timeout_ms == 300_005
 

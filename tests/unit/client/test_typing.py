@@ -50,6 +50,23 @@ async def right() -> None:
         await admin.create_topic("orders", partitions=3)
 
 
+async def right_in_transactions(prepared: penstock.PreparedTransaction) -> None:
+    async with Producer("localhost:9092", transactional_id="t", transaction_timeout_ms=1_000) as producer:
+        async with producer.transaction(), Consumer("orders", group_id="g", auto_commit=False) as consumer:
+            await producer.send_offsets(consumer)
+            await producer.send_offsets(penstock.GroupMetadata("g"), {("orders", 0): 1})
+        await producer.begin()
+        prepared = await producer.prepare()
+        await producer.commit()
+    async with Admin() as admin:
+        (await admin.end_transaction(prepared, commit=True)).epoch + 1
+        await admin.end_transaction(prepared)  # error: Missing named argument "commit"
+    with blocking.Producer(transactional_id="t") as blocked, blocked.transaction():
+        blocked.send_offsets(blocking.Consumer("orders", group_id="g"))
+        blocked.send_offsets(consumer)  # error: incompatible type
+    penstock.TransactionAbortable, penstock.TransactionFenced
+
+
 def right_without_await() -> None:
     with blocking.Producer("localhost:9092", enable_idempotence=False, retries=3) as producer:
         producer.send("orders", b"v").result().offset + 1

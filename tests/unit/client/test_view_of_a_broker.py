@@ -106,6 +106,24 @@ def test_the_coordinator_of_a_group_is_found_and_remembered(node: EmbeddedBroker
     assert look(node.bootstrap_servers, work) == (1, 1)
 
 
+def test_levels_of_features_are_those_of_the_last_broker_that_was_dialled(node: EmbeddedBroker) -> None:
+    async def work(view: ClusterView) -> Any:
+        before = view.finalized("group.version")
+        await view.metadata([])
+        return before, view.finalized("group.version"), view.finalized("no.such.feature")
+
+    assert look(node.bootstrap_servers, work) == (0, 1, 0)
+
+
+def test_a_group_and_a_transactional_id_of_one_name_are_two(node: EmbeddedBroker) -> None:
+    async def work(view: ClusterView) -> Any:
+        await view.coordinator("twice")
+        view.forget_coordinator("twice", cluster_view.TRANSACTION)
+        return dict(view._coordinators)
+
+    assert list(look(node.bootstrap_servers, work)) == [(cluster_view.GROUP, "twice")]
+
+
 def test_a_topic_that_was_deleted_does_not_come_back_because_another_is_created(node: EmbeddedBroker) -> None:
     async def work(view: ClusterView) -> list[str | None]:
         async with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
@@ -141,6 +159,6 @@ def test_coordinators_are_remembered_of_the_newest_groups_only(
             await member.committed(("for-groups", 0))
         for number in range(5):
             await view.coordinator(f"g{number}")
-        return list(view._coordinators)
+        return [name for _, name in view._coordinators]
 
     assert look(node.bootstrap_servers, work) == ["g2", "g3", "g4"]

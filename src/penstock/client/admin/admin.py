@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
     from penstock.client.keywords import AdminKeywords
+    from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
     from penstock.client.settings import AdminSettings
 
 EVERYTHING = -1
@@ -183,6 +184,16 @@ class Admin:
         from penstock.client.admin.producers import describe_producers
 
         return await describe_producers(self._session, partitions)
+
+    async def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
+        """Commits or aborts what `Producer.prepare` gave; asking for the same end again is fine.
+
+        Answers as whom brokers know the producer after it. TransactionFenced when it cannot be done any more: it has
+        ended the other way, its time was over, or a producer with its id has begun since.
+        """
+        from penstock.client.admin.transactions import end_transaction
+
+        return await end_transaction(self._session, prepared, commit=commit)
 
     # Configuration.
 

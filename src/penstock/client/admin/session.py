@@ -8,10 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from penstock.client.clock import SYSTEM_CLOCK
+from penstock.client.cluster_view import GROUP
 from penstock.client.errors import BrokerRefused, ClientError, NotReachable, UnknownTopic, link_failure, refusal
 from penstock.client.retry import Backoff
 from penstock.model.errors import (
     BROKER_NOT_AVAILABLE,
+    CONCURRENT_TRANSACTIONS,
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     FENCED_LEADER_EPOCH,
@@ -48,6 +50,7 @@ T = TypeVar("T")
 # it is the answer; and after REQUEST_TIMED_OUT a change may have happened, so doing it again is not ours to decide.
 TRANSIENT = {
     BROKER_NOT_AVAILABLE,
+    CONCURRENT_TRANSACTIONS,
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     FENCED_LEADER_EPOCH,
@@ -123,9 +126,9 @@ class Session:
         version = min(newest, _newest(link, request))
         return await self._told(link.request(request, version, self.request_timeout_ms))
 
-    async def coordinator(self, group_id: str, request: object, newest: int | None = None) -> Any:
-        """The reply of the broker that coordinates a group."""
-        return await self.broker(await self.view.coordinator(group_id), request, newest)
+    async def coordinator(self, name: str, request: object, newest: int | None = None, kind: int = GROUP) -> Any:
+        """The reply of the broker that coordinates a group, or whatever else `kind` says."""
+        return await self.broker(await self.view.coordinator(name, kind), request, newest)
 
     async def settled(
         self, items: Iterable[K], ask: Callable[[list[K]], Awaitable[Mapping[K, V | ClientError]]]

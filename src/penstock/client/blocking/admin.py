@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
     from penstock.client.keywords import AdminKeywords
+    from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
 
 
 class Admin:
@@ -127,6 +128,10 @@ class Admin:
     def describe_producers(self, partitions: Iterable[TopicPartition]) -> Results[TopicPartition, list[ProducerInfo]]:
         """The producers that are active in partitions."""
         return self._thread.call(self._inner.describe_producers(partitions))
+
+    def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
+        """Commits or aborts what `Producer.prepare` gave; asking for the same end again is fine."""
+        return self._thread.call(self._inner.end_transaction(prepared, commit=commit))
 
     def describe_configs(
         self, resources: Iterable[ConfigResource], *, documentation: bool = False

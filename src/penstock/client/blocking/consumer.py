@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from penstock.client.blocking.loop_thread import Guests, LoopThread, close_at_the_latest
 from penstock.client.consumer import consumer as asynchronous
-from penstock.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
+from penstock.client.consumer.offsets import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
 from penstock.client.consumer.ownership import OnPartitions
 from penstock.client.errors import ClientError
 from penstock.client.settings import ConsumerSettings
@@ -215,6 +215,18 @@ class Consumer:
                     given[partition] = await self._inner.position(partition)
             offsets = given
         await self._inner.commit(offsets)
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """How far records were given, of every partition where that is known: what `commit()` would commit."""
+        found = self._thread.do(self._inner.positions)
+        for partition, offset in self._not_given().items():
+            if partition in found:
+                found[partition] = OffsetAndMetadata(offset)
+        return found
+
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer's place in its group, for `Producer.send_offsets`; CommitFailed when it has none right now."""
+        return self._thread.do(self._inner.group_metadata)
 
     def _not_given(self) -> dict[TopicPartition, int]:
         """Where the records begin that `for` has polled and not given yet."""

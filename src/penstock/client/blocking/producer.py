@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from penstock.client.blocking.deliveries import BlockingBulkDelivery, BlockingDelivery, delivery_class
 from penstock.client.blocking.loop_thread import LoopThread, close_at_the_latest
-from penstock.client.errors import BufferFull, TimedOutWaiting
+from penstock.client.errors import BufferFull, ClientError, TimedOutWaiting, TransactionAbortable
 from penstock.client.producer import producer as asynchronous
 from penstock.client.producer.delivery import BulkDelivery, OnDelivery
 from penstock.client.producer.parked import Headers, Payload
 from penstock.client.settings import ProducerSettings
 from penstock.kernels import SendFront, unsendable
+from penstock.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from penstock.client.blocking.consumer import Consumer
+    from penstock.client.consumer.offsets import GroupMetadata, OffsetAndMetadata
     from penstock.client.keywords import ProducerKeywords
+    from penstock.client.producer.transactions.prepared import PreparedTransaction
     from penstock.kernels.shapes import HeaderPairs
 
 FAREWELL_MS = 4_000
@@ -28,14 +34,28 @@ FAREWELL_MS = 4_000
 class _Inner(asynchronous.Producer):
     """The asyncio producer as this one drives it: records come from other threads."""
 
-    def prepare(self) -> type[BlockingDelivery]:
-        kind = delivery_class(self._accumulator.lock)
+    on_doors: Callable[[bool], None]
+    """Told when records may be sent and when not, if there are transactions."""
+
+    def serve_threads(self, on_doors: Callable[[bool], None]) -> None:
         self._threads = True
-        self._accumulator.deliver_as(kind)
-        return kind
+        self.on_doors = on_doors
+        self._accumulator.deliver_as(delivery_class(self._accumulator.lock))
 
     async def open(self) -> None:
         self._start()
+        if self._transactions is not None:
+            self._transactions.initialise_soon()
+
+    async def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        await self._transactional().send_offsets(group, offsets)
+
+    async def abort_within(self, timeout_ms: float | None) -> None:
+        await self._transactional().abort(timeout_ms)
+
+    def _doors(self, opened: bool) -> None:
+        super()._doors(opened)
+        self.on_doors(opened and not self._closing)
 
     async def bulk(self, topic: str, values: Any, named: dict[str, Any]) -> BulkDelivery:
         return self.send_batch(topic, values, **named)
@@ -58,7 +78,15 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
         self, bootstrap_servers: str | Sequence[str] | None = None, **settings: Unpack[ProducerKeywords]
     ) -> None:
         self._inner = _Inner(bootstrap_servers, **settings)
-        self._inner.prepare()
+        # Weakly: the loop's thread must not keep alive what nobody else holds.
+        this = weakref.ref(self)
+
+        def on_doors(opened: bool) -> None:
+            found = this()
+            if found is not None:
+                found._desk = found._accumulator if opened else None
+
+        self._inner.serve_threads(on_doors)
         self._accumulator = self._inner._accumulator
         self._lock = self._accumulator.lock
         self._thread = LoopThread("penstock-producer")
@@ -66,7 +94,8 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
         self._farewell = close_at_the_latest(self, self._thread, lambda: inner.close(FAREWELL_MS))
         self._thread.call(inner.open())
         self._share(self._lock)
-        self._desk = self._accumulator
+        if inner.settings.transactional_id is None:
+            self._desk = self._accumulator
 
     @property
     def settings(self) -> ProducerSettings:
@@ -74,6 +103,12 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
         return self._inner.settings
 
     def __enter__(self) -> Self:
+        if self.settings.transactional_id is not None:
+            try:
+                self._thread.call(self._inner.__aenter__())
+            except BaseException:
+                self.close(0)
+                raise
         return self
 
     def __exit__(
@@ -183,6 +218,49 @@ class Producer(SendFront[BlockingDelivery, OnDelivery]):
     ) -> BlockingBulkDelivery:
         """Sends a record for each row of an Arrow table; see `penstock.Producer.send_arrow`."""
         return BlockingBulkDelivery(self._thread.call(self._inner.arrow(topic, table, partition)), self._lock)
+
+    def begin(self) -> None:
+        """Begins a transaction: what is sent from now on is shown to readers with the commit, or never."""
+        self._thread.call(self._inner.begin())
+
+    def commit(self) -> None:
+        """Sends what is left and commits; returns when it is decided. See `penstock.Producer.commit`."""
+        self._thread.call(self._inner.commit())
+
+    def abort(self) -> None:
+        """Ends the transaction so that readers with isolation_level="read_committed" never see anything of it."""
+        self._thread.call(self._inner.abort())
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Begins a transaction, and commits it at the end of the block, or aborts it when the block raises."""
+        self.begin()
+        try:
+            yield self
+        except BaseException as failure:
+            limit_ms = None if isinstance(failure, Exception) else asynchronous.INTERRUPTED_CLOSE_MS
+            with contextlib.suppress(ClientError):
+                self._thread.call(self._inner.abort_within(limit_ms))
+            raise
+        try:
+            self.commit()
+        except TransactionAbortable:
+            with contextlib.suppress(ClientError):
+                self.abort()
+            raise
+
+    def send_offsets(
+        self,
+        consumer: Consumer | GroupMetadata,
+        offsets: Mapping[tuple[str, int], OffsetAndMetadata | int] | None = None,
+    ) -> None:
+        """Commits a group's offsets with the transaction: how far `consumer` has given records, or `offsets`."""
+        group, given = asynchronous.whose_offsets(consumer, offsets)
+        self._thread.call(self._inner.add_offsets(group, given))
+
+    def prepare(self) -> PreparedTransaction:
+        """Sends what is left and leaves the end of the transaction to `Admin.end_transaction`, in any process."""
+        return self._thread.call(self._inner.prepare())
 
     def flush(self, timeout_ms: float | None = None) -> None:
         """Returns when everything that was sent before is delivered or has failed; TimedOutWaiting."""

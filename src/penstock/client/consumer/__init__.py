@@ -19,9 +19,17 @@ Read `partition.py` first, then `inbox.py`, `fetching.py`, `engine.py`.
 """
 
 from penstock.client.consumer.consumer import Consumer
-from penstock.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
+from penstock.client.consumer.offsets import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp
 from penstock.client.consumer.partition import CorruptBatch
 from penstock.kernels import ConsumerRecord
 from penstock.model.ids import TopicPartition
 
-__all__ = ["Consumer", "ConsumerRecord", "CorruptBatch", "OffsetAndMetadata", "OffsetAndTimestamp", "TopicPartition"]
+__all__ = [
+    "Consumer",
+    "ConsumerRecord",
+    "CorruptBatch",
+    "GroupMetadata",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "TopicPartition",
+]

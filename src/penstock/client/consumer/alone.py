@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from penstock.client.cluster_view import ClusterView
-from penstock.client.consumer.offsets import OffsetAndMetadata
+from penstock.client.consumer.offsets import GroupMetadata, OffsetAndMetadata
 from penstock.client.consumer.ownership import Ownership
 from penstock.client.errors import BadSetting, ClientError, UnknownTopic
 from penstock.client.settings import ConsumerSettings
@@ -57,6 +57,9 @@ class Alone:
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, automatic: bool = False) -> None:
         raise BadSetting("commits need a group_id")
+
+    def metadata(self) -> GroupMetadata:
+        raise BadSetting("a place in a group needs a group_id")
 
     async def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]:
         raise BadSetting("committed offsets need a group_id")

@@ -8,7 +8,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from penstock.client.consumer.engine import Engine
-from penstock.client.consumer.offsets import EARLIEST, LATEST, OffsetAndMetadata, OffsetAndTimestamp
+from penstock.client.consumer.offsets import (
+    EARLIEST,
+    LATEST,
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    as_committed,
+)
 from penstock.client.consumer.ownership import Callbacks, OnPartitions
 from penstock.client.errors import BadSetting, ClientError, Closed
 from penstock.client.settings import ConsumerSettings
@@ -246,7 +253,7 @@ class Consumer:
         """Commits how far records were given, or the given offsets (of the next record to read); waits for it."""
         self._needs_group()
         engine = await self._start()
-        wanted = engine.committer.positions() if offsets is None else _as_committed(offsets)
+        wanted = engine.committer.positions() if offsets is None else as_committed(offsets)
         await engine.committer.commit(wanted)
 
     def commit_nowait(
@@ -255,7 +262,16 @@ class Consumer:
         """Begins a commit; the task may be awaited, or forgotten: close() waits for it."""
         self._needs_group()
         engine = self._engine()
-        return engine.committer.begin(engine.committer.positions() if offsets is None else _as_committed(offsets))
+        return engine.committer.begin(engine.committer.positions() if offsets is None else as_committed(offsets))
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """How far records were given, of every partition where that is known: what `commit()` would commit."""
+        return self._engine().committer.positions()
+
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer's place in its group, for `Producer.send_offsets`; CommitFailed when it has none right now."""
+        self._needs_group()
+        return self._engine().membership.metadata()
 
     async def committed(self, *partitions: tuple[str, int]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed; None where it has nothing. Of all assigned when none is named."""
@@ -372,12 +388,3 @@ class Consumer:
 
     def _named(self, partitions: Iterable[tuple[str, int]]) -> list[TopicPartition]:
         return [TopicPartition(*tp) for tp in partitions] or sorted(self.assignment())
-
-
-def _as_committed(
-    offsets: Mapping[tuple[str, int], OffsetAndMetadata | int],
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    return {
-        TopicPartition(*tp): OffsetAndMetadata(given) if isinstance(given, int) else given
-        for tp, given in offsets.items()
-    }

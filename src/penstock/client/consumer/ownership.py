@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from penstock.client.consumer.offsets import OffsetAndMetadata
+from penstock.client.consumer.offsets import GroupMetadata, OffsetAndMetadata
 from penstock.client.errors import ClientError
 from penstock.model.ids import TopicPartition
 
@@ -37,6 +37,7 @@ class Membership(Protocol):
     def polled(self) -> None: ...
     def metrics(self) -> dict[str, float]: ...
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, automatic: bool = False) -> None: ...
+    def metadata(self) -> GroupMetadata: ...
     async def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]: ...
 
 

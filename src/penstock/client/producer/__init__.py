@@ -4,6 +4,7 @@ Read `producer.py` first (what users call; the work of `send` is done by the ker
 `accumulator.py` (into a batch), `lane.py` (the order of a partition's batches and their sequence numbers), `sender.py`
 (which batch to which broker) and `answers.py` (what became of it). `topic_lanes.py` chooses partitions, `parked.py`
 holds records that must wait, `bulk.py` cuts many rows into batches, `delivery.py` is what callers hold on to.
+`transactions/` is for producers with a `transactional_id`; the others pay nothing for it.
 
 Invariants: a record that `send` took is delivered or fails, exactly once, whatever its waiters do; with idempotence a
 partition has the records of a producer in the order of `send`, once each; a record costs one call of the kernel, and
@@ -13,5 +14,15 @@ into deliveries, so a batch that is settled keeps nothing that could lead back t
 
 from penstock.client.producer.delivery import BatchReport, BulkDelivery, Delivery, Report, Span
 from penstock.client.producer.producer import Producer
+from penstock.client.producer.transactions import PreparedTransaction, ProducerEpoch
 
-__all__ = ["BatchReport", "BulkDelivery", "Delivery", "Producer", "Report", "Span"]
+__all__ = [
+    "BatchReport",
+    "BulkDelivery",
+    "Delivery",
+    "PreparedTransaction",
+    "Producer",
+    "ProducerEpoch",
+    "Report",
+    "Span",
+]

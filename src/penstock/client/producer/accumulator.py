@@ -78,6 +78,8 @@ class Accumulator(Desk):
         self.blocked_threads = 0
         self.awaited: dict[str, list[int | None]] = {}
         self.refusals: dict[str, ClientError] = {}
+        # Told of records that got no place in a batch and never will; for transactions.
+        self.on_lost: Callable[[ClientError], None] | None = None
 
     # Records in.
 
@@ -188,6 +190,12 @@ class Accumulator(Desk):
             self.ready[lane] = None
             self._nudge()
 
+    def close_all_open(self) -> None:
+        """No more records into any batch that has begun."""
+        for held in self.topics.values():
+            for lane in held.lanes:
+                self.close_open(held, lane)
+
     def left(self, batch: Batch) -> None:
         """The sender closed a batch."""
         self.topics[batch.lane.topic].left(batch, self.settings.batch_size)
@@ -260,7 +268,7 @@ class Accumulator(Desk):
             except Exception as refused:
                 # What was given cannot be sent, or the caller's partitioner failed: the others must not pay for it.
                 words = f"the record cannot be sent: {refused!r}"
-                item.fail(refused if isinstance(refused, ClientError) else ClientError(words))
+                self.give_up_on(item, refused if isinstance(refused, ClientError) else ClientError(words))
                 placed = True
             self.waiting = others
             if not placed:
@@ -292,6 +300,8 @@ class Accumulator(Desk):
             done = item.bulk.fill(self, item.delivery)
             if item.bulk.placed_rows > before:
                 item.deadline_ms = self.clock.monotonic_ms() + self.settings.max_block_ms
+            if done and self.on_lost is not None and item.delivery.failure is not None:
+                self.on_lost(item.delivery.failure)
             return done
         delivery = self.append(
             item.topic, item.value, item.key, item.partition, item.timestamp, item.headers, item.callback
@@ -300,6 +310,24 @@ class Accumulator(Desk):
             return False
         item.placed(delivery)
         return True
+
+    def give_up_on(self, item: Parked | ParkedBulk, failure: ClientError) -> None:
+        """What waited and was taken out has failed."""
+        item.fail(failure)
+        if self.on_lost is not None:
+            self.on_lost(failure)
+
+    @property
+    def parked(self) -> bool:
+        """Whether anything waits for its place in a batch."""
+        return bool(self.waiting or self.unknown)
+
+    def take_parked(self) -> list[Parked | ParkedBulk]:
+        """All that waits for its place; it is taken out."""
+        items = self.overdue(float("inf"))
+        for topic in list(self.unknown):
+            items += self.give_up(topic)
+        return items
 
     def overdue(self, now_ms: float) -> list[Parked | ParkedBulk]:
         """Those who waited for room as long as they may; they are taken out."""

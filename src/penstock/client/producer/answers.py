@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.client.cluster_view import ClusterView
-from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, link_failure, refusal
+from penstock.client.errors import (
+    ClientError,
+    NotReachable,
+    TimedOutWaiting,
+    TransactionAbortable,
+    link_failure,
+    refusal,
+)
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.channel import Channel
 from penstock.client.producer.delivery import NO_OFFSET, fresh
@@ -17,6 +24,7 @@ from penstock.client.producer.requests import Verdict, endpoints, verdicts
 from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
 from penstock.model.errors import (
+    CONCURRENT_TRANSACTIONS,
     DUPLICATE_SEQUENCE_NUMBER,
     FENCED_LEADER_EPOCH,
     INVALID_PRODUCER_EPOCH,
@@ -38,7 +46,13 @@ from penstock.model.errors import (
 from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
 from penstock.transport.dial import LinkError
 
+if TYPE_CHECKING:
+    from penstock.client.producer.transactions.driver import TransactionDriver
+
 log = logging.getLogger("penstock.client")
+
+MARKERS_PAUSE_MS = 20
+"""The transaction before is being ended on this partition; a usual pause would cost more than that does."""
 
 _MOVED = frozenset(
     error.code
@@ -59,6 +73,9 @@ _PERHAPS_WRITTEN = frozenset(
 )
 
 
+_OF_THE_PRODUCER = frozenset(error.code for error in (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED, UNKNOWN_PRODUCER_ID))
+
+
 class Sending(Protocol):
     """What answers change besides batches: the part of the sender that they need."""
 
@@ -68,6 +85,7 @@ class Sending(Protocol):
     identity: Identity
     metrics: ProducerMetrics
     accumulator: Accumulator
+    transactions: TransactionDriver | None
 
     def nudge(self) -> None: ...
     def refresh(self, topic: str | None) -> None: ...
@@ -171,7 +189,11 @@ class Answers:
         lane.land(batch)
         code = verdict.code
         failure = refusal(code, verdict.why, lane.name)
-        if code in (OUT_OF_ORDER_SEQUENCE_NUMBER.code, UNKNOWN_PRODUCER_ID.code) and batch.sequence >= 0:
+        if self._sender.transactions is not None and code in _OF_THE_PRODUCER and batch.sequence >= 0:
+            # A transaction ends with what went wrong in it; only its end brings another epoch.
+            batch.doubtful = False
+            self._give_up(batch, failure)
+        elif code in (OUT_OF_ORDER_SEQUENCE_NUMBER.code, UNKNOWN_PRODUCER_ID.code) and batch.sequence >= 0:
             # Only what is not written can be out of order. If it is not because of one before it, it never will be.
             batch.doubtful = False
             lost = code == OUT_OF_ORDER_SEQUENCE_NUMBER.code and not lane.broken and lane.came_too_late(batch)
@@ -192,6 +214,8 @@ class Answers:
         elif error_of(code).retriable:
             batch.doubtful = batch.doubtful or code in _PERHAPS_WRITTEN
             hinted = verdict.leader is not None and lane.leader == verdict.leader[0]
+            if code == CONCURRENT_TRANSACTIONS.code and not lane.resting:
+                self._sender.rest(lane, MARKERS_PAUSE_MS)
             self._again(batch, failure, rest=not hinted)
             if code in _MOVED and not hinted:
                 self._sender.refresh(lane.topic)
@@ -271,7 +295,8 @@ class Answers:
         """Wakes those who wait for what was settled. Called without the lock: they may send at once."""
         told, self._told = self._told, []
         for batch in told:
-            if batch.failure is not None and not batch.waiters and not batch.callbacks:
+            unheard = batch.failure is not None and not batch.waiters and not batch.callbacks
+            if unheard and not isinstance(batch.failure, TransactionAbortable):
                 log.error("%d records were not delivered: %s", batch.count, batch.failure)
             for _, wake in batch.waiters:
                 wake()
@@ -279,6 +304,8 @@ class Answers:
             callbacks, batch.callbacks = batch.callbacks, []
             for index, timestamp, callback in callbacks:
                 _call(callback, batch, index, timestamp)
+        if self._sender.transactions is not None:
+            self._sender.transactions.settled(told)
 
     def _hints(self, reply: ProduceResponse, found: dict[tuple[str, int], Verdict]) -> None:
         """KIP-951: the broker names the leader, and where it is."""

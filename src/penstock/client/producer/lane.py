@@ -69,13 +69,25 @@ class Batch(OpenBatch):
         self.starts: list[int] = []
 
     @property
+    def numbered(self) -> bool:
+        """Whether it was sent with sequence numbers, which nothing else can fill."""
+        return self.sequence != NO_SEQUENCE and self.order != NOT_SENT
+
+    @property
     def size(self) -> int:
         """Bytes on the wire when sealed, of records before."""
         if self.sealed is not None:
             return len(self.sealed)
         return 0 if self.builder is None else self.builder.size
 
-    def seal(self, codec: int, level: int | None, producer: tuple[int, int] | None, sequence: int) -> None:
+    def seal(
+        self,
+        codec: int,
+        level: int | None,
+        producer: tuple[int, int] | None,
+        sequence: int,
+        transactional: bool = False,
+    ) -> None:
         """Packs the records; with a producer (id, epoch) the batch can be told from every other."""
         assert self.builder is not None, "a batch is sealed once"
         self.sequence = sequence
@@ -86,6 +98,7 @@ class Batch(OpenBatch):
             producer_id=NO_PRODUCER if producer is None else producer[0],
             producer_epoch=-1 if producer is None else producer[1],
             base_sequence=sequence,
+            transactional=transactional,
         )
         self.count = self.builder.count
         self.builder = None
@@ -292,7 +305,7 @@ class Lane(OpenLane):
 
     def lost(self, batch: Batch) -> None:
         """A batch was given up after it was sent: its sequence numbers will never be filled."""
-        if batch.sequence != NO_SEQUENCE and batch.order != NOT_SENT:
+        if batch.numbered:
             self.broken = True
 
     def again(self, batch: Batch) -> None:

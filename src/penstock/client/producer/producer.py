@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock.client.clock import SYSTEM_CLOCK, on_jump
 from penstock.client.cluster_view import ClusterView
-from penstock.client.errors import BadSetting, Closed, TimedOutWaiting
+from penstock.client.errors import BadSetting, ClientError, Closed, TimedOutWaiting, TransactionAbortable
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.bulk import Bulk, ListRows, Rows
 from penstock.client.producer.delivery import BulkDelivery, Delivery, OnDelivery, waker
@@ -18,12 +19,16 @@ from penstock.client.producer.sender import Sender
 from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
 from penstock.kernels import SendFront, unsendable
+from penstock.model.ids import TopicPartition
 from penstock.model.ports import Clock
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from penstock.client.consumer import Consumer, GroupMetadata, OffsetAndMetadata
     from penstock.client.keywords import ProducerKeywords
+    from penstock.client.producer.transactions.driver import TransactionDriver
+    from penstock.client.producer.transactions.prepared import PreparedTransaction
     from penstock.kernels.shapes import HeaderPairs
 
 M = TypeVar("M", bound=Callable[..., Any])
@@ -49,6 +54,9 @@ class Producer(SendFront[Delivery, OnDelivery]):
     Settings are those of `ProducerSettings`. A record is in its batch when `send` returns; awaiting the delivery is
     only needed by those who want to know what became of it. All calls belong on one event loop; see
     `penstock.blocking.Producer` for threads.
+
+    With a `transactional_id` records are sent in transactions, and only there: `async with producer.transaction():`, or
+    `begin`, `commit` and `abort`.
     """
 
     def __init__(
@@ -81,6 +89,13 @@ class Producer(SendFront[Delivery, OnDelivery]):
         backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms, self._chance.random)
         self._sender = Sender(options, self._view, self._clock, backoff)
         self._accumulator = Accumulator(options, self._clock, self._sender.nudge, self._chance)
+        self._transactions: TransactionDriver | None = None
+        if options.transactional_id is not None:
+            from penstock.client.producer.transactions.driver import TransactionDriver
+
+            self._transactions = self._sender.transactions = TransactionDriver(
+                options, self._view, self._clock, backoff, self._sender, self._doors
+            )
         # Until the loop is known, and again after closing, appending takes another way.
         self._append: Any = self._start_and_append
         self._started = False
@@ -88,6 +103,12 @@ class Producer(SendFront[Delivery, OnDelivery]):
 
     async def __aenter__(self) -> Producer:
         self._start()
+        if self._transactions is not None:
+            try:
+                await self._transactions.initialise()
+            except BaseException:
+                await self.close(0)
+                raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -145,7 +166,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
 
         The lists must stay as they are until then.
         """
-        self._start_open()
+        self._start_to_send()
         return self._send_rows(topic, ListRows(values, keys, headers, timestamps, self._clock.now_ms()), partition)
 
     def send_arrow(
@@ -163,7 +184,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
         """
         from penstock.client.producer.arrow_rows import arrow_rows
 
-        self._start_open()
+        self._start_to_send()
         return self._send_rows(topic, arrow_rows(table, self._clock.now_ms()), partition)
 
     def _send_rows(self, topic: str, rows: Rows, partition: int | None) -> BulkDelivery:
@@ -172,6 +193,8 @@ class Producer(SendFront[Delivery, OnDelivery]):
         accumulator = self._accumulator
         with accumulator.lock:
             if accumulator.knows(topic, partition) and not accumulator.waiting and bulk.fill(accumulator, delivery):
+                if delivery.failure is not None and accumulator.on_lost is not None:
+                    accumulator.on_lost(delivery.failure)
                 return delivery
             deadline_ms = self._clock.monotonic_ms() + self.settings.max_block_ms
             unknown = accumulator.park(ParkedBulk(topic, bulk, delivery, rows.bytes, deadline_ms))
@@ -218,6 +241,88 @@ class Producer(SendFront[Delivery, OnDelivery]):
             accumulator.room_wakers.append(waker(future))
             await future
 
+    # Transactions.
+
+    async def begin(self) -> None:
+        """Begins a transaction: what is sent from now on is shown to readers with the commit, or never.
+
+        The first one fences every older producer with this `transactional_id`, and what that left open is aborted.
+        """
+        await self._transactional().begin()
+
+    async def commit(self) -> None:
+        """Sends what is left and commits; returns when it is decided, and readers will see it within moments.
+
+        TransactionAbortable when something was lost: `abort()`, and do it again. TransactionFenced when another one
+        took over. TimedOutWaiting after `max_block_ms`: then the outcome is open, and calling again waits on.
+        """
+        await self._transactional().commit()
+
+    async def abort(self) -> None:
+        """Ends the transaction so that readers with isolation_level="read_committed" never see anything of it."""
+        await self._transactional().abort()
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Producer]:
+        """Begins a transaction, and commits it at the end of the block, or aborts it when the block raises.
+
+            async with producer.transaction():
+                producer.send("orders", b"value")
+                await producer.send_offsets(consumer)
+
+        When the commit raises TransactionAbortable, the transaction has been aborted.
+        """
+        transactions = self._transactional()
+        await transactions.begin()
+        try:
+            yield self
+        except BaseException as failure:
+            interrupted = not isinstance(failure, Exception)
+            # What the block raised is what its caller has to know; a producer that is over says so at its next call.
+            with contextlib.suppress(ClientError):
+                await transactions.abort(INTERRUPTED_CLOSE_MS if interrupted else None)
+            raise
+        try:
+            await transactions.commit()
+        except TransactionAbortable:
+            with contextlib.suppress(ClientError):
+                await transactions.abort()
+            raise
+
+    async def send_offsets(
+        self,
+        consumer: Consumer | GroupMetadata,
+        offsets: Mapping[tuple[str, int], OffsetAndMetadata | int] | None = None,
+    ) -> None:
+        """Commits a group's offsets with the transaction: how far `consumer` has given records, or `offsets`.
+
+        The consumer needs `auto_commit=False`. In place of it, `GroupMetadata` says which group. TransactionAbortable
+        when others have the partitions by now.
+        """
+        transactions = self._transactional()
+        group, given = whose_offsets(consumer, offsets)
+        await transactions.send_offsets(group, given)
+
+    async def prepare(self) -> PreparedTransaction:
+        """Sends what is left and leaves the end of the transaction to `Admin.end_transaction`, in any process.
+
+        It is aborted when `transaction_timeout_ms` is over before that. Close this producer, or end it here after all.
+        """
+        return await self._transactional().prepare()
+
+    def _transactional(self) -> TransactionDriver:
+        if self._transactions is None:
+            raise BadSetting("transactions need a transactional_id")
+        self._start_open()
+        return self._transactions
+
+    def _doors(self, opened: bool) -> None:
+        """A transaction has begun, or takes no more records."""
+        if opened and not self._closing:
+            self._append, self._desk = self._accumulator.append, self._accumulator
+        elif not self._closing:
+            self._append, self._desk = self._refuse_outside, None
+
     # All of it.
 
     async def flush(self, timeout_ms: float | None = None) -> None:
@@ -252,6 +357,8 @@ class Producer(SendFront[Delivery, OnDelivery]):
         self._desk = None
         try:
             if self._started:
+                if self._transactions is not None:
+                    await self._transactions.close(timeout_ms)
                 await self.flush(timeout_ms)
         except TimedOutWaiting:
             pass
@@ -265,9 +372,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
             failure = Closed("the producer was closed before the record was delivered")
             accumulator = self._accumulator
             with accumulator.lock:
-                items = [*accumulator.overdue(float("inf"))]
-                for topic in list(accumulator.unknown):
-                    items += accumulator.give_up(topic)
+                items = accumulator.take_parked()
             for item in items:
                 item.fail(failure)
             self._sender.answers.fail_everything(failure)
@@ -291,7 +396,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
             "buffer_available_bytes": accumulator.free_bytes,
             "batches_under_way": len(accumulator.pending),
             "waiting_bytes": accumulator.waiting_bytes,
-            "requests_in_flight": sum(channel.in_flight for channel in self._sender.channels.values()),
+            "requests_in_flight": self._sender.in_flight,
             "epoch_bumps": self._sender.identity.bumps,
         }
 
@@ -307,6 +412,9 @@ class Producer(SendFront[Delivery, OnDelivery]):
         self._started = True
         self._sender.start(loop, self._accumulator, threads=self._threads)
         on_jump(self._clock, lambda: _from_any_thread(loop, self._sender.pump))
+        if self._transactions is not None:
+            self._append = self._refuse_outside
+            return
         self._append = self._accumulator.append
         self._desk = self._accumulator
 
@@ -316,12 +424,44 @@ class Producer(SendFront[Delivery, OnDelivery]):
             raise Closed("the producer is closed")
         self._start()
 
+    def _start_to_send(self) -> None:
+        """The same for what is refused outside of a transaction, if there are transactions."""
+        self._start_open()
+        if self._transactions is not None:
+            self._transactions.check_open()
+
     def _start_and_append(self, *record: Any) -> Delivery | None:
         self._start()
-        return self._accumulator.append(*record)
+        delivery: Delivery | None = self._append(*record)
+        return delivery
 
     def _refuse(self, *_: Any) -> Delivery | None:
         raise Closed("the producer is closed")
+
+    def _refuse_outside(self, *_: Any) -> Delivery | None:
+        assert self._transactions is not None, "there are transactions"
+        self._transactions.check_open()
+        raise AssertionError("an open transaction takes records")
+
+
+def whose_offsets(
+    consumer: Any, offsets: Mapping[tuple[str, int], OffsetAndMetadata | int] | None
+) -> tuple[GroupMetadata, Mapping[TopicPartition, OffsetAndMetadata]]:
+    """The group and the offsets that a transaction shall commit, of a consumer of either kind or as they are given."""
+    from penstock.client.consumer.offsets import GroupMetadata, as_committed
+
+    if isinstance(consumer, GroupMetadata):
+        if offsets is None:
+            raise ValueError("send_offsets of a group needs the offsets, or a consumer that has them")
+        if consumer.generation > 0 and not consumer.member_id:
+            raise ValueError("a generation needs the member_id that belongs to it")
+        return consumer, as_committed(offsets)
+    if consumer.settings.auto_commit and consumer.settings.group_id is not None:
+        raise BadSetting(
+            "send_offsets needs a consumer with auto_commit=False: else it commits outside of transactions"
+        )
+    group = consumer.group_metadata()
+    return group, consumer.positions() if offsets is None else as_committed(offsets)
 
 
 async def _quietly(delivery: Delivery | BulkDelivery | None) -> None:

@@ -27,9 +27,9 @@ class Verdict(NamedTuple):
     """(leader, epoch) when the broker knows better who leads."""
 
 
-def version_for(link: Link, view: ClusterView, batches: list[Batch]) -> int:
+def version_for(link: Link, view: ClusterView, batches: list[Batch], newest: int | None = None) -> int:
     """The newest version that can carry these batches: ids are only good when every topic's is known."""
-    version = link.newest(PRODUCE)
+    version = link.newest(PRODUCE, newest)
     if version > NAMES_UNTIL:
         for batch in batches:
             topic = view.cached(batch.lane.topic)
@@ -42,7 +42,9 @@ def takes_codec(version: int, codec: int) -> bool:
     return codec != ZSTD or version >= ZSTD_SINCE
 
 
-def produce_request(view: ClusterView, batches: list[Batch], acks: int, timeout_ms: int) -> ProduceRequest:
+def produce_request(
+    view: ClusterView, batches: list[Batch], acks: int, timeout_ms: int, transactional_id: str | None = None
+) -> ProduceRequest:
     """At most one batch of each partition; they are not copied."""
     topics: dict[str, ProduceRequest.TopicProduceData] = {}
     for batch in batches:
@@ -55,7 +57,9 @@ def produce_request(view: ClusterView, batches: list[Batch], acks: int, timeout_
         topic.partition_data.append(
             ProduceRequest.PartitionProduceData(index=batch.lane.partition, records=batch.sealed)
         )
-    return ProduceRequest(transactional_id=None, acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+    return ProduceRequest(
+        transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values())
+    )
 
 
 def verdicts(reply: ProduceResponse, request: ProduceRequest, version: int) -> dict[tuple[str, int], Verdict]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import (
@@ -40,6 +40,9 @@ from penstock.model.ports import Clock
 from penstock.protocol.compression import CODECS
 from penstock.transport.dial import Link, LinkError, TimedOut
 
+if TYPE_CHECKING:
+    from penstock.client.producer.transactions.driver import TransactionDriver
+
 log = logging.getLogger("penstock.client")
 
 NO_REPLY = 0
@@ -53,6 +56,7 @@ class Sender:
     def __init__(self, settings: ProducerSettings, view: ClusterView, clock: Clock, backoff: Backoff) -> None:
         self.settings, self.view, self.clock, self.backoff = settings, view, clock, backoff
         self.identity = Identity()
+        self.transactions: TransactionDriver | None = None
         self.metrics = ProducerMetrics()
         self.channels: dict[int, Channel] = {}
         self._codec = CODECS[settings.compression]
@@ -74,12 +78,17 @@ class Sender:
         self._loop = loop
         self.accumulator = accumulator
         self._soon: Callable[..., Any] = loop.call_soon_threadsafe if threads else loop.call_soon
+        if self.transactions is not None:
+            self.transactions.start(loop)
+            accumulator.on_lost = self._lost_soon
         self.answers = Answers(self)
         self.view.when_changed(self._topology_changed)
 
     def stop(self) -> None:
         """Ends every task and connection. What is still under way must have been failed before."""
         self._stopped = True
+        if self.transactions is not None:
+            self.transactions.stop()
         if self._timer is not None:
             self._timer.cancel()
         for task in list(self._tasks):
@@ -119,6 +128,11 @@ class Sender:
             self._post(channel, batches)
         self.answers.tell()
         self._arm(now_ms, next_ms)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests without an answer."""
+        return sum(channel.in_flight for channel in self.channels.values())
 
     # What goes where.
 
@@ -179,6 +193,8 @@ class Sender:
                 return None
             # The epoch that the lane broke in may have been left by another lane already.
             if lane.producer == identity:
+                if self.transactions is not None:
+                    return None  # only the end of the transaction brings another epoch
                 self.identity.bump()
                 identity = self.identity.current
                 if identity is None:
@@ -189,19 +205,23 @@ class Sender:
         if self.settings.idempotence and identity is None:
             self.accumulator.ready[lane] = None
             return None
-        return lane.next_batch(identity)
+        batch = lane.next_batch(identity)
+        if self.transactions is not None and batch is not None and not self.transactions.admits(lane):
+            return None
+        return batch
 
     def _seal(self, batch: Batch, sequence: int) -> None:
         self.accumulator.left(batch)
         producer = batch.lane.producer if self.settings.idempotence else None
-        batch.seal(self._codec, self.settings.compression_level, producer, sequence)
+        batch.seal(self._codec, self.settings.compression_level, producer, sequence, self.transactions is not None)
 
     def _post(self, channel: Channel, batches: list[Batch]) -> None:
         link = channel.link
         assert link is not None
         settings = self.settings
         try:
-            version = version_for(link, self.view, batches)
+            newest = None if self.transactions is None else self.transactions.produce_newest
+            version = version_for(link, self.view, batches, newest)
         except LinkError as unsupported:
             self.answers.refused(batches, link_failure(unsupported))
             return
@@ -209,7 +229,9 @@ class Sender:
             why = f"the broker is too old for {settings.compression}"
             self.answers.refused(batches, BrokerRefused(why, error=UNSUPPORTED_COMPRESSION_TYPE))
             return
-        request = produce_request(self.view, batches, settings.acks, settings.request_timeout_ms)
+        request = produce_request(
+            self.view, batches, settings.acks, settings.request_timeout_ms, settings.transactional_id
+        )
         metrics = self.metrics
         metrics.requests += 1
         metrics.batches_sent += len(batches)
@@ -246,7 +268,7 @@ class Sender:
                 self.answers.expire(batch)
         for item in self.accumulator.overdue(now_ms):
             why = f"there was no room in the buffer within {self.settings.max_block_ms} ms (max_block_ms)"
-            item.fail(TimedOutWaiting(why, where=f"topic {item.topic!r}", retriable=True))
+            self.accumulator.give_up_on(item, TimedOutWaiting(why, where=f"topic {item.topic!r}", retriable=True))
 
     def _arm(self, now_ms: float, next_ms: float | None) -> None:
         if next_ms is None:
@@ -424,8 +446,13 @@ class Sender:
         if now_ms - since_ms >= self.settings.metadata_max_age_ms and held.idle:
             del self.accumulator.topics[name], self._absent_since_ms[name]
 
+    def _lost_soon(self, failure: ClientError) -> None:
+        """Records of a transaction have failed; called under the lock, and it is told without."""
+        assert self.transactions is not None, "only transactions want to know"
+        self._loop.call_soon(self.transactions.lost, failure)
+
     def _identify(self) -> None:
-        if self._identifying is None:
+        if self._identifying is None and self.transactions is None:
             self._identifying = self._spawn(self._identified())
 
     async def _identified(self) -> None:
@@ -503,7 +530,8 @@ class Sender:
             accumulator.learned(topic, failure)
             if failure is None:
                 accumulator.unpark(topic)
+                self.nudge()
                 return
             items = accumulator.give_up(topic)
         for item in items:
-            item.fail(failure)
+            accumulator.give_up_on(item, failure)

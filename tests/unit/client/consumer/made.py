@@ -6,7 +6,7 @@ from penstock.client.consumer.batches import Batch, open_fetched
 from penstock.client.consumer.partition import AssignedPartition
 from penstock.kernels import Record
 from penstock.model.ids import TopicPartition
-from penstock.protocol.batch import build_batch
+from penstock.protocol.batch import CONTROL, TRANSACTIONAL, assemble, build_batch
 from penstock.protocol.control import Marker, marker_batch
 from penstock.protocol.messages.fetch import FetchResponse
 
@@ -34,6 +34,24 @@ def marker(base: int, producer: int, *, commits: bool) -> bytes:
     return marker_batch(
         Marker(commits, 0), base_offset=base, leader_epoch=0, timestamp=1_000, producer_id=producer, producer_epoch=0
     )
+
+
+def emptied_marker(base: int, producer: int) -> bytes:
+    """What compaction leaves of a control batch whose record it took: the epoch of its producer."""
+    whole = assemble(
+        b"",
+        base_offset=base,
+        leader_epoch=0,
+        attributes=TRANSACTIONAL | CONTROL,
+        last_offset_delta=0,
+        base_timestamp=1_000,
+        max_timestamp=1_000,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=-1,
+        record_count=0,
+    )
+    return bytes(whole)
 
 
 def spoilt(whole: bytes) -> bytes:

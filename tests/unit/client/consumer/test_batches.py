@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.client.consumer.batches import Batch, open_fetched
 from penstock.kernels import BadCrc
 from penstock.protocol.batch import CODECS
-from tests.unit.client.consumer.made import batch, marker, opened, spoilt
+from tests.unit.client.consumer.made import batch, emptied_marker, marker, opened, spoilt
 
 
 @dataclass
@@ -94,6 +96,77 @@ def test_two_aborts_of_one_producer_do_not_run_together() -> None:
 def test_a_transaction_that_was_aborted_before_the_position_is_hidden_too() -> None:
     log = batch(5, 2, producer=7) + marker(7, 7, commits=False) + batch(8)
     assert shown(open_fetched(log, 6, aborted=[Given(7, 0)]), 6) == [8]
+
+
+def test_an_emptied_control_batch_is_no_marker() -> None:
+    """What compaction leaves of one must not end a transaction of its producer that was aborted."""
+    log = b"".join(
+        [batch(0, producer=7), emptied_marker(1, 7), batch(2, producer=7), marker(3, 7, commits=False), batch(4)]
+    )
+    found = open_fetched(log, 0, aborted=[Given(7, 0)])
+    assert (shown(found), found[-1].end) == ([4], 5)
+    (alone,) = open_fetched(emptied_marker(0, 7), 0, aborted=[])
+    assert (alone.header, alone.end) == (None, 1)
+
+
+class Log:
+    """Transactions of some producers, and others' records between them, in order of their offsets."""
+
+    def __init__(self, dice: Random) -> None:
+        self.batches: list[tuple[int, int, bytes]] = []  # first offset, end, bytes
+        self.aborted: list[tuple[int, int, int]] = []  # producer, first offset, offset of the marker
+        self.hidden: set[int] = set()
+        self.data: list[int] = []
+        offset = 0
+        open_at: dict[int, list[int]] = {}
+        for _ in range(dice.randrange(1, 40)):
+            producer = dice.choice([-1, 7, 8, 9])
+            if producer >= 0 and producer in open_at and dice.random() < 0.35:
+                commits = dice.random() < 0.5
+                written = open_at.pop(producer)
+                if not commits:
+                    self.aborted.append((producer, written[0], offset))
+                    self.hidden.update(written)
+                self._add(offset, 1, marker(offset, producer, commits=commits))
+            elif producer >= 0 and producer not in open_at and dice.random() < 0.1:
+                self._add(
+                    offset, 1, dice.choice([emptied_marker(offset, producer), marker(offset, producer, commits=True)])
+                )
+            else:
+                count = dice.randrange(1, 4)
+                self._add(offset, count, batch(offset, count, producer=producer))
+                self.data += range(offset, offset + count)
+                if producer >= 0:
+                    open_at.setdefault(producer, []).extend(range(offset, offset + count))
+            offset = self.batches[-1][1]
+        self.stable = min((written[0] for written in open_at.values()), default=offset)
+
+    def _add(self, offset: int, count: int, whole: bytes) -> None:
+        self.batches.append((offset, offset + count, whole))
+
+    def fetch(self, at: int, batches: int) -> tuple[bytes, list[Given], int]:
+        """What a leader answers a reader of committed records: bytes, the aborted list, and the end of both."""
+        found = [one for one in self.batches if one[1] > at and one[0] < self.stable][:batches]
+        end = found[-1][1] if found else at
+        aborted = [Given(producer, first) for producer, first, last in self.aborted if last >= at and first < end]
+        return b"".join(one[2] for one in found), aborted, end
+
+
+@given(st.integers(0, 1 << 32))
+def test_readers_of_committed_records_see_those_and_no_others(seed: int) -> None:
+    """From any offset, however the log is cut into replies, and with the aborted list in any order."""
+    dice = Random(seed)
+    log = Log(dice)
+    at = begin = dice.randrange(log.stable + 1)
+    seen: list[int] = []
+    while at < log.stable:
+        whole, aborted, end = log.fetch(at, dice.randrange(1, 6))
+        dice.shuffle(aborted)
+        found = open_fetched(whole, at, aborted=aborted)
+        seen += [offset for offset in shown(found, at) if offset < log.stable]
+        assert found[-1].end == end, "what is not shown moves the position too"
+        at = end
+    assert seen == [offset for offset in log.data if begin <= offset < log.stable and offset not in log.hidden]
 
 
 def test_a_wrong_checksum_is_found_when_the_batch_is_reached() -> None:

@@ -36,7 +36,7 @@ from penstock.client.consumer.group.effects import (
 )
 from penstock.client.consumer.group.fitting import fitted
 from penstock.client.consumer.group.membership import POLL_EXPIRED, MemberSettings
-from penstock.client.consumer.offsets import OffsetAndMetadata
+from penstock.client.consumer.offsets import GroupMetadata, OffsetAndMetadata
 from penstock.client.errors import BadSetting, BrokerRefused, ClientError, CommitFailed, NotReachable, link_failure
 from penstock.client.retry import Backoff
 from penstock.client.settings import ConsumerSettings
@@ -204,6 +204,11 @@ class GroupSession:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's positions; partitions that have none are left out."""
         return await self._committer.committed(partitions, self._limit_ms(timeout_ms))
+
+    def metadata(self) -> GroupMetadata:
+        """As whom a transaction commits offsets; CommitFailed when this is no member at the moment."""
+        who = self._identity(True)
+        return GroupMetadata(who.group_id, who.generation, who.member_id, who.instance_id)
 
     # Commits.
 
