@@ -25,7 +25,8 @@ SOAK_cluster := -s tests/faults/cluster
 SOAK_abuse := -s tests/faults/abuse
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_demo := tests/demo
-SOAK_security := -s tests/faults/security
+# Rates and refusals have their exact bounds here, where nothing else runs.
+SOAK_security := -s tests/faults/security $(addprefix tests/clients/test_,quotas.py logins.py bearers.py reauthentication.py)
 SOAK_upgrades := -s tests/upgrades
 SOAK_life := tests/life
 SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)

@@ -26,6 +26,8 @@ STORED_RECORDS = 1_500
 SETTLED_S, MEASURED_S = 2.5, 6.0
 TOLERATED = (0.9, 1.1) if SOAKING else (0.25, 1.5)
 """How much of the limit: within a tenth on a machine that has nothing else to do, and held at all on any."""
+TRIES = 1 if SOAKING else 3
+"""A machine that stands still for seconds makes a client slower than its limit; it never makes one faster."""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,7 @@ def consumer(node: EmbeddedBroker, client_id: str) -> Consumer:
             "group.id": "readers",
             "fetch.message.max.bytes": 16_384,
             "queued.max.messages.kbytes": 64,
+            "fetch.queue.backoff.ms": 5,  # or it rests for a second whenever so much is queued
             "log_level": 0,
         }
     )
@@ -88,25 +91,27 @@ class Sending:
         self.delivered_bytes += len(message.value())
 
 
-def rate_of(step: Callable[[], int]) -> float:
-    """Bytes a second of something that is done again and again, once its first burst is over."""
-    deadline = time.monotonic() + SETTLED_S
-    while time.monotonic() < deadline:
-        step()
+def run_for(seconds: float, step: Callable[[], int]) -> float:
+    """Bytes a second of something that is done again and again."""
     done, started = 0, time.monotonic()
-    while time.monotonic() < started + MEASURED_S:
+    while (passed := time.monotonic() - started) < seconds:
         done += step()
-    return done / (time.monotonic() - started)
+    return done / passed
 
 
-def held(rate: float) -> bool:
-    least, most = TOLERATED
-    return least * RATE < rate < most * RATE
+def assert_held(step: Callable[[], int]) -> None:
+    least, most = (share * RATE for share in TOLERATED)
+    run_for(SETTLED_S, step)  # the first burst
+    rates: list[float] = []
+    while len(rates) < TRIES and (not rates or rates[-1] <= least):
+        rates.append(run_for(MEASURED_S, step))
+        assert rates[-1] < most, rates
+    assert rates[-1] > least, rates
 
 
 def test_a_producer_is_held_to_its_rate(node: EmbeddedBroker) -> None:
     sending = producer(node, "greedy")
-    assert held(rate_of(Sending(sending, "in").step))
+    assert_held(Sending(sending, "in").step)
     sending.purge()
 
 
@@ -133,7 +138,7 @@ def test_a_consumer_is_held_to_its_rate_and_others_are_not(node: EmbeddedBroker)
     def read() -> int:
         return sum(len(message.value()) for message in slow.consume(100, timeout=0.01))
 
-    assert held(rate_of(read))
+    assert_held(read)
     started = time.monotonic()
     assert len(fast.consume(STORED_RECORDS, timeout=within(60))) == STORED_RECORDS
     assert time.monotonic() - started < within(limited_s / 4)

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,10 +21,10 @@ from confluent_kafka import Producer
 from penstock.blocking import Admin
 from penstock.blocking import Producer as OwnProducer
 from penstock.testing import EmbeddedBroker, broker
-from tests.patience import wait_for, within
+from tests.patience import Patience, wait_for, within
 
 LIFETIME_MS = 1_500
-SECONDS = 2.5
+RECORDS_MIN = 50
 PAUSE_S = 0.005
 
 
@@ -50,21 +49,23 @@ def python_settings(node: EmbeddedBroker) -> dict[str, Any]:
 
 
 class Load:
-    """Numbers, one after the other, for as long as it takes."""
+    """Numbers, one after the other, until a session has ended under them, and some after that."""
 
-    def __init__(self) -> None:
-        self._ends = time.monotonic() + SECONDS
+    def __init__(self, node: EmbeddedBroker) -> None:
+        self._node, self._before = node, counts(node)
         self.sent = 0
 
     def values(self) -> Iterator[bytes]:
-        while time.monotonic() < self._ends:
+        patience, left = Patience(20), RECORDS_MIN
+        while left and not patience.over():
             yield b"%d" % self.sent
             self.sent += 1
+            left -= counts(self._node) != self._before
             threading.Event().wait(PAUSE_S)  # a load, not a flood
 
 
 def by_penstock(node: EmbeddedBroker, topic: str) -> int:
-    load, sent = Load(), []
+    load, sent = Load(node), []
     with OwnProducer(**node.client_settings, linger_ms=0) as producer:
         sent = [producer.send(topic, value) for value in load.values()]
         for each in sent:
@@ -73,7 +74,7 @@ def by_penstock(node: EmbeddedBroker, topic: str) -> int:
 
 
 def by_confluent(node: EmbeddedBroker, topic: str) -> int:
-    load, failures = Load(), []
+    load, failures = Load(node), []
     producer = Producer({**node.librdkafka_settings, "linger.ms": 0, "enable.idempotence": True, "log_level": 0})
     for value in load.values():
         producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error) if error else None)
@@ -84,7 +85,7 @@ def by_confluent(node: EmbeddedBroker, topic: str) -> int:
 
 
 def by_kafka_python(node: EmbeddedBroker, topic: str) -> int:
-    load = Load()
+    load = Load(node)
     settings = {**python_settings(node), "ssl_cafile": node.client_settings["cafile"]}
     with contextlib.closing(kafka.KafkaProducer(**settings, enable_idempotence=True)) as producer:
         sent = [producer.send(topic, value, partition=0) for value in load.values()]
@@ -95,7 +96,7 @@ def by_kafka_python(node: EmbeddedBroker, topic: str) -> int:
 
 def by_aiokafka(node: EmbeddedBroker, topic: str) -> int:
     async def main() -> int:
-        load = Load()
+        load = Load(node)
         context = ssl.create_default_context(cafile=node.client_settings["cafile"])
         producer = aiokafka.AIOKafkaProducer(**python_settings(node), ssl_context=context, enable_idempotence=True)
         await producer.start()
@@ -132,7 +133,7 @@ def test_nothing_is_lost_while_sessions_end(node: EmbeddedBroker, library: str) 
     renewed, expired = counts(node)
     sent = SENDERS[library](node, library)
     now_renewed, now_expired = counts(node)
-    assert sent > 50
+    assert sent > RECORDS_MIN
     if library in RENEWS:
         assert now_renewed > renewed
     else:

@@ -24,15 +24,19 @@ class Standing:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Standing]:
-        async with asyncio.TaskGroup() as tasks:
-            ends = asyncio.Event()
-            for _ in range(PRODUCERS):
-                tasks.create_task(self._produce(ends))
-            tasks.create_task(self._consume(ends))
+        ends, silence = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as readers:
+            readers.create_task(self._consume(silence))
             try:
-                yield self
+                async with asyncio.TaskGroup() as writers:
+                    for _ in range(PRODUCERS):
+                        writers.create_task(self._produce(ends))
+                    try:
+                        yield self
+                    finally:
+                        ends.set()
             finally:
-                ends.set()
+                silence.set()  # only now is it known how much there is to read
 
     async def _produce(self, ends: asyncio.Event) -> None:
         async with Producer(**self._settings, linger_ms=0) as producer:
@@ -43,9 +47,9 @@ class Standing:
                 self.acknowledged += 1
                 await asyncio.sleep(PAUSE_S)
 
-    async def _consume(self, ends: asyncio.Event) -> None:
+    async def _consume(self, silence: asyncio.Event) -> None:
         async with Consumer(TOPIC, group_id=GROUP, offset_reset="earliest", **self._settings) as consumer:
-            while not ends.is_set() or self.read < self.acknowledged:
+            while not silence.is_set() or self.read < self.acknowledged:
                 self.read += len(await consumer.poll(timeout_ms=200))
 
     def p99_ms(self, since: int = 0) -> float:

@@ -176,7 +176,7 @@ def test_posting_never_waits_for_a_broker_that_is_away(publishing: Publishing) -
     begun = time.monotonic()
     for batch in range(200):
         hear(publishing, "127.0.0.1:1", "away", batch, batch)
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < within(1.0)
     assert len(publishing._runs) == 1
 
 
