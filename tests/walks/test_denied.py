@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.model.errors import UNKNOWN_TOPIC_ID
+from penstock.model.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import AUDIT_TOPIC, ZERO_UUID, Uuid
 from penstock.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -318,6 +318,26 @@ def test_deleting_takes_a_right_to_the_cluster_or_to_see_and_delete_the_topic() 
         assert await delete("b") == (TOPIC_DENIED, None)
         gate.shut("DELETE cluster")
         assert (await delete("b"), await delete("c")) == ((0, "b"), (0, "c"))
+
+    walk(steps, authorizer=gate)
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_who_may_see_a_topic_is_told_that_there_is_none_to_delete(version: int) -> None:
+    gate = Grants()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        request = request_of(api_of("DeleteTopics"), version, Target("missing", ZERO_UUID, ""))
+
+        async def told() -> tuple[int, str | None]:
+            (result,) = (await client.ask(request, version)).responses
+            return result.error_code, result.name
+
+        gate.shut("DELETE topic:missing")
+        assert await told() == (TOPIC_DENIED, "missing")
+        gate.shut("DESCRIBE topic:missing")
+        assert await told() == (UNKNOWN_TOPIC_OR_PARTITION.code, "missing")
+        assert gate.offences == []
 
     walk(steps, authorizer=gate)
 
