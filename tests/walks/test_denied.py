@@ -19,6 +19,7 @@ from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
 from penstock.protocol.messages.metadata import MetadataRequest
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 from penstock.protocol.messages.produce import ProduceRequest
+from penstock.protocol.messages.sync_group import SyncGroupRequest
 from penstock.protocol.registry import APIS, Api
 from penstock.server.doors import (
     ANONYMOUS,
@@ -337,6 +338,22 @@ def test_who_may_see_a_topic_is_told_that_there_is_none_to_delete(version: int) 
         assert await told() == (TOPIC_DENIED, "missing")
         gate.shut("DESCRIBE topic:missing")
         assert await told() == (UNKNOWN_TOPIC_OR_PARTITION.code, "missing")
+        assert gate.offences == []
+
+    walk(steps, authorizer=gate)
+
+
+# Groups
+
+
+def test_a_sync_without_its_protocol_is_wrong_whoever_sends_it() -> None:
+    gate = Grants()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        gate.shut()
+        for named in ({}, {"protocol_type": "consumer"}, {"protocol_name": "range"}):
+            request = SyncGroupRequest(group_id="group", generation_id=1, member_id="m", **named)
+            assert (await client.ask(request, 5)).error_code == INCONSISTENT_GROUP_PROTOCOL.code
         assert gate.offences == []
 
     walk(steps, authorizer=gate)
