@@ -452,6 +452,9 @@ def test_cve_2018_1288_who_says_that_it_is_a_follower_has_to_be_a_node(field: st
         reply = await client.ask(request, version)
         assert errors(reply) == [TOPIC_DENIED]
         assert gate.offences == ["CLUSTER_ACTION cluster:kafka-cluster"]
+        # Whether there is such a topic is not told either.
+        request.topics = [at(Uuid(bytes(range(16))) if version == 15 else "missing", 0)]
+        assert errors(await client.ask(request, version)) == [TOPIC_DENIED]
 
     walk(steps, authorizer=gate)
 
