@@ -288,7 +288,7 @@ class FetchDriver:
             else:
                 self.refused_elsewhere += 1
         reply = FetchResponse(session_id=session.id, responses=list(by_topic.values()))
-        if ask.version >= LEADERS_SINCE and ask.listener:
+        if ask.version >= LEADERS_SINCE and ask.listener and not to_follower:
             self._name_leaders(reply, found, ask.listener)
         return reply
 
