@@ -53,6 +53,10 @@ class Grants:
         self.granted: set[tuple[Principal, Operation, ResourceType, str]] = set()
         self.offences: list[str] = []
 
+    @property
+    def version(self) -> int:
+        return hash((self.open, frozenset(self.granted)))
+
     def shut(self, *rights: str, to: Principal = ANONYMOUS) -> None:
         self.open = False
         self.offences.clear()
@@ -429,6 +433,34 @@ def test_a_session_that_another_principal_resumes_shows_what_that_one_may_read(v
         reply = await other.fetch(session=(opened.session_id, 1), version=version)
         assert sorted(errors(reply)) == [0, TOPIC_DENIED]
         assert sum(bool(data.records) for topic in reply.responses for data in topic.partitions) == 1
+
+    walk(steps, authorizer=gate)
+
+
+@pytest.mark.parametrize("version", [BY_NAME, BY_ID])
+def test_a_session_refuses_partitions_without_news_too(version: int) -> None:
+    """To another principal, and to the same one that may no longer read."""
+    gate = Grants()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        mine, theirs = await client.create("mine"), await client.create("theirs")
+        other = await machine.dial()
+        connection = list(machine.node._reception.connections)[-1]
+        connection.principal = ALICE
+        wanted = [at(mine if version == BY_ID else "mine", 0), at(theirs if version == BY_ID else "theirs", 0)]
+        session_id = (await client.fetch(*wanted, session=(0, 0), version=version)).session_id
+        gate.shut("READ topic:mine", "READ topic:theirs")
+        gate.shut("READ topic:mine", to=ALICE)
+
+        async def told(reader: Client, epoch: int) -> list[int]:
+            return errors(await reader.fetch(session=(session_id, epoch), version=version))
+
+        assert await told(client, 1) == []
+        assert await told(other, 2) == [TOPIC_DENIED]
+        assert await told(client, 3) == [0], "what was refused to another is told anew"
+        assert await told(client, 4) == []
+        gate.shut("READ topic:mine")
+        assert await told(client, 5) == [TOPIC_DENIED]
 
     walk(steps, authorizer=gate)
 

@@ -33,6 +33,7 @@ def handle(ctx: Context, request: FetchRequest) -> Outcome:
         lambda topic: ctx.allow(Operation.READ, ResourceType.TOPIC, topic),
         ctx.listener.name,
         ctx.toll_due(),
+        ctx.rights(),
     )
 
 
