@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.fetch import FetchRequest
     from penstock.server.doors import Context, Outcome
 
+
 def handle(ctx: Context, request: FetchRequest) -> Outcome:
     if ctx.listener.for_controllers:
         return ctx.node.quorum.fetch(ctx, request)
