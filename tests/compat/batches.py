@@ -15,6 +15,7 @@ import zstandard
 from tests.compat.wire import CODECS
 
 _CRC_FROM = 21
+_TRANSACTIONAL = 0x10
 _HEADER = struct.Struct(">qiibihiqqqhii")
 
 # The Java reader refuses linked lz4 blocks; a fixed gzip time keeps the bytes the same from run to run.
@@ -65,6 +66,7 @@ def encode_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
+    transactional: bool = False,
 ) -> bytes:
     """One batch as a producer sends it: base offset 0, no leader epoch, the checksum filled in."""
     raw = b"".join(_record(record, delta) for delta, record in enumerate(records))
@@ -79,7 +81,7 @@ def encode_batch(
         -1,
         2,
         0,
-        CODECS.index(codec),
+        CODECS.index(codec) | (_TRANSACTIONAL if transactional else 0),
         len(records) - 1,
         base_timestamp_ms,
         max_timestamp_ms,

@@ -218,6 +218,11 @@ def _join_group(made: Any, target: Target) -> Any:
     )
 
 
+def _sync_group(made: Any, target: Target) -> Any:
+    named = {"protocol_type": "consumer", "protocol_name": "range"} if target.version >= 5 else {}
+    return made(group_id="group", generation_id=1, member_id="m", **named)
+
+
 def _leave_group(made: Any, target: Target) -> Any:
     if target.version < 3:
         return made(group_id="group", member_id="m")
@@ -301,7 +306,7 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "OffsetForLeaderEpoch": _offset_for_leader_epoch,
     "FindCoordinator": _find_coordinator,
     "JoinGroup": _join_group,
-    "SyncGroup": lambda made, _: made(group_id="group", generation_id=1, member_id="m"),
+    "SyncGroup": _sync_group,
     "Heartbeat": lambda made, _: made(group_id="group", generation_id=1, member_id="m"),
     "LeaveGroup": _leave_group,
     "ConsumerGroupHeartbeat": _consumer_group_heartbeat,

@@ -50,6 +50,10 @@ class Turnkey:
 
     acls = None
 
+    @property
+    def version(self) -> int:
+        return int(self.locked)
+
     def allows(self, principal: Principal, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
         if self.locked:
             self.asked.append(Asked(operation, kind, name))

@@ -54,6 +54,10 @@ class AllButTheCluster:
         self.node = True
         self.offences: list[str] = []
 
+    @property
+    def version(self) -> int:
+        return int(self.node)
+
     def allows(self, principal: Principal, _host: str, _operation: Operation, kind: ResourceType, _name: str) -> bool:
         return self.node or kind is not ResourceType.CLUSTER or principal == ADMIN
 

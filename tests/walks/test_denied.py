@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.model.errors import UNKNOWN_TOPIC_ID
+from penstock.model.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import AUDIT_TOPIC, ZERO_UUID, Uuid
 from penstock.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -19,6 +19,7 @@ from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
 from penstock.protocol.messages.metadata import MetadataRequest
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 from penstock.protocol.messages.produce import ProduceRequest
+from penstock.protocol.messages.sync_group import SyncGroupRequest
 from penstock.protocol.registry import APIS, Api
 from penstock.server.doors import (
     ANONYMOUS,
@@ -51,6 +52,10 @@ class Grants:
         self.open = True
         self.granted: set[tuple[Principal, Operation, ResourceType, str]] = set()
         self.offences: list[str] = []
+
+    @property
+    def version(self) -> int:
+        return hash((self.open, frozenset(self.granted)))
 
     def shut(self, *rights: str, to: Principal = ANONYMOUS) -> None:
         self.open = False
@@ -230,10 +235,15 @@ CASES = [
         since(1, whole(CODE), each("replica_election_results.partition_result", CODE)),
         [CLUSTER_DENIED],
     ),
-    Case("AlterPartitionReassignments", (), whole(CODE, "responses"), [(CLUSTER_DENIED, [])]),
     Case("ListPartitionReassignments", (), whole(CODE, "topics"), [(CLUSTER_DENIED, [])]),
     *(Case(api, (), whole(CODE), [CLUSTER_DENIED]) for api in ("UnregisterBroker", "AddRaftVoter", "RemoveRaftVoter")),
     Case("DescribeAcls", (), whole(CODE, "resources"), [(CLUSTER_DENIED, [])]),
+    Case(
+        "AlterPartitionReassignments",
+        ("DESCRIBE cluster",),
+        lambda reply, _: [reply.error_code, [(topic.name, codes(topic)) for topic in reply.responses]],
+        [CLUSTER_DENIED, [("secret", {CLUSTER_DENIED})]],
+    ),
     Case("CreateAcls", ("DESCRIBE cluster",), each("results", CODE), [CLUSTER_DENIED]),
     Case("DeleteAcls", ("DESCRIBE cluster",), each("filter_results", CODE, "matching_acls"), [(CLUSTER_DENIED, [])]),
     Case("DescribeClientQuotas", (), whole(CODE, "entries"), [(CLUSTER_DENIED, None)]),
@@ -364,6 +374,42 @@ def test_deleting_takes_a_right_to_the_cluster_or_to_see_and_delete_the_topic() 
     walk(steps, authorizer=gate)
 
 
+@pytest.mark.parametrize("version", range(1, 7))
+def test_who_may_see_a_topic_is_told_that_there_is_none_to_delete(version: int) -> None:
+    gate = Grants()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        request = request_of(api_of("DeleteTopics"), version, Target("missing", ZERO_UUID, ""))
+
+        async def told() -> tuple[int, str | None]:
+            (result,) = (await client.ask(request, version)).responses
+            return result.error_code, result.name
+
+        gate.shut("DELETE topic:missing")
+        assert await told() == (TOPIC_DENIED, "missing")
+        gate.shut("DESCRIBE topic:missing")
+        assert await told() == (UNKNOWN_TOPIC_OR_PARTITION.code, "missing")
+        assert gate.offences == []
+
+    walk(steps, authorizer=gate)
+
+
+# Groups
+
+
+def test_a_sync_without_its_protocol_is_wrong_whoever_sends_it() -> None:
+    gate = Grants()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        gate.shut()
+        for named in ({}, {"protocol_type": "consumer"}, {"protocol_name": "range"}):
+            request = SyncGroupRequest(group_id="group", generation_id=1, member_id="m", **named)
+            assert (await client.ask(request, 5)).error_code == INCONSISTENT_GROUP_PROTOCOL.code
+        assert gate.offences == []
+
+    walk(steps, authorizer=gate)
+
+
 # Produce and fetch, by every way
 
 
@@ -434,6 +480,34 @@ def test_a_session_that_another_principal_resumes_shows_what_that_one_may_read(v
     walk(steps, authorizer=gate)
 
 
+@pytest.mark.parametrize("version", [BY_NAME, BY_ID])
+def test_a_session_refuses_partitions_without_news_too(version: int) -> None:
+    """To another principal, and to the same one that may no longer read."""
+    gate = Grants()
+
+    async def steps(machine: Machine, client: Client) -> None:
+        mine, theirs = await client.create("mine"), await client.create("theirs")
+        other = await machine.dial()
+        connection = list(machine.node._reception.connections)[-1]
+        connection.principal = ALICE
+        wanted = [at(mine if version == BY_ID else "mine", 0), at(theirs if version == BY_ID else "theirs", 0)]
+        session_id = (await client.fetch(*wanted, session=(0, 0), version=version)).session_id
+        gate.shut("READ topic:mine", "READ topic:theirs")
+        gate.shut("READ topic:mine", to=ALICE)
+
+        async def told(reader: Client, epoch: int) -> list[int]:
+            return errors(await reader.fetch(session=(session_id, epoch), version=version))
+
+        assert await told(client, 1) == []
+        assert await told(other, 2) == [TOPIC_DENIED]
+        assert await told(client, 3) == [0], "what was refused to another is told anew"
+        assert await told(client, 4) == []
+        gate.shut("READ topic:mine")
+        assert await told(client, 5) == [TOPIC_DENIED]
+
+    walk(steps, authorizer=gate)
+
+
 @pytest.mark.parametrize("field", ["replica_id", "replica_state"])
 def test_cve_2018_1288_who_says_that_it_is_a_follower_has_to_be_a_node(field: str) -> None:
     gate = Grants()
@@ -453,6 +527,9 @@ def test_cve_2018_1288_who_says_that_it_is_a_follower_has_to_be_a_node(field: st
         reply = await client.ask(request, version)
         assert errors(reply) == [TOPIC_DENIED]
         assert gate.offences == ["CLUSTER_ACTION cluster:kafka-cluster"]
+        # Whether there is such a topic is not told either.
+        request.topics = [at(Uuid(bytes(range(16))) if version == 15 else "missing", 0)]
+        assert errors(await client.ask(request, version)) == [TOPIC_DENIED]
 
     walk(steps, authorizer=gate)
 

@@ -15,6 +15,7 @@ from penstock.model.errors import (
     FETCH_SESSION_TOPIC_ID_ERROR,
     INVALID_FETCH_SESSION_EPOCH,
     NONE,
+    NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_ID,
@@ -260,6 +261,21 @@ def test_a_stale_or_future_leader_epoch_is_refused() -> None:
         ):
             reply = await client.fetch(at("orders", 0, current_leader_epoch=claimed))
             assert errors(reply) == [error.code]
+
+    walk(steps)
+
+
+@pytest.mark.parametrize("epoch", [-1, 0])
+def test_a_broker_that_is_no_replica_is_told_who_leads_and_knows_where_that_is(epoch: int) -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        wanted = at(await client.create("orders"), 0)
+        wanted.partitions[0].current_leader_epoch = epoch
+        request = FetchRequest(max_wait_ms=0, topics=[wanted])
+        request.replica_state = FetchRequest.ReplicaState(replica_id=9, replica_epoch=1)
+        reply = await client.ask(request, 16)
+        told = (UNKNOWN_LEADER_EPOCH.code, -1) if epoch == 0 else (NOT_LEADER_OR_FOLLOWER.code, 1)
+        assert (data_of(reply).error_code, data_of(reply).current_leader.leader_id) == told
+        assert reply.node_endpoints == []
 
     walk(steps)
 

@@ -238,7 +238,8 @@ def test_followers_are_checked() -> None:
         street.change(replicas=[1, 2], isr=[1, 2])
         await street.publish()
         cases: list[tuple[ErrorCode, asyncio.Future[FetchResponse]]] = [
-            (UNKNOWN_LEADER_EPOCH, street[1].fetch(0, replica=3)),
+            (UNKNOWN_LEADER_EPOCH, street[1].fetch(0, replica=3, epoch=0)),
+            (NOT_LEADER_OR_FOLLOWER, street[1].fetch(0, replica=3)),
             (UNKNOWN_LEADER_EPOCH, street[1].fetch(0, replica=2, epoch=1)),
             (NOT_LEADER_OR_FOLLOWER, street[1].fetch(0, replica=2, replica_epoch=street.epoch_of(2) - 1)),
             (NOT_LEADER_OR_FOLLOWER, street[2].fetch(0, replica=1)),

@@ -2,6 +2,7 @@
 
 A session remembers its partitions, so an idle one costs nothing: only interests that are *dirty* (asked anew, or
 whose partition moved) are visited by the next fetch, oldest first, so that a busy partition cannot starve the rest.
+A fetcher with other rights than the last one, be it another one, visits all.
 
 An interest is in two states at a time. What the last look at its partition found:
 
@@ -22,7 +23,7 @@ And what its fetcher has been given since it last asked:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
@@ -230,7 +231,7 @@ class Interest(Generic[H, P]):
 class FetchSession(Generic[H, P]):
     """The interests of one fetcher. `parked` is its waiting fetch, if it has one; the driver sets it."""
 
-    __slots__ = ("by_id", "dirty", "epoch", "id", "interests", "parked", "privileged", "used_at")
+    __slots__ = ("_rights", "by_id", "dirty", "epoch", "id", "interests", "parked", "privileged", "used_at")
 
     def __init__(self, session_id: int, *, by_id: bool, privileged: bool, now: Millis) -> None:
         self.id, self.by_id, self.privileged, self.used_at = session_id, by_id, privileged, now
@@ -238,6 +239,15 @@ class FetchSession(Generic[H, P]):
         self.interests: dict[tuple[str | bytes, int], Interest[H, P]] = {}
         self.dirty: dict[Interest[H, P], None] = {}
         self.parked: P | None = None
+        self._rights: Hashable = None
+
+    def read_with(self, rights: Hashable) -> None:
+        """The fetcher has these rights. If they are others than before, no partition is known to be known any more:
+        it has to be looked at, and may have to be refused."""
+        if rights != self._rights:
+            self._rights = rights
+            for interest in self.interests.values():
+                self.dirty[interest] = None
 
     def update(
         self, topics: Iterable[FetchRequest.FetchTopic], forgotten: Iterable[FetchRequest.ForgottenTopic]

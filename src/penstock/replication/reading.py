@@ -84,6 +84,9 @@ def decide_follower_read(
     state.check_read(wanted.leader_epoch)
     if outdated:
         raise Refused(NOT_LEADER_OR_FOLLOWER, "another process has registered as this broker")
+    if wanted.leader_epoch < 0 and follower not in state.followers:
+        # It may be one of another epoch, which only those can tell that name theirs.
+        raise Refused(NOT_LEADER_OR_FOLLOWER, f"broker {follower} is not a replica of this partition")
     known = state.check_follower(follower, broker_epoch)
     return _place(log, wanted) or known
 

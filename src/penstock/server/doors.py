@@ -19,7 +19,7 @@ None when nothing was done and `handle` must see the request.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -193,6 +193,10 @@ class Authorizer(Protocol):
     @property
     def acls(self) -> AclIndex | None:
         """What it decides by, for reading; None when there are no ACLs to keep."""
+
+    @property
+    def version(self) -> int:
+        """Moves whenever the answer to any question may have changed."""
 
     def allows(
         self, principal: Principal, client_host: str, operation: Operation, resource_type: ResourceType, name: str
@@ -403,9 +407,18 @@ class FetchesDoor(Protocol):
     """Sessions and waiting fetches."""
 
     def fetch(
-        self, request: FetchRequest, version: int, allowed: Allowed, listener: str = "", toll: Toll | None = None
+        self,
+        request: FetchRequest,
+        version: int,
+        allowed: Allowed,
+        listener: str = "",
+        toll: Toll | None = None,
+        rights: Hashable = None,
     ) -> FetchResponse | Awaitable[FetchResponse]:
-        """`listener` is the one the client came by: it is told where to find leaders on it."""
+        """`listener` is the one the client came by: it is told where to find leaders on it.
+
+        Whoever resumes a session with other `rights` than the last one is asked about all of its partitions.
+        """
 
 
 class LogsDoor(Protocol):
@@ -647,6 +660,10 @@ class Context:
     def may(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """As `allow` where a no is no offence: the first of two ways, what is left out of a list, bits of a reply."""
         return self.node.authorizer.allows(self.principal, self.client_host, operation, resource_type, name)
+
+    def rights(self) -> Hashable:
+        """Equal to what it was as long as the client is the same and may do the same."""
+        return self.principal, self.client_host, self.node.authorizer.version
 
     def may_describe(self, topic: str) -> bool:
         """Whether the client may know of a topic; coordinators ask when a pattern matches it."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.protocol.registry import APIS, Api
-from penstock.server.reception.dispatch import Dispatch
+from penstock.server.reception.dispatch import SERVED, Dispatch
 from tests.compat.answers.comparing import Difference
 from tests.compat.answers.deviations import DEVIATIONS
 from tests.compat.answers.drawing import Drawing
@@ -54,11 +55,11 @@ def _told(number: int, exchange: Exchange, difference: Difference) -> str:
     return "\n".join(line[:SHOWN_CHARACTERS] for line in lines)
 
 
-def routes() -> list[tuple[Api, int]]:
-    """Every API and version that we tell clients we serve, and do."""
+def routes(served: Sequence[str] = SERVED) -> list[tuple[Api, int]]:
+    """Every API and version that we tell clients we serve, and do; of a broker unless others are named."""
     return [
         (APIS[key], version)
-        for key, first, last in Dispatch().advertised()
+        for key, first, last in Dispatch(served).advertised()
         for version in range(max(first, APIS[key].min), last + 1)
     ]
 

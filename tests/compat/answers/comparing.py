@@ -17,8 +17,12 @@ _MASKED = frozenset({"throttle_time_ms", "error_message", "total_bytes", "usable
 # Where the metadata log stands is each broker's own affair.
 _MASKED_OF = {"DescribeQuorumResponse": frozenset({"high_watermark", "log_end_offset", "leader_epoch"})}
 _TIMES = frozenset(
-    {"timestamp", "log_append_time_ms", "last_fetch_timestamp", "last_caught_up_timestamp", "last_timestamp"}
-)
+    {
+        "timestamp", "log_append_time_ms", "last_fetch_timestamp", "last_caught_up_timestamp", "last_timestamp",
+        "issue_timestamp_ms", "issue_timestamp", "expiry_timestamp_ms", "expiry_timestamp", "max_timestamp_ms",
+        "max_timestamp",
+    }
+)  # fmt: skip
 _UNORDERED = frozenset({"subscribed_topic_names"})
 _NEAR_MS = 60 * 60 * 1_000
 _BATCH_HEAD = 12
@@ -26,7 +30,8 @@ _BATCH_HEAD = 12
 _KEYS = (
     "api_key", "resource_type", "resource_name", "name", "topic", "topic_name",
     "topic_id", "group_id", "member_id", "key", "partition_index", "partition", "partition_id", "index", "node_id",
-    "broker_id", "replica_id", "producer_id", "group", "log_dir", "user",
+    "broker_id", "replica_id", "producer_id", "group", "log_dir", "user", "token_id", "pattern_type", "principal",
+    "host", "operation", "permission_type",
 )  # fmt: skip
 
 
@@ -40,7 +45,8 @@ class Difference(NamedTuple):
 
 
 class Comparison:
-    """Compares answers. `now_ms` is about now: times near it are the broker's own, others were given by a client."""
+    """Compares answers. `now_ms` is about now: times near or after it that are near each other are the brokers' own,
+    others were given by a client."""
 
     def __init__(self, pairs: Pairs, now_ms: int) -> None:
         self.pairs, self.now_ms = pairs, now_ms
@@ -116,7 +122,7 @@ class Comparison:
         return self._key(struct, theirs=True)
 
     def _both_now(self, ours: Any, theirs: Any) -> bool:
-        return all(isinstance(each, int) and abs(each - self.now_ms) < _NEAR_MS for each in (ours, theirs))
+        return abs(ours - theirs) < _NEAR_MS and min(ours, theirs) > self.now_ms - _NEAR_MS
 
 
 def _merged(structs: list[Any], key: Callable[[Any], Any]) -> list[Any]:

@@ -18,9 +18,11 @@ _BY_NAME = {
     "log_dir": "directory",
     "path": "directory",
     "port": "port",
+    "token_id": "token",
+    "hmac": "hmac",
 }
 # Values that mean the same to everybody.
-_PLAIN: frozenset[Hashable] = frozenset({ZERO_UUID, "", None, 0, -1})
+_PLAIN: frozenset[Hashable] = frozenset({ZERO_UUID, "", b"", None, 0, -1})
 
 
 def kind_of(field: Field) -> str | None:

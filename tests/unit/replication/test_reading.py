@@ -120,7 +120,8 @@ def test_a_fetcher_whose_history_is_another_is_told_where_it_parts(
 
 def test_a_follower_is_known_by_its_replica_and_its_process() -> None:
     assert isinstance(follow(Wanted(3)), Follower)
-    assert follow(Wanted(3), node=NodeId(9)) is UNKNOWN_LEADER_EPOCH
+    assert follow(Wanted(3, leader_epoch=5), node=NodeId(9)) is UNKNOWN_LEADER_EPOCH
+    assert follow(Wanted(3), node=NodeId(9)) is NOT_LEADER_OR_FOLLOWER
     assert follow(Wanted(99), outdated=True, node=NodeId(9)) is NOT_LEADER_OR_FOLLOWER
     assert follow(Wanted(0)) is OFFSET_OUT_OF_RANGE
 

@@ -20,8 +20,27 @@ if TYPE_CHECKING:
 
 
 async def handle(ctx: Context, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    return await decided(ctx, request, Operation.ALTER, AlterPartitionReassignmentsResponse, _refused)
+    def refused(error: ErrorCode, why: str) -> AlterPartitionReassignmentsResponse:
+        return _refused(request, error, why)
+
+    return await decided(ctx, request, Operation.ALTER, AlterPartitionReassignmentsResponse, refused)
 
 
-def _refused(error: ErrorCode, why: str) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=why or None)
+def _refused(
+    request: AlterPartitionReassignmentsRequest, error: ErrorCode, why: str
+) -> AlterPartitionReassignmentsResponse:
+    """The error of the whole, and again of each partition: tools look there."""
+    made = AlterPartitionReassignmentsResponse
+
+    def partition(index: int) -> AlterPartitionReassignmentsResponse.ReassignablePartitionResponse:
+        return made.ReassignablePartitionResponse(
+            partition_index=index, error_code=error.code, error_message=why or None
+        )
+
+    responses = [
+        made.ReassignableTopicResponse(
+            name=topic.name, partitions=[partition(each.partition_index) for each in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return made(error_code=error.code, error_message=why or None, responses=responses)

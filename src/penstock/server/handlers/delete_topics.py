@@ -3,7 +3,7 @@
 Behaviour: answers when the deletion is committed and published here; the log directories go a little later.
 `delete.topic.enable=false` refuses everything: TOPIC_DELETION_DISABLED from v3 on, INVALID_REQUEST before.
 Notes: v5 error messages, and may answer THROTTLING_QUOTA_EXCEEDED; v6 topic ids. Who may not describe a topic does not
-learn its name from its id.
+learn its name from its id; who may describe it, but not delete it, learns that it is not there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from penstock.model.errors import (
     TOPIC_AUTHORIZATION_FAILED,
     TOPIC_DELETION_DISABLED,
     UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode,
     Refused,
 )
@@ -88,8 +89,8 @@ def _denied(ctx: Context, state: State, *, anything: bool) -> Result | None:
     name = state.name
     if name is None:
         topic = ctx.node.metadata.image.topics.get(state.topic_id)
-        if topic is None and not (ctx.node.quorum.leading or ctx.listener.for_controllers):
-            return None  # it may be too new for this broker; the active controller knows, and asks the authorizer too
+        if topic is None and not _decides(ctx):
+            return None
         if topic is None:
             return _refused(state, UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         name = topic.name
@@ -97,11 +98,24 @@ def _denied(ctx: Context, state: State, *, anything: bool) -> Result | None:
         return None
     if not ctx.allow(Operation.DESCRIBE, ResourceType.TOPIC, name):
         return _refused(state, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    if ctx.node.metadata.image.topic(name) is None:
+        if not _decides(ctx):
+            return None
+        if not ctx.may(Operation.DELETE, ResourceType.TOPIC, name):
+            # The controller may know it by now, and would not ask again.
+            return _refused(state, UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        return None
     if not ctx.allow(Operation.DELETE, ResourceType.TOPIC, name):
         return _refused(
             State(name=name, topic_id=state.topic_id), TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
         )
     return None
+
+
+def _decides(ctx: Context) -> bool:
+    """Whether what is missing here is missing: it may be too new for a broker, and then the active controller knows it,
+    and asks the authorizer too."""
+    return ctx.node.quorum.leading or ctx.listener.for_controllers
 
 
 def _refused(state: State, error: ErrorCode, why: str) -> Result:

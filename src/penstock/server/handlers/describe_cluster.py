@@ -12,7 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
+from penstock.model.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REQUEST,
+    MISMATCHED_ENDPOINT_TYPE,
+    UNSUPPORTED_ENDPOINT_TYPE,
+)
 from penstock.protocol.messages.describe_cluster import DescribeClusterResponse
 from penstock.server.doors import OPERATIONS_NOT_ASKED, Operation, ResourceType
 from penstock.server.handlers.shared.cluster_view import addresses, any_controller
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 Described = DescribeClusterResponse.DescribeClusterBroker
 
+_KINDS_SINCE: Final = 1
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 _KINDS: Final = {_BROKERS: "broker", _CONTROLLERS: "controller"}
@@ -40,8 +46,9 @@ def handle(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResp
             error_message=f"Unsupported endpoint type {request.endpoint_type}",
         )
     if request.endpoint_type != own_kind:
+        error = MISMATCHED_ENDPOINT_TYPE if ctx.api_version >= _KINDS_SINCE else INVALID_REQUEST
         return DescribeClusterResponse(
-            error_code=MISMATCHED_ENDPOINT_TYPE.code,
+            error_code=error.code,
             error_message=f"This endpoint is a {_KINDS[own_kind]}; ask a {_KINDS[request.endpoint_type]}'s endpoint "
             f"for {_KINDS[request.endpoint_type]}s.",
         )

@@ -9,16 +9,15 @@ tells where a partition's leader is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock.model.errors import TOPIC_AUTHORIZATION_FAILED
+from penstock.protocol.messages.fetch import FetchResponse
 from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.fetch import FetchRequest
     from penstock.server.doors import Context, Outcome
-
-_NO_SESSION: Final = -1
-"""The epoch of who names all that it wants and wants nothing remembered."""
 
 
 def handle(ctx: Context, request: FetchRequest) -> Outcome:
@@ -26,15 +25,41 @@ def handle(ctx: Context, request: FetchRequest) -> Outcome:
         return ctx.node.quorum.fetch(ctx, request)
     if max(request.replica_id, request.replica_state.replica_id) >= 0:
         # A follower copies whole topics for the cluster; it is no reader of theirs.
-        trusted = ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-        if not trusted:
-            # Followers' sessions take the places of consumers' and give theirs to nobody: none for who is no follower.
-            request.session_id, request.session_epoch = 0, _NO_SESSION
-        return ctx.node.fetches.fetch(request, ctx.api_version, lambda _topic: trusted, ctx.listener.name)
+        if not ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            return _no_follower(request)
+        return ctx.node.fetches.fetch(request, ctx.api_version, lambda _topic: True, ctx.listener.name)
     return ctx.node.fetches.fetch(
         request,
         ctx.api_version,
         lambda topic: ctx.allow(Operation.READ, ResourceType.TOPIC, topic),
         ctx.listener.name,
         ctx.toll_due(),
+        ctx.rights(),
     )
+
+
+def _no_follower(request: FetchRequest) -> FetchResponse:
+    """Every partition is refused, whether it is there or not.
+
+    There is no session either: followers' take the places of consumers' and give theirs to nobody.
+    """
+    made = FetchResponse
+
+    def refused(partition: int) -> FetchResponse.PartitionData:
+        return made.PartitionData(
+            partition_index=partition,
+            error_code=TOPIC_AUTHORIZATION_FAILED.code,
+            high_watermark=-1,
+            aborted_transactions=[],
+            records=None,
+        )
+
+    responses = [
+        made.FetchableTopicResponse(
+            topic=topic.topic,
+            topic_id=topic.topic_id,
+            partitions=[refused(each.partition) for each in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return made(responses=responses)

@@ -47,6 +47,7 @@ class AllowAll:
     __slots__ = ()
 
     acls = None
+    version = 0
 
     def allows(
         self,
@@ -86,6 +87,10 @@ class AclAuthorizer:
     @property
     def acls(self) -> AclIndex:
         return self._rules.acls
+
+    @property
+    def version(self) -> int:
+        return self._rules.version
 
     def allows(
         self, principal: Principal, client_host: str, operation: Operation, resource_type: ResourceType, name: str
@@ -234,6 +239,7 @@ class Recording:
     __slots__ = ("asked", "offences", "refusals")
 
     acls = None
+    version = 0
 
     def __init__(self, *refusals: Asked) -> None:
         self.asked: list[Asked] = []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
+from penstock.model.errors import INVALID_REQUEST, MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
 from penstock.protocol.messages.describe_cluster import DescribeClusterRequest
 from penstock.server.doors import OPERATIONS_NOT_ASKED, ListenerInfo, Operation, ResourceType
 from penstock.server.handlers import describe_cluster
@@ -52,6 +52,9 @@ def test_a_controllers_listener_tells_the_controllers() -> None:
             request = DescribeClusterRequest(endpoint_type=kind)
             reply = await plane.ask(describe_cluster, request, 1, listener=CONTROLLERS)
             assert (reply.error_code, reply.brokers) == (error.code, [])
+        # The first version has no kinds, and no code for the wrong one.
+        reply = await plane.ask(describe_cluster, DescribeClusterRequest(), 0, listener=CONTROLLERS)
+        assert (reply.error_code, reply.brokers) == (INVALID_REQUEST.code, [])
 
     walk(steps)
 

@@ -22,9 +22,14 @@ from penstock.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 PROTOCOL_NAMED_SINCE: Final = 5
 
 
+def names_protocol(request: SyncGroupRequest, api_version: int) -> bool:
+    """Whether a sync has what its version asks for; it is wrong without, whoever sends it."""
+    return api_version < PROTOCOL_NAMED_SINCE or None not in (request.protocol_type, request.protocol_name)
+
+
 def check_sync(request: SyncGroupRequest, api_version: int) -> ErrorCode:
     """What can be said of a sync without looking at the group."""
-    if api_version >= PROTOCOL_NAMED_SINCE and (request.protocol_type is None or request.protocol_name is None):
+    if not names_protocol(request, api_version):
         return INCONSISTENT_GROUP_PROTOCOL
     return NONE if request.group_id else INVALID_GROUP_ID
 

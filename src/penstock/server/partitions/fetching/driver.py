@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import Refused
@@ -67,10 +67,14 @@ class FetchDriver:
         allowed: Callable[[str], bool],
         listener: str = "",
         toll: Toll | None = None,
+        rights: Hashable = None,
     ) -> FetchResponse | asyncio.Future[FetchResponse]:
-        """`listener` is the one the client came by: it is told where to find leaders on it."""
+        """`listener` is the one the client came by: it is told where to find leaders on it.
+
+        Whoever resumes a session with other `rights` than the last one is asked about all of its partitions.
+        """
         try:
-            session = self._session_of(request, version)
+            session = self._session_of(request, version, rights)
         except Refused as refusal:
             return FetchResponse(error_code=refusal.error.code)
         ask = Ask(request, version, session, allowed, listener, toll)
@@ -94,7 +98,7 @@ class FetchDriver:
 
     # -- sessions
 
-    def _session_of(self, request: FetchRequest, version: int) -> Session:
+    def _session_of(self, request: FetchRequest, version: int, rights: Hashable) -> Session:
         now, by_id = self._clock.now_ms(), version >= _BY_ID_SINCE
         # Whoever names all that it wants forgets nothing.
         incremental = request.session_epoch not in (FULL, FINAL)
@@ -114,6 +118,7 @@ class FetchDriver:
                 self._drop(evicted)
             else:
                 session = FetchSession(0, by_id=by_id, privileged=privileged, now=now)
+        session.read_with(rights)
         added, gone = session.update(request.topics, forgotten)
         if session.id:
             for interest in added:
@@ -288,7 +293,7 @@ class FetchDriver:
             else:
                 self.refused_elsewhere += 1
         reply = FetchResponse(session_id=session.id, responses=list(by_topic.values()))
-        if ask.version >= LEADERS_SINCE and ask.listener:
+        if ask.version >= LEADERS_SINCE and ask.listener and not to_follower:
             self._name_leaders(reply, found, ask.listener)
         return reply
 
