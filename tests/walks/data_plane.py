@@ -127,9 +127,7 @@ class Machine:
         node, self._running = self.node, None
         self.files.crash(keep, keep_names=keep_names)
         self.files.fail("", errno.EIO, reads=True)
-        node._listeners.stop_accepting()
-        for connection in list(node._reception.connections):
-            connection.abort()
+        node.crash()  # its timers too: what they begin while everything else is cancelled would never end
         for client in self._clients:
             client.link.abort()
         self._clients.clear()
