@@ -164,6 +164,12 @@ def _write_txn_markers(made: Any, target: Target) -> Any:
     return made(markers=[made.WritableTxnMarker(producer_id=7, transaction_result=True, topics=[topic])])
 
 
+def _txn_offset_commit(made: Any, target: Target) -> Any:
+    done = made.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    topic = made.TxnOffsetCommitRequestTopic(name=target.topic, partitions=[done])
+    return made(transactional_id="tx", group_id="group", producer_id=7, topics=[topic])
+
+
 def _describe_quorum(made: Any, target: Target) -> Any:
     wanted = made.PartitionData(partition_index=0)
     return made(topics=[made.TopicData(topic_name=METADATA_TOPIC, partitions=[wanted])])
@@ -326,6 +332,7 @@ MAKERS: dict[str, Callable[[Any, Target], Any]] = {
     "ListTransactions": _nothing,
     "DescribeProducers": _describe_producers,
     "WriteTxnMarkers": _write_txn_markers,
+    "TxnOffsetCommit": _txn_offset_commit,
     "DescribeQuorum": _describe_quorum,
     "UpdateFeatures": _update_features,
     "ElectLeaders": _elect_leaders,

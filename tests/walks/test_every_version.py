@@ -14,6 +14,7 @@ from penstock.model.errors import (
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
     ILLEGAL_SASL_STATE,
     INCONSISTENT_CLUSTER_ID,
+    INVALID_TXN_STATE,
     SECURITY_DISABLED,
 )
 from penstock.model.ids import ZERO_UUID
@@ -252,6 +253,18 @@ FILL: dict[str, Callable[[Any, int, bytes], Any]] = {
     "DescribeTopicPartitions": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC)]),
     "DescribeLogDirs": lambda m, v, _: m(topics=None),
     "DescribeProducers": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC, partition_indexes=[0])]),
+    "TxnOffsetCommit": lambda m, v, _: m(
+        transactional_id="t",
+        group_id="g",
+        topics=[
+            m.TxnOffsetCommitRequestTopic(
+                name=TOPIC,
+                partitions=[
+                    m.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="here")
+                ],
+            )
+        ],
+    ),
     "WriteTxnMarkers": lambda m, v, _: m(
         markers=[
             m.WritableTxnMarker(
@@ -279,6 +292,7 @@ CASES = [(api, version) for api in APIS.values() if api.name in SERVED for versi
 ACLS = ("DescribeAcls", "CreateAcls", "DeleteAcls")
 EXPECTED = {
     "UnregisterBroker": BROKER_ID_NOT_REGISTERED.code,
+    "TxnOffsetCommit": INVALID_TXN_STATE.code,
     "AddRaftVoter": INCONSISTENT_CLUSTER_ID.code,
     "RemoveRaftVoter": INCONSISTENT_CLUSTER_ID.code,
     **dict.fromkeys(ACLS, SECURITY_DISABLED.code),

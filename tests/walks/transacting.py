@@ -67,7 +67,8 @@ class Said:
 def serve_transactions(machine: Machine) -> Said:
     """Lets a node serve transactions whose coordinator is the test."""
     said, broker = Said(), machine.node.broker
-    broker.produces.transactions = Transactions(machine.node.settings, broker._clock, said)
+    transactions = Transactions(machine.node.settings, broker._clock, said)
+    broker.produces.transactions = broker.groups.transactions = transactions
     return said
 
 

@@ -68,15 +68,24 @@ class Effect:
     __slots__ = ()
 
 
+class ProducerEpoch(NamedTuple):
+    """A producer in one of its lives."""
+
+    id: int
+    epoch: int
+
+
 @dataclass(slots=True)
 class Decision:
     """Records to write as one batch, and what may leave the node once they are committed.
 
     `reply` None means that the request is held back. `answers` end requests that were held back earlier. `effects`
-    leave the node as replies do, but nobody waits for them, so they are never given up for want of time.
+    leave the node as replies do, but nobody waits for them, so they are never given up for want of time. The records
+    of a `producer` are part of its transaction: they are pending (`Shard.apply_pending`) until that ends.
     """
 
     records: list[StateRecord] = field(default_factory=list)
     reply: object | None = None
     answers: list[Answer] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
+    producer: ProducerEpoch | None = None

@@ -34,7 +34,7 @@ from penstock.protocol.wire import Message as Message
 from penstock.replication.verifying import VerifyMode as VerifyMode
 
 if TYPE_CHECKING:
-    from penstock.coordinators.decision import Decision, Moment
+    from penstock.coordinators.decision import Decision, Moment, ProducerEpoch
     from penstock.coordinators.groups.shard import GroupShard
     from penstock.coordinators.transactions.shard import TransactionShard
     from penstock.kernels import PlainProduce
@@ -432,6 +432,19 @@ class GroupsDoor(Protocol):
 
     def ask(self, group_id: str, request: Message, asker: Context, refuse: Refuse[R]) -> R | Awaitable[R]:
         """Puts one request of one group to its shard: the reply, or an awaitable of it when it waits."""
+
+    def ask_in_transaction(
+        self,
+        group_id: str,
+        request: Message,
+        asker: Context,
+        refuse: Refuse[R],
+        *,
+        transactional_id: str,
+        producer: ProducerEpoch,
+        mode: VerifyMode,
+    ) -> R | Awaitable[R]:
+        """The same for what becomes part of a producer's transaction, once its coordinator agrees."""
 
     def act(
         self, group_id: str, decide: Callable[[GroupShard, Moment], Decision], refuse: Refuse[R]

@@ -8,7 +8,7 @@ end of the first, and asks `compaction_filter` what stays. Small neighbours beco
 
 C1 offsets never change. C2 the latest value of every key below `clean_end` survives. C3 tombstones stay for
 `delete_retention_ms` after the pass that first met them. C4 records keep their order. C5 the last batch of every active
-producer survives, if only as a header.
+producer survives, and the last batch of the pass, if only as a header.
 
 Every batch is summed before it is used: a flipped bit must not get a new, good checksum. Corrupt stops the pass.
 """

@@ -162,8 +162,11 @@ class BatchFilter:
         return kept
 
     def _bare(self, header: BatchHeader, records_before: int) -> Kept:
-        """The header alone keeps a producer's last sequence number; where nobody needs that, nothing stays."""
-        if not self._is_last_of_producer(header):
+        """The header alone keeps a producer's last sequence number; where nobody needs that, nothing stays.
+
+        The last batch that the pass knows of stays too: it shows how far the log went.
+        """
+        if not self._is_last_of_producer(header) and header.last_offset != self._map.latest:
             return Kept(None, NO_TIMESTAMP, records_before, 0)
         bare = rebuild_batch(
             header,

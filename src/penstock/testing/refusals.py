@@ -202,6 +202,20 @@ def _add_partitions_to_txn(made: Any, request: Any, version: int, code: int) -> 
     )
 
 
+def _txn_offset_commit(made: Any, request: Any, _version: int, code: int) -> Any:
+    def pieces(asked: Any) -> list[Any]:
+        return [
+            made.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in asked.partitions
+        ]
+
+    return made(
+        topics=[
+            made.TxnOffsetCommitResponseTopic(name=asked.name, partitions=pieces(asked)) for asked in request.topics
+        ]
+    )
+
+
 def _describe_transactions(made: Any, request: Any, _version: int, code: int) -> Any:
     states = [made.TransactionState(error_code=code, transactional_id=each) for each in request.transactional_ids]
     return made(transaction_states=states)
@@ -328,6 +342,7 @@ _MAKERS: Final[dict[str, Callable[[Any, Any, int, int], Any]]] = {
     "DescribeTransactions": _describe_transactions,
     "DescribeProducers": _describe_producers,
     "WriteTxnMarkers": _write_txn_markers,
+    "TxnOffsetCommit": _txn_offset_commit,
     "OffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch,
     "DescribeGroups": _describe_groups,

@@ -284,6 +284,16 @@ def test_the_last_batch_of_an_active_producer_stays_as_a_header(world: World) ->
     assert [header.base_offset for header in world.headers()] == [3, 4]
 
 
+def test_the_last_batch_of_a_pass_stays_as_a_header_until_something_follows_it(world: World) -> None:
+    world.segment(world.batch(("a", "1")), world.batch(("b", None)))
+    for now_ms in (NOW, NOW + RETENTION_MS):
+        world.clean(now_ms=now_ms)
+    assert [(header.base_offset, header.record_count) for header in world.headers()] == [(0, 1), (1, 0)]
+    world.segment(world.batch(("c", "1")))
+    world.clean(now_ms=NOW + RETENTION_MS)
+    assert [(header.base_offset, header.record_count) for header in world.headers()] == [(0, 1), (2, 1)]
+
+
 # --- transactions ---
 
 
@@ -347,6 +357,14 @@ def test_an_aborted_transaction_whose_marker_lies_above_the_clean_end_stays_know
     world.clean(clean_end=3)
     assert world.records()[:1] == [(0, "a", "good")]
     assert world.aborted == [AbortedTransaction(5, 1, 4, 4)]
+
+
+def test_an_abort_marker_at_the_end_of_a_pass_stays_as_a_header(world: World) -> None:
+    world.segment(world.batch(("a", "void"), **transactional(5)), world.marker(5, committed=False, first=0))
+    for now_ms in (NOW, NOW + 1, NOW + 1 + RETENTION_MS):
+        world.clean(now_ms=now_ms)
+    (empty,) = world.headers()
+    assert (empty.base_offset, empty.record_count, empty.producer_id) == (1, 0, 5)
 
 
 def test_transactions_of_one_producer_are_told_apart_across_passes(world: World) -> None:

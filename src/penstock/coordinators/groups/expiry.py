@@ -34,9 +34,12 @@ def expire_offsets(table: GroupTable, now: Moment) -> Iterator[Decision]:
 
 
 def _expire_group(table: GroupTable, group: Group, retention_ms: int, now: Moment) -> Decision:
+    """Nothing expires that an open transaction may still change, and no group that one has offsets in."""
     out = Decision()
-    kept = False
+    kept = bool(table.pending.of_group(group.id))
     for (topic, partition), committed in table.offsets.get(group.id, {}).items():
+        if kept and table.pending.is_open(group.id, topic, partition):
+            continue
         former = table.is_of_a_former_topic(topic, committed)
         if former or (_expired(group, committed, retention_ms, now) and not group.subscribes_to(topic)):
             out.records.append(offset_tombstone(group.id, topic, partition))
@@ -63,14 +66,21 @@ def holds_former_topics(table: GroupTable, group: Group) -> bool:
 
 
 def topics_deleted(table: GroupTable, delta: Delta) -> Iterator[Decision]:
-    """Offsets of topics that are gone go too, one decision for each group. A later topic of the same name keeps its."""
+    """Offsets of topics that are gone go too, one decision for each group. A later topic of the same name keeps its.
+
+    What is removed takes along what is pending. So an offset stays for now whose successor is of the later topic: it is
+    not shown, and goes with the next expiry.
+    """
     for topic in delta.deleted.values():
-        for group_id in list(table.offset_topics.get(topic.name, ())):
+        former = {ZERO_UUID, topic.id}
+        pending = table.pending.of_topic(topic.name) if table.pending else {}
+        for group_id in {**table.offset_topics.get(topic.name, {}), **pending}:
             held = table.offsets.get(group_id, {})
-            records = [
-                offset_tombstone(group_id, name, partition)
-                for (name, partition), committed in held.items()
-                if name == topic.name and committed.topic_id in (ZERO_UUID, topic.id)
+            committed = [
+                partition for (name, partition), each in held.items() if name == topic.name and each.topic_id in former
             ]
-            if records:
-                yield Decision(records)
+            coming = pending.get(group_id, {})
+            partitions = dict.fromkeys([*committed, *(partition for partition, ids in coming.items() if ids)])
+            gone = [partition for partition in partitions if coming.get(partition, former) <= former]
+            if gone:
+                yield Decision([offset_tombstone(group_id, topic.name, partition) for partition in gone])

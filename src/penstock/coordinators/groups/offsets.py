@@ -1,11 +1,12 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: how far a group of either kind, or of no members, has read."""
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete: how far a group of any kind, or of none, has read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from penstock.coordinators.decision import Caller, Decision, Moment, StateRecord
+from penstock.coordinators.decision import Caller, Decision, Moment, ProducerEpoch, StateRecord
+from penstock.coordinators.groups.pending import PendingOffsets
 from penstock.coordinators.groups.records import offset_record, offset_tombstone
 from penstock.coordinators.groups.table import (
     CONSUMER_PROTOCOL_TYPE,
@@ -22,15 +23,18 @@ from penstock.model.errors import (
     NON_EMPTY_GROUP,
     NONE,
     OFFSET_METADATA_TOO_LARGE,
+    UNSTABLE_OFFSET_COMMIT,
     ErrorCode,
 )
 from penstock.model.ids import ZERO_UUID, Uuid
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from penstock.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 GROUP_NOT_FOUND_SINCE: Final = 9
 NO_OFFSET: Final = -1
+_NOTHING_PENDING: Final = PendingOffsets()
 
 # Commit
 
@@ -91,6 +95,58 @@ def _commit(
     return NONE
 
 
+def decide_transactional_commit(table: GroupTable, request: TxnOffsetCommitRequest, now: Moment) -> Decision:
+    """The same as part of a producer's transaction: it counts when that is committed. No sign of life of a member."""
+    error = _check_transactional_commit(table.groups.get(request.group_id), request)
+    if error is not NONE:
+        return Decision(reply=transactional_commit_refused(request, error))
+    reply = TxnOffsetCommitResponse()
+    out = Decision(reply=reply, producer=ProducerEpoch(request.producer_id, request.producer_epoch))
+    for topic in request.topics:
+        done = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=topic.name)
+        reply.topics.append(done)
+        topic_id = table.image.ids.get(topic.name, ZERO_UUID)
+        for partition in topic.partitions:
+            metadata, index = partition.committed_metadata or "", partition.partition_index
+            error = NONE
+            if java_length(metadata) > table.settings.offset_metadata_max:
+                error = OFFSET_METADATA_TOO_LARGE
+            else:
+                offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
+                committed = CommittedOffset(offset, leader_epoch, metadata, now.wall, topic_id=topic_id)
+                out.records.append(offset_record(request.group_id, topic.name, index, committed))
+            done.partitions.append(
+                TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(partition_index=index, error_code=error.code)
+            )
+    return out
+
+
+def _check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
+    if not request.group_id:
+        return INVALID_GROUP_ID
+    if group is not None:
+        return group.check_transactional_commit(request)
+    return NONE if request.generation_id < 0 else ILLEGAL_GENERATION
+
+
+def transactional_commit_refused(request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
+    """The same error for every partition."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error.code
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 def java_length(text: str) -> int:
     """The length that Java gives a string: its UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -119,9 +175,12 @@ def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetComm
 
 
 def fetch_offsets(
-    table: GroupTable, request: OffsetFetchRequest.OffsetFetchRequestGroup
+    table: GroupTable, request: OffsetFetchRequest.OffsetFetchRequestGroup, *, require_stable: bool = False
 ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
-    """The committed offsets of the partitions asked for, or of all. A partition without one answers −1, no error."""
+    """The committed offsets of the partitions asked for, or of all. A partition without one answers −1, no error.
+
+    With `require_stable` one that an open transaction may change is told as unstable instead.
+    """
     group = table.groups.get(request.group_id)
     if group is not None:
         error = group.check_fetch(request.member_id, request.member_epoch)
@@ -129,12 +188,15 @@ def fetch_offsets(
             return OffsetFetchResponse.OffsetFetchResponseGroup(group_id=request.group_id, error_code=error.code)
     held = {} if group is None else table.offsets.get(request.group_id, {})
     reply = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=request.group_id)
+    pending = table.pending if require_stable else _NOTHING_PENDING
     if request.topics is None:
-        reply.topics = _all_topics(table, held)
+        reply.topics = _all_topics(table, request.group_id, held, pending)
         return reply
     for topic in request.topics:
         partitions = [
-            _fetched(index, _held(table, held, (topic.name, index)), topic.topic_id)
+            _unstable(index)
+            if pending.is_open(request.group_id, topic.name, index)
+            else _fetched(index, _held(table, held, (topic.name, index)), topic.topic_id)
             for index in topic.partition_indexes
         ]
         reply.topics.append(
@@ -151,8 +213,14 @@ def _held(table: GroupTable, held: Mapping[OffsetKey, CommittedOffset], key: Off
     return None if committed is None or table.is_of_a_former_topic(key[0], committed) else committed
 
 
+def _unstable(index: int) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    return OffsetFetchResponse.OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=UNSTABLE_OFFSET_COMMIT.code
+    )
+
+
 def _all_topics(
-    table: GroupTable, held: Mapping[OffsetKey, CommittedOffset]
+    table: GroupTable, group_id: str, held: Mapping[OffsetKey, CommittedOffset], pending: PendingOffsets
 ) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
     topics: dict[str, OffsetFetchResponse.OffsetFetchResponseTopics] = {}
     for (name, index), committed in held.items():
@@ -161,7 +229,8 @@ def _all_topics(
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = OffsetFetchResponse.OffsetFetchResponseTopics(name=name)
-        topic.partitions.append(_fetched(index, committed, ZERO_UUID))
+        unstable = pending.is_open(group_id, name, index)
+        topic.partitions.append(_unstable(index) if unstable else _fetched(index, committed, ZERO_UUID))
     return list(topics.values())
 
 
@@ -207,7 +276,8 @@ def decide_offset_delete(table: GroupTable, request: OffsetDeleteRequest) -> Dec
             done.partitions.append(
                 OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=index, error_code=code)
             )
-            if not in_use and (topic.name, index) in held:
+            known = (topic.name, index) in held or table.pending.is_open(request.group_id, topic.name, index)
+            if known and not in_use:
                 out.records.append(offset_tombstone(request.group_id, topic.name, index))
     return out
 
@@ -224,5 +294,6 @@ def _check_offset_delete(group: Group | None, request: OffsetDeleteRequest) -> E
 
 
 def all_tombstones(table: GroupTable, group_id: str) -> list[StateRecord]:
-    """Every offset of a group, gone."""
-    return [offset_tombstone(group_id, topic, partition) for topic, partition in table.offsets.get(group_id, {})]
+    """Every offset of a group, gone; also those that are pending."""
+    places = {**dict.fromkeys(table.offsets.get(group_id, {})), **dict.fromkeys(table.pending.of_group(group_id))}
+    return [offset_tombstone(group_id, topic, partition) for topic, partition in places]

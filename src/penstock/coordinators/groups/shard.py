@@ -51,6 +51,7 @@ from penstock.protocol.messages.offset_commit import OffsetCommitRequest
 from penstock.protocol.messages.offset_delete import OffsetDeleteRequest
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from penstock.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from penstock.protocol.schema import schema_of
 
 OffsetKey = LegacyOffsetCommitKey | OffsetCommitKey
@@ -70,8 +71,12 @@ class GroupShard:
 
     def __init__(self, settings: GroupSettings, image: ClusterImage, *, new_id: Callable[[], str]) -> None:
         self.table = GroupTable(settings, image, new_id)
-        self.pending = PendingOffsets()
         self._next_check: int | None = None
+
+    @property
+    def pending(self) -> PendingOffsets:
+        """Offsets of transactions that are open."""
+        return self.table.pending
 
     # Requests
 
@@ -144,6 +149,9 @@ class GroupShard:
     def _commit(self, request: OffsetCommitRequest, caller: Caller, now: Moment) -> Decision:
         return offsets.decide_commit(self.table, request, caller, now)
 
+    def _commit_in_transaction(self, request: TxnOffsetCommitRequest, _caller: Caller, now: Moment) -> Decision:
+        return offsets.decide_transactional_commit(self.table, request, now)
+
     def _offset_delete(self, request: OffsetDeleteRequest, _caller: Caller, _now: Moment) -> Decision:
         return offsets.decide_offset_delete(self.table, request)
 
@@ -159,10 +167,15 @@ class GroupShard:
     # Reads
 
     def fetch_offsets(
-        self, group: OffsetFetchRequest.OffsetFetchRequestGroup, caller: Caller, now: Moment
+        self,
+        group: OffsetFetchRequest.OffsetFetchRequestGroup,
+        caller: Caller,
+        now: Moment,
+        *,
+        require_stable: bool = False,
     ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
         """Committed offsets; `topics` None asks for all. Topics are named; an id that comes along is compared."""
-        return offsets.fetch_offsets(self.table, group)
+        return offsets.fetch_offsets(self.table, group, require_stable=require_stable)
 
     def listed(self, now: Moment) -> list[ListGroupsResponse.ListedGroup]:
         """Every group, for ListGroups to filter."""
@@ -206,8 +219,8 @@ class GroupShard:
         replay.apply(self.table, key, value)
 
     def _apply_offset(self, key: OffsetKey, value: OffsetValue | None, offset: Offset) -> None:
-        if self.pending:
-            self.pending.overtaken(key, offset, gone=value is None)
+        if self.table.pending:
+            self.table.pending.overtaken(key, offset, gone=value is None)
         if value is None:
             self.table.drop_offset(key.group, key.topic, key.partition)
             return
@@ -215,12 +228,13 @@ class GroupShard:
             value = OffsetCommitValue(
                 offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
             )
-        if key.group not in self.table.groups:
-            # Offsets without members: a group in name only.
-            self.table.groups[key.group] = ClassicGroup(
-                key.group, self.table.timers, state_timestamp=value.commit_timestamp
-            )
+        self._name_group(key.group, value.commit_timestamp)
         self.table.put_offset(key.group, key.topic, key.partition, committed_offset(value))
+
+    def _name_group(self, group_id: str, commit_timestamp: int) -> None:
+        """Offsets without members: a group in name only."""
+        if group_id not in self.table.groups:
+            self.table.groups[group_id] = ClassicGroup(group_id, self.table.timers, state_timestamp=commit_timestamp)
 
     def _note_other_kind(self, record: StateRecord) -> None:
         """Share and streams groups are not ours to touch, but their names are taken."""
@@ -232,8 +246,10 @@ class GroupShard:
                 self.table.other_kinds.add(group_id)
 
     def apply_pending(self, producer_id: int, record: StateRecord, offset: Offset) -> None:
-        """An offset that was committed in a transaction."""
-        self.pending.add(producer_id, record, offset)
+        """An offset that was committed in a transaction. There is a group for it, whatever becomes of that."""
+        self.table.pending.add(producer_id, record, offset)
+        if isinstance(record.key, OffsetKey) and isinstance(record.value, OffsetValue):
+            self._name_group(record.key.group, record.value.commit_timestamp)
 
     def on_marker(self, producer_id: int, *, committed: bool) -> None:
         """Ends the transaction of the producer, in all groups here."""
@@ -329,6 +345,7 @@ _DECIDE: dict[type, Callable[[GroupShard, Any, Caller, Moment], Decision]] = {
     SyncGroupRequest: GroupShard._sync,
     LeaveGroupRequest: GroupShard._leave,
     OffsetCommitRequest: GroupShard._commit,
+    TxnOffsetCommitRequest: GroupShard._commit_in_transaction,
     OffsetDeleteRequest: GroupShard._offset_delete,
     ConsumerGroupHeartbeatRequest: GroupShard._consumer_heartbeat,
 }

@@ -7,12 +7,14 @@ from typing import NamedTuple, Protocol
 
 from penstock.coordinators.decision import Moment, StateRecord
 from penstock.coordinators.groups.deadlines import Deadline
+from penstock.coordinators.groups.pending import PendingOffsets
 from penstock.coordinators.groups.settings import GroupSettings
 from penstock.coordinators.timers import Timers
 from penstock.metadata.image import ClusterImage
 from penstock.model.errors import ErrorCode
 from penstock.model.ids import ZERO_UUID, Millis, Uuid
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest
+from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 # What the timer is for, the group, and the member or "".
 TimerKey = tuple[Deadline, str, str]
@@ -54,6 +56,9 @@ class Group(Protocol):
     def check_commit(self, request: OffsetCommitRequest, api_version: int) -> ErrorCode:
         """Whether the sender may commit: member, generation or epoch, instance."""
 
+    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Whether the sender may commit in a transaction. Who claims to be nobody in particular may always."""
+
     def committed(self, member_id: str, now: Moment) -> None:
         """A commit by a member may count as a sign of life."""
 
@@ -77,10 +82,13 @@ class GroupTable:
     """Groups by id and offsets by group id; `timers` are counted in ticks.
 
     `offsets` has no empty inner tables. `offset_topics` says for each topic which groups hold how many offsets of it,
-    so that deleting a topic visits only those. `other_kinds` are ids taken by kinds of groups that are not served here.
+    so that deleting a topic visits only those. `pending` are offsets of transactions that are open. `other_kinds` are
+    ids taken by kinds of groups that are not served here.
     """
 
-    __slots__ = ("groups", "image", "new_id", "offset_topics", "offsets", "other_kinds", "settings", "timers")
+    __slots__ = (
+        "groups", "image", "new_id", "offset_topics", "offsets", "other_kinds", "pending", "settings", "timers",
+    )  # fmt: skip
 
     def __init__(self, settings: GroupSettings, image: ClusterImage, new_id: Callable[[], str]) -> None:
         self.settings = settings
@@ -89,6 +97,7 @@ class GroupTable:
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, dict[OffsetKey, CommittedOffset]] = {}
         self.offset_topics: dict[str, dict[str, int]] = {}
+        self.pending = PendingOffsets()
         self.other_kinds: set[str] = set()
         self.timers: Timers[TimerKey] = Timers()
 

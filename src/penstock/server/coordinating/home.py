@@ -48,12 +48,12 @@ from penstock.server.coordinating.records import encode_batch
 from penstock.server.loops.slices import Slices
 
 if TYPE_CHECKING:
-    from penstock.coordinators.decision import Answer, Effect, StateRecord
+    from penstock.coordinators.decision import Answer, Effect, ProducerEpoch, StateRecord
     from penstock.metadata.delta import Delta
     from penstock.metadata.image import ClusterImage
     from penstock.model.ids import Epoch
     from penstock.server.coordinating.kind import Kind
-    from penstock.server.partitions.hosted import Hosted
+    from penstock.server.partitions.hosted import Guard, Hosted
 
 T = TypeVar("T")
 
@@ -302,8 +302,19 @@ class Home(Generic[S]):
 
     # -- requests
 
-    def ask(self, request: object, asker: Asker, refuse: Callable[[ErrorCode], T]) -> T | asyncio.Future[T]:
-        """One request; the reply, or a future of it when it waits."""
+    def partition(self) -> Hosted:
+        """The partition, for those who prepare a write; Refused while it is not known."""
+        if self._closed or self._hosted is None:
+            raise Refused(NOT_COORDINATOR if self._closed else COORDINATOR_LOAD_IN_PROGRESS)
+        return self._hosted
+
+    def ask(
+        self, request: object, asker: Asker, refuse: Callable[[ErrorCode], T], guard: Guard | None = None
+    ) -> T | asyncio.Future[T]:
+        """One request; the reply, or a future of it when it waits.
+
+        A `guard` comes with requests whose records are part of a producer's transaction.
+        """
         shard, hosted = self.shard, self._hosted
         if shard is None or self._loading is not None or hosted is None:
             try:
@@ -322,7 +333,7 @@ class Home(Generic[S]):
                 held = Held(refuse)
         now = self._moment()
         caller = Caller(asker.client_id or "", f"/{asker.client_host}", asker.api_version, held, asker.may_describe)
-        return self._run(lambda: asked.decide(request, caller, now), now, refuse, held)
+        return self._run(lambda: asked.decide(request, caller, now), now, refuse, held, guard)
 
     def act(self, decide: Callable[[S, Moment], Decision], refuse: Callable[[ErrorCode], T]) -> T | asyncio.Future[T]:
         """A decision that is not one request for one key."""
@@ -345,11 +356,20 @@ class Home(Generic[S]):
         return self._run(lambda: Decision(reply=read(shard, now)), now, refuse, None)
 
     def _run(
-        self, decide: Callable[[], Decision], now: Moment, refuse: Callable[[ErrorCode], T], held: Held | None
+        self,
+        decide: Callable[[], Decision],
+        now: Moment,
+        refuse: Callable[[ErrorCode], T],
+        held: Held | None,
+        guard: Guard | None = None,
     ) -> T | asyncio.Future[T]:
         try:
             decision = decide()
-            self._write(decision, now)
+            if decision.producer is None:
+                self._write(decision, now)
+            else:
+                assert guard is not None, "what is part of a transaction comes with its guard"
+                self._write_pending(decision, decision.producer, guard, now)
         except Refused as refusal:
             return refuse(told(refusal.error))
         except Exception as broken:
@@ -522,6 +542,34 @@ class Home(Generic[S]):
         at = shard.next_deadline()
         if at is not None:
             self._around.due(at)
+
+    def _write_pending(self, decision: Decision, producer: ProducerEpoch, guard: Guard, now: Moment) -> None:
+        """Appends what is part of a producer's transaction, as a batch of its own. Refused when that may not be.
+
+        The log is asked first: a producer that was replaced, or whose transaction has ended, costs nobody the shard.
+        """
+        shard, hosted, records = self.shard, self._hosted, decision.records
+        assert shard is not None, "somebody has decided"
+        assert hosted is not None, "a live home has its partition"
+        if not records:
+            return
+        batch = encode_batch(records, now.wall, self._kind.codec(), producer)
+        header = read_header(batch)
+        if len(batch) > hosted.settings.max_message_bytes:
+            raise Refused(MESSAGE_TOO_LARGE, f"{len(records)} records make a batch of {len(batch)} bytes")
+        hosted.require_log().producers.check_coordinated(header, guard.entry, verifies=guard.verifies)
+        try:
+            self.end = hosted.append_coordinated(batch, header, now.wall, guard).end
+        except (Refused, StorageFailed) as failure:
+            if isinstance(failure, StorageFailed):
+                self._around.storage_failed(failure)
+                failure = Refused(KAFKA_STORAGE_ERROR, str(failure))
+            self._log.warning("partition %d of %s is loaded again: %s", self.index, self._kind.place, failure)
+            self._drop()
+            raise failure from None
+        for offset, record in enumerate(records, self.end - len(records)):
+            shard.apply_pending(producer.id, record, Offset(offset))
+        self._around.written.update(record.key.__class__.__name__ for record in records)
 
     def _batches(self, records: list[StateRecord]) -> Iterable[Sequence[StateRecord]]:
         """One batch, so that it comes true whole; a long row of removals may come true in pieces."""

@@ -17,6 +17,7 @@ from penstock.protocol.codec import decode, encode_into
 from penstock.protocol.wire import Malformed, schema_of
 
 if TYPE_CHECKING:
+    from penstock.coordinators.decision import ProducerEpoch
     from penstock.model.ids import Millis
 
 Classes = tuple[type[object], type[object]]
@@ -26,10 +27,23 @@ _INT16: Final = Struct(">h")
 _KEY_VERSION: Final = 0
 
 
-def encode_batch(records: Sequence[StateRecord], now: Millis, codec: int) -> bytearray:
-    """One batch, not yet stamped with its place in the log."""
+def encode_batch(
+    records: Sequence[StateRecord], now: Millis, codec: int, producer: ProducerEpoch | None = None
+) -> bytearray:
+    """One batch, not yet stamped with its place in the log; of a transaction of `producer`, if one is given."""
     encoded = [_encoded(offset, record, now) for offset, record in enumerate(records)]
-    return bytearray(build_batch(encoded, codec=codec))
+    if producer is None:
+        return bytearray(build_batch(encoded, codec=codec))
+    return bytearray(
+        build_batch(
+            encoded,
+            codec=codec,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            base_sequence=0,
+            transactional=True,
+        )
+    )
 
 
 def _encoded(offset: int, record: StateRecord, now: Millis) -> Record:

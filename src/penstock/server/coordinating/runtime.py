@@ -17,27 +17,33 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from penstock.coordinators.decision import Decision, Moment
-from penstock.model.errors import NOT_COORDINATOR, NOT_LEADER_OR_FOLLOWER, Refused
+from penstock.model.errors import INVALID_TXN_STATE, NONE, NOT_COORDINATOR, NOT_LEADER_OR_FOLLOWER, Refused
+from penstock.replication.verifying import committer_told
 from penstock.server.coordinating.chores import Chores
 from penstock.server.coordinating.home import Home
 from penstock.server.coordinating.kind import S
+from penstock.server.coordinating.promise import told
 from penstock.server.loops.duty import on_duty
 from penstock.transport.deadline import Deadline
 
 if TYPE_CHECKING:
+    from penstock.coordinators.decision import ProducerEpoch
     from penstock.metadata.delta import Delta
     from penstock.metadata.image import ClusterImage
     from penstock.model.errors import ErrorCode, StorageFailed
     from penstock.model.ids import Epoch, NodeId, Offset, Uuid
     from penstock.model.ports import Clock
+    from penstock.replication.verifying import VerifyMode
     from penstock.server.coordinating.home import Asker
     from penstock.server.coordinating.kind import Kind
     from penstock.server.partitions.hosted import Hosted
     from penstock.server.partitions.partition_driver import PartitionDriver
+    from penstock.server.partitions.producing.transactions import Transactions
 
 T = TypeVar("T")
 
 _NEVER: Final = 1 << 62
+_NO_SEQUENCE: Final = -1
 _AGAIN_MS: Final = 1_000
 """When to try again what could not be written."""
 _PLACES_MAX: Final = 1_000
@@ -72,6 +78,8 @@ class Runtime(Generic[S]):
         self._closed = False
         self._waiting_topic: list[asyncio.Future[None]] = []
         self.written: Counter[str] = Counter()
+        self.transactions: Transactions | None = None
+        """Without it nothing is written as part of a producer's transaction."""
 
     def __iter__(self) -> Iterator[Home[S]]:
         """The partitions of the topic that this node leads."""
@@ -114,6 +122,47 @@ class Runtime(Generic[S]):
         """
         home = self._homes.get(self.home_of(key))
         return refuse(NOT_COORDINATOR) if home is None else home.ask(request, asker, refuse)
+
+    def ask_in_transaction(
+        self,
+        key: str,
+        request: object,
+        asker: Asker,
+        refuse: Callable[[ErrorCode], T],
+        *,
+        transactional_id: str,
+        producer: ProducerEpoch,
+        mode: VerifyMode,
+    ) -> T | Awaitable[T]:
+        """The same for a request whose records become part of a producer's transaction.
+
+        Before it begins to be that here, its coordinator has to agree; then the shard is asked.
+        """
+        index, transactions = self.home_of(key), self.transactions
+        if transactions is None:
+            return refuse(INVALID_TXN_STATE)
+        home = self._homes.get(index)
+        if home is None:
+            return refuse(NOT_COORDINATOR)
+        try:
+            guard, asks = transactions.begin(home.partition(), producer.id, producer.epoch, _NO_SEQUENCE, mode)
+        except Refused as refusal:
+            return refuse(told(refusal.error))
+        if not asks:
+            return home.ask(request, asker, refuse, guard)
+
+        async def after_leave() -> T:
+            place = (self.kind.topic, index)
+            answers = await transactions.ask(transactional_id, producer.id, producer.epoch, (place,), mode)
+            error, home = committer_told(answers.get(place), mode), self._homes.get(index)
+            if error is not NONE:
+                return refuse(error)
+            if home is None:
+                return refuse(NOT_COORDINATOR)
+            reply = home.ask(request, asker, refuse, guard)
+            return await reply if isinstance(reply, asyncio.Future) else reply
+
+        return after_leave()
 
     def act(
         self, key: str, decide: Callable[[S, Moment], Decision], refuse: Callable[[ErrorCode], T]

@@ -1,9 +1,11 @@
 """OffsetFetch (9), versions 1-10. How far groups have read; all of a group's topics when none are named (null).
 
-Behaviour: answered once what is shown is committed, so a required stable offset is always there. Topics that the client
-may not describe are refused one by one; of all topics they are left out.
-Notes: v1 has errors only at partitions; v2-7 one group and an error for it; v8 several groups; v9 member epochs; v10
-names topics by id. Old clients do not know COORDINATOR_NOT_AVAILABLE here and are told NOT_COORDINATOR.
+Behaviour: answered once what is shown is committed. Who requires a stable offset is told UNSTABLE_OFFSET_COMMIT where a
+transaction that is open may still change it. Topics that the client may not describe are refused one by one; of all
+topics they are left out.
+Notes: v1 has errors only at partitions; v2-7 one group and an error for it; v7 stable offsets; v8 several groups; v9
+member epochs; v10 names topics by id. Old clients do not know COORDINATOR_NOT_AVAILABLE here and are told
+NOT_COORDINATOR.
 """
 
 from __future__ import annotations
@@ -45,8 +47,10 @@ _NO_OFFSET: Final = -1
 def handle(ctx: Context, request: OffsetFetchRequest) -> Outcome:
     if ctx.api_version < _GROUPS_SINCE:
         asked = _as_group(request)
-        return then(_fetch(ctx, asked), lambda group: _old_reply(ctx, asked, group))
-    return gathered([_fetch(ctx, group) for group in request.groups], lambda groups: OffsetFetchResponse(groups=groups))
+        fetched = _fetch(ctx, asked, require_stable=request.require_stable)
+        return then(fetched, lambda group: _old_reply(ctx, asked, group))
+    found = [_fetch(ctx, group, require_stable=request.require_stable) for group in request.groups]
+    return gathered(found, lambda groups: OffsetFetchResponse(groups=groups))
 
 
 def _as_group(request: OffsetFetchRequest) -> AskedGroup:
@@ -84,11 +88,11 @@ def _old_reply(ctx: Context, asked: AskedGroup, group: Group) -> OffsetFetchResp
 # One group
 
 
-def _fetch(ctx: Context, asked: AskedGroup) -> Group | Awaitable[Group]:
+def _fetch(ctx: Context, asked: AskedGroup, *, require_stable: bool) -> Group | Awaitable[Group]:
     if not ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
         return Group(group_id=asked.group_id, error_code=GROUP_AUTHORIZATION_FAILED.code)
     if asked.topics is None:
-        return then(_shown(ctx, asked), lambda group: _visible(ctx, group))
+        return then(_shown(ctx, asked, require_stable), lambda group: _visible(ctx, group))
     refused: list[Topic] = []
     wanted = [topic for topic in asked.topics if _may_see(ctx, topic, refused)]
     named = AskedGroup(
@@ -100,17 +104,19 @@ def _fetch(ctx: Context, asked: AskedGroup) -> Group | Awaitable[Group]:
             group.topics += refused
         return group
 
-    return then(_shown(ctx, named), completed)
+    return then(_shown(ctx, named, require_stable), completed)
 
 
-def _shown(ctx: Context, asked: AskedGroup) -> Group | Awaitable[Group]:
+def _shown(ctx: Context, asked: AskedGroup, require_stable: bool) -> Group | Awaitable[Group]:
     def refuse(error: ErrorCode) -> Group:
         told = NOT_COORDINATOR if error is COORDINATOR_NOT_AVAILABLE else error
         return Group(group_id=asked.group_id, error_code=told.code)
 
     caller = Caller(ctx.client_id or "", ctx.client_host, ctx.api_version, None)
     shown: Group | Awaitable[Group] = ctx.node.groups.look(
-        asked.group_id, lambda shard, now: shard.fetch_offsets(asked, caller, now), refuse
+        asked.group_id,
+        lambda shard, now: shard.fetch_offsets(asked, caller, now, require_stable=require_stable),
+        refuse,
     )
     return shown
 

@@ -54,6 +54,7 @@ SERVED: Final = (
     "AddOffsetsToTxn",
     "EndTxn",
     "WriteTxnMarkers",
+    "TxnOffsetCommit",
     "DescribeTransactions",
     "ListTransactions",
     "DescribeProducers",

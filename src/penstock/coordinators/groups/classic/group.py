@@ -50,6 +50,7 @@ from penstock.model.errors import (
 from penstock.model.ids import Millis
 from penstock.protocol.disk.classic_group_records import GroupMetadataValue
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest
+from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class State(Enum):
@@ -339,6 +340,15 @@ class ClassicGroup:
         if generation != self.generation:
             return ILLEGAL_GENERATION
         return REBALANCE_IN_PROGRESS if self.state is State.COMPLETING else NONE
+
+    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        generation, instance_id = request.generation_id, request.group_instance_id
+        if generation < 0 and (self.state is State.EMPTY or (not request.member_id and instance_id is None)):
+            return NONE  # clients of before KIP-447 do not say who they are
+        error = self.check_member(request.member_id, instance_id)
+        if error is not NONE:
+            return error
+        return NONE if generation == self.generation else ILLEGAL_GENERATION
 
     def committed(self, member_id: str, now: Moment) -> None:
         if self.state is State.STABLE or self.state is State.PREPARING:

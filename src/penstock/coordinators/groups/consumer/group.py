@@ -41,6 +41,7 @@ from penstock.model.errors import (
 )
 from penstock.model.ids import ZERO_UUID, Millis, Uuid
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest
+from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 if TYPE_CHECKING:
     from penstock.coordinators.groups.assignors import Target
@@ -150,21 +151,34 @@ class ConsumerGroup:
             return UNKNOWN_MEMBER_ID
         if member.classic is None and api_version < _COMMIT_WITH_EPOCH:
             return UNSUPPORTED_VERSION
-        if epoch == member.epoch or (epoch < member.epoch and self._owned_since(member, epoch, request)):
+        if epoch == member.epoch:
             return NONE
-        return _wrong_epoch(member)
+        places = (
+            (self._id_of(topic.name, topic.topic_id), partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        )
+        return NONE if epoch < member.epoch and _owned_since(member, epoch, places) else _wrong_epoch(member)
 
-    def _owned_since(self, member: Member, epoch: int, request: OffsetCommitRequest) -> bool:
-        """A commit that comes after the member has moved on is good for what it has owned all the while."""
-        for topic in request.topics:
-            topic_id = topic.topic_id
-            if topic_id == ZERO_UUID:
-                topic_id = self.table.image.ids.get(topic.name, ZERO_UUID)
-            for partition in topic.partitions:
-                since = member.owns_at(topic_id, partition.partition_index)
-                if since is None or epoch < since:
-                    return False
-        return True
+    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        epoch = request.generation_id
+        if epoch < 0 and (not self.members or (not request.member_id and request.group_instance_id is None)):
+            return NONE
+        member = self.members.get(request.member_id)
+        if member is None:
+            return UNKNOWN_MEMBER_ID
+        if epoch == member.epoch:
+            return NONE
+        places = (
+            (self._id_of(topic.name), partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        )
+        # Clients of this API do not know STALE_MEMBER_EPOCH.
+        return NONE if epoch < member.epoch and _owned_since(member, epoch, places) else ILLEGAL_GENERATION
+
+    def _id_of(self, topic: str, topic_id: Uuid = ZERO_UUID) -> Uuid:
+        return topic_id if topic_id != ZERO_UUID else self.table.image.ids.get(topic, ZERO_UUID)
 
     def committed(self, member_id: str, now: Moment) -> None:
         """Only heartbeats keep members of this protocol alive."""
@@ -280,6 +294,15 @@ class ConsumerGroup:
 
 
 _NOBODY: Mapping[int, object] = {}
+
+
+def _owned_since(member: Member, epoch: int, places: Iterable[tuple[Uuid, int]]) -> bool:
+    """A commit that comes after the member has moved on is good for what it has owned all the while."""
+    for topic_id, partition in places:
+        since = member.owns_at(topic_id, partition)
+        if since is None or epoch < since:
+            return False
+    return True
 
 
 def _wrong_epoch(member: Member) -> ErrorCode:

@@ -116,17 +116,18 @@ class ProduceDriver:
         if len(producers) > 1:
             return self.refuse_all(request, INVALID_PRODUCER_ID_MAPPING)
         mode = produce_mode(version)
-        asking = [piece for piece in pieces if _is_transactional(piece) and self._must_ask(piece, mode, now)]
+        asking = [piece for piece in pieces if _is_transactional(piece) and self._must_ask(piece, mode)]
         if asking or rebuilds:
             return self._after_leave(request, response, pieces, asking, mode, listener)
         return self._write_all(request, response, pieces, now, listener)
 
-    def _must_ask(self, piece: _Piece, mode: VerifyMode, now: Millis) -> bool:
+    def _must_ask(self, piece: _Piece, mode: VerifyMode) -> bool:
         assert self.transactions is not None, "transactions are served"
         assert piece.hosted is not None, "only admitted pieces are written"
         assert piece.admitted is not None, "only admitted pieces are written"
         try:
-            piece.guard, asks = self.transactions.begin(piece.hosted, piece.admitted.header, mode, now)
+            sequence = piece.admitted.header.base_sequence
+            piece.guard, asks = self.transactions.begin(piece.hosted, *_producer_of(piece), sequence, mode)
         except Refused as refusal:
             self._refuse(piece, refusal)
             return False

@@ -7,7 +7,7 @@ afterwards is a guard, because the transaction may be over by then.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.model.errors import NONE, ErrorCode
@@ -15,8 +15,6 @@ from penstock.replication.verifying import VerifyMode, is_busy, must_ask, produc
 from penstock.server.partitions.hosted import Guard
 
 if TYPE_CHECKING:
-    from penstock.kernels import BatchHeader
-    from penstock.model.ids import Millis
     from penstock.model.ports import Clock
     from penstock.server.doors import Verifier
     from penstock.server.partitions.hosted import Hosted
@@ -44,22 +42,25 @@ class Transactions:
         """Whether classic clients' transactions are verified; may be switched off while the node runs."""
         return self._settings.flag("transaction.partition.verification.enable")
 
-    def begin(self, hosted: Hosted, header: BatchHeader, mode: VerifyMode, now: Millis) -> tuple[Guard, bool]:
-        """What the batch is appended with, and whether the coordinator has to agree first.
+    def begin(
+        self, hosted: Hosted, producer_id: int, producer_epoch: int, sequence: int, mode: VerifyMode
+    ) -> tuple[Guard, bool]:
+        """What a batch is appended with, and whether the coordinator has to agree first.
 
         Refused for a producer that was replaced, and where this node does not lead.
         """
         verifies = self.verifies
         if not must_ask(mode, enabled=verifies):
             return Guard(None, verifies), False
-        entry = hosted.begin_verification(
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            bumps_epoch=mode is VerifyMode.ADD,
-            now=now,
-        )
+        now, bumps_epoch = self._clock.now_ms(), mode is VerifyMode.ADD
+        entry = hosted.begin_verification(producer_id, producer_epoch, sequence, bumps_epoch=bumps_epoch, now=now)
         return Guard(entry, verifies), entry is not None
+
+    def ask(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, places: Sequence[Place], mode: VerifyMode
+    ) -> Awaitable[Mapping[Place, ErrorCode]]:
+        """What the coordinator says, once and in its own words."""
+        return self._verifier.verify(transactional_id, producer_id, producer_epoch, places, mode)
 
     async def agreed(
         self, transactional_id: str, producer_id: int, producer_epoch: int, places: Sequence[Place], mode: VerifyMode
@@ -76,7 +77,7 @@ class Transactions:
         told: dict[Place, ErrorCode] = {}
         asked: Sequence[Place] = places
         while True:
-            answers = await self._verifier.verify(transactional_id, producer_id, producer_epoch, asked, mode)
+            answers = await self.ask(transactional_id, producer_id, producer_epoch, asked, mode)
             told.update((place, producer_told(answers.get(place), mode)) for place in asked)
             asked = [place for place in asked if is_busy(answers.get(place, NONE), mode)]
             if not asked or clock.monotonic_ms() - began_ms + backoff_ms > patience_ms:
