@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import pytest
 
 from penstock.model.errors import INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
-from penstock.model.ids import TRANSACTIONS_TOPIC
+from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.transport.dial import LinkError
 from tests.patience import until, within
@@ -20,9 +21,9 @@ from tests.walks.routed import Routed
 from tests.walks.three_nodes import Cluster
 from tests.walks.three_nodes import walk as walk_in_cluster
 from tests.walks.transacting import READ_COMMITTED, committed_values
-from tests.walks.transactional_ids import Producer
+from tests.walks.transactional_ids import Producer, offset_of
 
-AGAIN = frozenset({3, 5, 6, 7, 13, 14, 15, 16, 19, 20, 51, 56})
+AGAIN = frozenset({-1, 3, 5, 6, 7, 13, 14, 15, 16, 19, 20, 51, 56, 88})
 """What every client asks again after."""
 PAUSE_S = 0.02
 
@@ -184,6 +185,35 @@ def test_script_12_a_partition_that_nobody_leads_is_waited_for() -> None:
         await cluster.start(dead)
         assert await settled(producer) == "CompleteCommit"
         assert await committed(client, "lonely", 0) == [b"kept"]
+
+    walk(steps)
+
+
+@pytest.mark.parametrize("classic", [True, False], ids=["classic", "new"])
+def test_offsets_and_records_are_one_step_whoever_dies(classic: bool) -> None:
+    """Records, offsets and the transaction itself are looked after by different nodes, if they can be."""
+
+    async def steps(cluster: Cluster, client: Routed) -> None:
+        await client.make("in", 1)
+        await client.make("out", 1, 2, 3)
+        await client.tell(1, FindCoordinatorRequest(key="readers"), 2)
+        await until(lambda: cluster.in_sync(OFFSETS_TOPIC, 3))
+        producer = await begun(client, classic=classic)
+        for offset, kills in ((1, None), (2, client.group_coordinator), (3, client.coordinator)):
+            await write(producer, "out", b"%d" % offset, 0, 1, 2)
+            assert await told(partial(producer.commit_offset, "readers", "in", offset)) == 0
+            dead = 0 if kills is None else kills("readers" if kills == client.group_coordinator else "copier")
+            if dead:
+                cluster.crash(dead)
+            assert await told(partial(producer.end, commit=True)) == 0
+            assert await settled(producer) == "CompleteCommit"
+            assert await told(partial(offset_of, client, "readers", "in"), itemgetter(0)) == (0, offset)
+            if dead:
+                await cluster.start(dead)
+                for topic in ("out", OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+                    await until(partial(cluster.in_sync, topic, 3))
+        for partition in range(3):
+            assert await committed(client, "out", partition) == [b"1", b"2", b"3"]
 
     walk(steps)
 
