@@ -16,6 +16,7 @@ TESTS_ASIDE := tests/sim tests/walks tests/unit
 # What PART=... means; any other part is one file of tests/faults.
 SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
+SOAK_txn := tests/sim/transactions
 SOAK_spark := tests/faults/spark
 SOAK_quorum := tests/sim/quorum tests/sim/controller
 SOAK_sim := tests/sim/cluster

@@ -11,5 +11,5 @@ a join, when a session ends) may change in `decide`: it is lost with the shard, 
 
 Every coordinator is a `Shard` (`shard.py`) of the one runtime in `server/coordinating/`.
 
-Read `decision.py` first, then `shard.py` and `timers.py`, then `groups/`.
+Read `decision.py` first, then `shard.py` and `timers.py`, then `groups/` and `transactions/`.
 """

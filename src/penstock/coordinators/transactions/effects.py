@@ -27,3 +27,5 @@ class SendMarkers(Effect):
     transaction_version: int
     """How leaders judge the epoch of the marker: 2 is strict, 0 and 1 are lenient."""
     partitions: tuple[Partition, ...]
+    number: int = 0
+    """Tells the effects of one shard apart: transactions of a classic client may be alike in everything else."""

@@ -9,7 +9,9 @@ Up to version 4 the epoch stays. Whoever asks twice cannot be told from whoever 
 | CompleteAbort | 48 | done |
 | Empty | 48 | 48 |
 
-From version 5 on every end raises the epoch. *Current* is whoever has our epoch, *repeated* whoever has the one before:
+From version 5 on every end raises the epoch. *Current* is whoever has our epoch, *repeated* whoever has the one before,
+if an end has raised it since. Apache Kafka looks at the numbers alone: there a producer that was fenced by another one
+(whose transactions are classic, so that the epoch is still the next) is handed the epoch of that other one.
 
 | state | commit, current | commit, repeated | abort, current | abort, repeated |
 |---|---|---|---|---|
@@ -28,6 +30,7 @@ from __future__ import annotations
 from penstock.coordinators.decision import Decision, Moment
 from penstock.coordinators.transactions.answers import end_refused
 from penstock.coordinators.transactions.outcomes import classic_outcome, decide_client_end, raised_outcome
+from penstock.coordinators.transactions.records import FLEXIBLE_VALUE
 from penstock.coordinators.transactions.requests import BUMPS_EPOCH_SINCE
 from penstock.coordinators.transactions.table import TransactionTable
 from penstock.coordinators.transactions.transaction import EPOCH_LAST, NO_PRODUCER, State, Status, Transaction
@@ -87,26 +90,32 @@ def _decide_raising(table: TransactionTable, transaction: Transaction, request: 
     state = transaction.state
     if transaction.settling(now):
         return Decision(reply=end_refused(CONCURRENT_TRANSACTIONS))
-    error = _check_raising(state, request)
+    error = _check_raising(transaction, request)
     if error is not NONE:
         return Decision(reply=end_refused(error))
     if not _is_current(state, request):
         # It has ended as the producer wants: its reply was lost.
         return Decision(reply=EndTxnResponse(producer_id=state.producer_id, producer_epoch=state.epoch))
+    if state.exhausted and table.value_version < FLEXIBLE_VALUE:
+        # Records of this cluster cannot hold the next producer id, and nothing else would be safe: the producer has to
+        # begin anew. Clients speak this version from a transaction.version on at which that never happens.
+        return Decision(reply=end_refused(PRODUCER_FENCED))
     outcome = raised_outcome(table, state, commits=request.committed)
     if outcome is None:
         return Decision(reply=end_refused(COORDINATOR_LOAD_IN_PROGRESS))
     return decide_client_end(table, transaction, outcome, _ended(state, outcome), now)
 
 
-def _check_raising(state: State, request: EndTxnRequest) -> ErrorCode:
+def _check_raising(transaction: Transaction, request: EndTxnRequest) -> ErrorCode:
+    state = transaction.state
     repeats_at_the_end = _repeats_at_the_last_epoch(state, request)
     if state.producer_id != request.producer_id and not repeats_at_the_end:
         return INVALID_PRODUCER_ID_MAPPING
     if _is_current(state, request):
         # Only what goes on can be committed; what does not can be aborted whatever it is.
         return NONE if state.status is Status.ONGOING or not request.committed else INVALID_TXN_STATE
-    if not repeats_at_the_end and state.epoch != request.producer_epoch + 1:
+    repeats = state.epoch == request.producer_epoch + 1 and transaction.last_epoch == request.producer_epoch
+    if not repeats and not repeats_at_the_end:
         return PRODUCER_FENCED
     if state.status in (Status.ONGOING, Status.EMPTY):
         return PRODUCER_FENCED

@@ -15,7 +15,7 @@ from penstock.coordinators.transactions.outcomes import send_markers
 from penstock.coordinators.transactions.records import state_record
 from penstock.coordinators.transactions.requests import Partition
 from penstock.coordinators.transactions.table import TransactionTable
-from penstock.coordinators.transactions.transaction import Status, Transaction
+from penstock.coordinators.transactions.transaction import Transaction
 from penstock.coordinators.transactions.transitions import completed
 from penstock.model.errors import ErrorCode
 from penstock.model.ids import Offset
@@ -54,12 +54,9 @@ def note_refused(table: TransactionTable, effect: SendMarkers, error: ErrorCode)
 
 def _meant(table: TransactionTable, effect: SendMarkers) -> Transaction | None:
     """The transaction that the effect is of; None when it is over, or led in another epoch by now."""
-    transaction = table.prepared.get(effect.transactional_id)
-    if transaction is None or effect.coordinator_epoch != table.epoch:
-        return None
-    state = transaction.state
-    same = (state.producer_id, state.epoch, state.status is Status.PREPARE_COMMIT)
-    return transaction if same == (effect.producer_id, effect.producer_epoch, effect.commits) else None
+    name = effect.transactional_id
+    under_way = effect.coordinator_epoch == table.epoch and table.marking.get(name) == effect.number
+    return table.prepared.get(name) if under_way else None
 
 
 def _decide_complete(table: TransactionTable, transaction: Transaction, now: Moment) -> Decision:

@@ -35,9 +35,7 @@ def raised_outcome(table: TransactionTable, state: State, *, commits: bool) -> O
     """Every transaction has an epoch of its own. None when a producer id is needed and none is at hand."""
     if not state.exhausted:
         return Outcome(commits, state.epoch + 1, NO_PRODUCER, EPOCH_PER_TRANSACTION)
-    if table.value_version < FLEXIBLE_VALUE:
-        # Records of this cluster cannot hold the next producer id: as in the classic protocol, the epoch stays.
-        return Outcome(commits, state.epoch, NO_PRODUCER, EPOCH_PER_TRANSACTION)
+    assert table.value_version >= FLEXIBLE_VALUE, "records must be able to hold the next producer id"
     producer_id = table.next_producer_id()
     return None if producer_id is None else Outcome(commits, EPOCH_MAX, producer_id, EPOCH_PER_TRANSACTION)
 
@@ -82,6 +80,8 @@ def _decide_end(
 
 def send_markers(table: TransactionTable, transactional_id: str, state: State) -> SendMarkers:
     """The markers that a prepared transaction needs. Progress is in no record: all of its partitions get theirs."""
+    table.marking_number += 1
+    table.marking[transactional_id] = table.marking_number
     return SendMarkers(
         transactional_id=transactional_id,
         producer_id=state.producer_id,
@@ -90,4 +90,5 @@ def send_markers(table: TransactionTable, transactional_id: str, state: State) -
         commits=state.status is Status.PREPARE_COMMIT,
         transaction_version=state.client_version,
         partitions=tuple(sorted(state.partitions)),
+        number=table.marking_number,
     )

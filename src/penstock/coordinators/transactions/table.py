@@ -19,8 +19,8 @@ class TransactionTable:
     """Ids by name. Those that are busy are in one more table each, so that idle ones cost nothing as time passes."""
 
     __slots__ = (
-        "deadlines", "epoch", "image", "next_check", "next_expiry", "next_producer_id", "prepared", "refused",
-        "settings", "transactions", "unmarked",
+        "deadlines", "epoch", "image", "marking", "marking_number", "next_check", "next_expiry", "next_producer_id",
+        "prepared", "refused", "settings", "transactions", "unmarked",
     )  # fmt: skip
 
     def __init__(
@@ -37,6 +37,9 @@ class TransactionTable:
         self.next_check: int | None = None
         """When to look for transactions that are out of time. None while none is ongoing."""
         self.next_expiry: int | None = None
+        self.marking: dict[str, int] = {}
+        """The effects that are under way for prepared transactions, by their number."""
+        self.marking_number = 0
         self.unmarked: dict[str, set[Partition]] = {}
         """What is left to mark of prepared transactions of which some partitions are marked. Never in a record."""
         self.refused: dict[str, ErrorCode] = {}
@@ -77,5 +80,6 @@ class TransactionTable:
 
     def _forget_markers(self, transactional_id: str) -> None:
         if self.prepared.pop(transactional_id, None) is not None:
+            self.marking.pop(transactional_id, None)
             self.unmarked.pop(transactional_id, None)
             self.refused.pop(transactional_id, None)

@@ -61,13 +61,12 @@ RAISING = [
 
 
 @pytest.mark.parametrize(("status", "commit", "commit_again", "abort", "abort_again"), RAISING)
-@pytest.mark.parametrize("client", [0, 2])
 def test_with_an_epoch_per_transaction(
-    status: str, commit: int, commit_again: int, abort: int, abort_again: int, client: int
+    status: str, commit: int, commit_again: int, abort: int, abort_again: int
 ) -> None:
     for committed, current, repeated in ((True, commit, commit_again), (False, abort, abort_again)):
         scene = Scene()
-        scene.at(status, 5, version=client)
+        scene.at(status, 5)
         written = len(scene.log)
         answer = scene.end(PID, 4, commit=committed)
         assert answer == (repeated, *((PID, 5) if repeated == 0 else NOTHING))
@@ -75,6 +74,22 @@ def test_with_an_epoch_per_transaction(
         answer = scene.end(PID, 5, commit=committed)
         assert answer == (current, *((PID, 6) if current == 0 else NOTHING))
         assert (len(scene.log) > written) == (current == 0)
+
+
+@pytest.mark.parametrize("status", ["CompleteCommit", "CompleteAbort"])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_fenced_producer_is_not_handed_the_epoch_of_whoever_fenced_it(status: str, commit: bool) -> None:
+    """Another producer has begun and ended a classic transaction: its epoch is the next one, and nobody else's."""
+    scene = Scene()
+    scene.at("Empty", 4)
+    assert scene.init() == (0, PID, 5)
+    scene.add(PID, 5, version=0)
+    scene.end(PID, 5, commit=status == "CompleteCommit", version=4)
+    scene.mark_all()
+    assert scene.stands() == (status, PID, 5)
+    assert scene.end(PID, 4, commit=commit) == (90, *NOTHING)
+    scene.fail_over()
+    assert scene.end(PID, 4, commit=commit) == (90, *NOTHING)
 
 
 @pytest.mark.parametrize("status", ["Ongoing", "Empty", "CompleteCommit", "CompleteAbort"])
@@ -173,14 +188,25 @@ def test_classic_stays_at_the_last_epoch() -> None:
     assert scene.stands() == ("CompleteCommit", PID, 32_766)
 
 
-def test_records_of_version_0_cannot_hold_the_next_producer_id_so_the_epoch_stays() -> None:
+def test_records_of_version_0_cannot_hold_the_next_producer_id_so_the_producer_begins_anew() -> None:
     scene = Scene(0)
     scene.at("Ongoing", 32_766)
-    assert scene.end(PID, 32_766, commit=True) == (0, PID, 32_766)
-    scene.fail_over()
+    assert scene.end(PID, 32_766, commit=True) == (90, *NOTHING)
+    assert scene.stands() == ("Ongoing", PID, 32_766)
+    assert scene.init()[0] == 51
     scene.mark_all()
-    assert scene.stands() == ("CompleteCommit", PID, 32_766)
     assert scene.init() == (0, PID + 1, 0)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_below_the_last_epoch_records_of_version_0_do(commits: bool) -> None:
+    scene = Scene(0)
+    scene.at("Ongoing", 5)
+    assert scene.end(PID, 5, commit=commits) == (0, PID, 6)
+    scene.mark_all()
+    assert scene.end(PID, 5, commit=commits) == (0, PID, 6)
+    scene.fail_over()
+    assert scene.end(PID, 5, commit=commits)[0] == 90  # no record says who raised the epoch
 
 
 def test_an_empty_set_of_partitions_ends_without_markers() -> None:

@@ -10,7 +10,7 @@ from penstock.coordinators.transactions.transitions import first
 from penstock.model.ids import Millis, Offset
 from tests.unit.coordinators.transactions.scene import TIMEOUT_MS, Scene, round_trip
 
-IDS = 10_000
+IDS = 3_000
 BYTES_MAX = 1_024
 
 

@@ -40,18 +40,19 @@ def test_telling_it_twice_changes_nothing() -> None:
 
 
 def test_the_markers_of_a_former_transaction_do_not_complete_the_next() -> None:
+    """Of a classic client they are alike in everything but their number."""
     scene = prepared(version=0)
     (effect,) = scene.mark_all()
-    scene.add(PID, 5, version=0)
-    scene.end(PID, 5, commit=False, version=4)
-    scene.shard.markers_written(effect, scene.now)
+    scene.add(PID, 5, P0, P1, P2, version=0)
+    scene.end(PID, 5, commit=True, version=4)
+    assert scene.effects == [dataclasses.replace(effect, number=effect.number + 1)]
     scene.effects = [effect]
     scene.mark_all()
-    assert scene.stands() == ("PrepareAbort", PID, 5)
+    assert scene.stands() == ("PrepareCommit", PID, 5)
 
 
-@pytest.mark.parametrize("field", ["producer_id", "producer_epoch", "coordinator_epoch"])
-def test_markers_of_somebody_else_complete_nothing(field: str) -> None:
+@pytest.mark.parametrize("field", ["number", "coordinator_epoch"])
+def test_markers_of_another_effect_complete_nothing(field: str) -> None:
     scene = prepared()
     (effect,) = scene.effects
     scene.effects = [dataclasses.replace(effect, **{field: getattr(effect, field) - 1})]
@@ -77,7 +78,7 @@ def test_progress_is_in_no_record_so_all_partitions_are_marked_again() -> None:
     scene.mark(effect, [P0, P1])
     scene.effects.clear()
     scene.lead(8)
-    assert scene.effects == [dataclasses.replace(effect, coordinator_epoch=8)]
+    assert scene.effects == [dataclasses.replace(effect, coordinator_epoch=8, number=2)]
     assert [topic.partitions for topic in scene.shard.describe("copy").topics] == [[0, 1, 2]]
     scene.mark(effect, [P0, P1, P2])  # of the former epoch
     assert scene.stands() == ("PrepareCommit", PID, 6)
