@@ -14,7 +14,7 @@ may go is decided by `retention`, what a cleaning pass does by `cleaning`; the l
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from penstock.kernels import BatchHeader, stamp
@@ -32,7 +32,7 @@ from penstock.model.ports import Files
 from penstock.storage import recovery, searching
 from penstock.storage.clean_job import CleanResult
 from penstock.storage.cleaning import CleanPlan, bring_to_swap, discard, overtaken, plan_cleaning, still_valid
-from penstock.storage.confirming import confirm_aborted, ended_since
+from penstock.storage.confirming import confirm_aborted, confirm_scan, ended_since
 from penstock.storage.doomed import Doomed
 from penstock.storage.epochs import Epochs
 from penstock.storage.exact_batches import check_exact
@@ -441,10 +441,8 @@ class Log:
     @guarded
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that touch [first, end)."""
-        for segment in self._segments.since(first):
-            if not segment.aborted.confirmed:
-                confirm_aborted(segment, self._segments, self._snapshots)
-        return searching.aborted(self._segments, first, end)
+        confirm = partial(confirm_scan, self._segments, self._snapshots)
+        return searching.aborted(self._segments, first, end, confirm)
 
     @guarded
     def offset_for_time(self, timestamp: int, limit: int) -> tuple[int, Offset] | None:

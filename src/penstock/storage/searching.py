@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.kernels import BadBytes, Record, read_header
 from penstock.model.errors import Corrupt
@@ -11,7 +11,7 @@ from penstock.storage.batch_walk import Glance
 from penstock.storage.segment import Segment
 from penstock.storage.segments import Segments
 from penstock.storage.time_index import NO_TIMESTAMP
-from penstock.storage.transaction_index import AbortedTransaction
+from penstock.storage.transaction_index import Scan
 
 
 def offset_for_time(
@@ -51,13 +51,25 @@ def max_timestamp(segments: Segments) -> tuple[int, Offset] | None:
     return None
 
 
-def aborted(segments: Segments, first: int, end: int) -> list[tuple[int, int]]:
-    """(producer id, first offset) of aborted transactions with records in [first, end)."""
-    found: list[AbortedTransaction] = []
+def aborted(
+    segments: Segments, first: int, end: int, confirm: Callable[[Segment, Scan], bool]
+) -> list[tuple[int, int]]:
+    """(producer id, first offset) of aborted transactions with records in [first, end).
+
+    `confirm` holds what an index says against the log, and is False when it had to make the index again.
+    """
+    found: list[tuple[int, int]] = []
     for segment in segments.since(first):
-        if segment.aborted.collect(first, end, found):
+        index = segment.aborted
+        if not index.present:
+            continue
+        scan = index.scan(first, end)
+        if not index.confirmed and not confirm(segment, scan):
+            scan = index.scan(first, end)
+        found += [(each.producer_id, each.first) for each in scan.entries if each.last >= first and each.first < end]
+        if scan.complete:
             break
-    return [(transaction.producer_id, transaction.first) for transaction in found]
+    return found
 
 
 def _records(segment: Segment, batch: Glance) -> Sequence[Record]:

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.model.ids import Millis, TopicPartition, Uuid
 from penstock.storage.log import Log
+from penstock.storage.settings import PlainLogSettings
 from penstock.testing.memory_files import MemoryFiles
 
 from .batches import TRANSACTIONAL, batch, marker
@@ -61,3 +62,30 @@ def test_other_bytes_change_nothing_that_is_told(size: int) -> None:
         if data:
             files.write_atomic(path, data)
             assert found(files) == FOUND
+
+
+def test_a_flipped_bit_among_many_entries_changes_nothing_that_is_told() -> None:
+    files = MemoryFiles()
+    settings = PlainLogSettings(segment_bytes=1 << 20)
+    where = (files, DIRECTORY, TopicPartition("orders", 0), Uuid(b"1" * 16), settings)
+    log = Log.create(*where, now=Millis(0))
+    for number in range(12):
+        for producer in (7, 8):
+            produce(log, number, producer=producer, attributes=TRANSACTIONAL)
+        for producer in (7, 8):
+            append(log, marker(producer, 0, aborts=True))
+    log.commit_to(log.next)
+    ranges = [(start, start + width) for start in (0, 13, 40) for width in (1, 48)]
+    wanted = [log.aborted(*each) for each in ranges]
+    path = log.segments[0].aborted.path
+    log.close()
+    sound = files.read(path)
+    assert len(sound) == 24 * 34
+    for bit in range(3, len(sound) * 8, 101):
+        data = bytearray(sound)
+        data[bit // 8] ^= 1 << bit % 8
+        files.write_atomic(path, bytes(data))
+        for first, expected in zip(ranges, wanted, strict=True):
+            log = Log.open(*where, now=Millis(0), clean=True)
+            assert log.aborted(*first) == expected, f"bit {bit}, {first}"
+        assert [log.aborted(*each) for each in ranges] == wanted

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.kernels import BatchHeader
+from penstock.kernels import BatchHeader, scan_batches
 from penstock.model.ids import Epoch, Millis, Offset, TopicPartition, Uuid
+from penstock.protocol.batch import read_records
 from penstock.storage.batch_walk import walk_batches
 from penstock.storage.log import Log
 from penstock.storage.producers import CONTROL, read_marker
@@ -132,6 +133,12 @@ WHAT = (
     "plain", "data", "data", "data", "commit", "abort", "commit and go on", "abort and go on", "another coordinator",
 )  # fmt: skip
 STEPS = st.lists(st.tuples(st.sampled_from(PRODUCERS), st.sampled_from(WHAT)), min_size=3, max_size=40)
+MIXED = st.lists(
+    st.tuples(st.sampled_from(PRODUCERS), st.sampled_from(("data", "data", "abort", "abort", "commit and go on"))),
+    min_size=6,
+    max_size=40,
+)
+"""Transactions that overlap, and of which many are aborted."""
 PERCENT = st.integers(0, 100)
 
 
@@ -225,3 +232,61 @@ def test_a_marker_that_is_cut_off_leaves_its_transaction_open() -> None:
     assert log.aborted(0, 3) == [(1, 0)]
     log.truncate(Offset(2), now=NOW)
     assert (log.producers.is_open(1, 0), log.last_stable, log.aborted(0, 2)) == (True, 0, [])
+
+
+def read_from(log: Log, offset: int, max_bytes: int) -> list[tuple[int, bytes | None]]:
+    """As a client does that reads committed records, fetch by fetch, from `offset` to the last stable one."""
+    found: list[tuple[int, bytes | None]] = []
+    while True:
+        read = log.read(offset, max_bytes=max_bytes, limit=log.last_stable, at_least_one=True)
+        if not read.size:
+            return found
+        data = b"".join(span.read() for span in read.spans)
+        pending = sorted((first, producer_id) for producer_id, first in log.aborted(offset, read.end))
+        aborted: set[int] = set()
+        for at, header in scan_batches(data):
+            while pending and pending[0][0] <= header.last_offset:
+                aborted.add(pending.pop(0)[1])
+            if header.attributes & CONTROL:
+                aborted.discard(header.producer_id)
+            elif not header.attributes & TRANSACTIONAL or header.producer_id not in aborted:
+                records = read_records(data[at : at + header.size])
+                found += [(record.offset, record.value) for record in records if record.offset >= offset]
+        offset = read.end
+
+
+def committed_in(log: Log) -> list[int]:
+    """The offsets of records that are decided and not aborted, worked out from all batches."""
+    kept: list[int] = []
+    open_: dict[int, list[int]] = {}
+    for header, data in batches_of(log):
+        offsets = list(range(header.base_offset, header.last_offset + 1))
+        if header.attributes & CONTROL:
+            said = read_marker(header, data)
+            assert said is not None
+            decided = open_.pop(header.producer_id, [])
+            kept += [] if said.aborts else decided
+        elif header.attributes & TRANSACTIONAL:
+            open_.setdefault(header.producer_id, []).extend(offsets)
+        else:
+            kept += offsets
+    return sorted(offset for offset in kept if offset < log.last_stable)
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(MIXED, st.integers(50, 100), PERCENT, st.sampled_from([1, 200, 1_000]), st.booleans())
+def test_a_reader_sees_exactly_the_committed_records_from_any_offset_and_with_any_fetch_size(
+    steps: list[tuple[int, str]], committed_percent: int, start_percent: int, max_bytes: int, restarts: bool
+) -> None:
+    files = MemoryFiles()
+    log = written(files, steps)
+    log.commit_to(part_of(log, committed_percent))
+    if restarts:
+        high_watermark = log.committed
+        log.close()
+        log = reopened(files, high_watermark, clean=True)
+    start = log.last_stable * start_percent // 100
+    seen = [offset for offset, _ in read_from(log, start, max_bytes)]
+    assert seen == [offset for offset in committed_in(log) if offset >= start]
+    if restarts:
+        assert log.aborted(0, log.next) == [(each.producer_id, each.first) for each in known_from_batches(log).aborted]

@@ -525,6 +525,7 @@ class Home(Generic[S]):
         """Appends and applies. Refused when the log does not take it; the shard is gone then."""
         shard = self.shard
         assert shard is not None, "somebody has decided"
+        assert decision.producer is None, "what is part of a transaction comes with its guard"
         if decision.records:
             try:
                 for records in self._batches(decision.records):
