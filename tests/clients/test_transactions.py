@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaException, Producer
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
 
 from penstock.testing import EmbeddedBroker, broker
 from tests.compat.wire import create_topic
@@ -21,6 +22,8 @@ from tests.patience import within
 
 PATIENCE_S = 60
 PARTITIONS = 3
+QUIET_POLLS = 6
+"""Polls without a record after which a topic counts as read; the first few of them form the group."""
 
 
 class Transactional(Protocol):
@@ -221,6 +224,120 @@ def test_the_next_producer_with_an_id_ends_the_one_before(bootstrap: str, librar
     former.close()
     newer.close()
     assert read_confluent(bootstrap, topic, "read_committed") == [b"kept"] * PARTITIONS
+
+
+# -- consume, transform, produce
+
+
+def copy_confluent(bootstrap: str, source: str, target: str, group: str, *, commit: bool, limit: int) -> int:
+    """One transaction that copies what comes next of `source`, at most `limit` records; how many it were."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
+            "enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True,
+        }
+    )  # fmt: skip
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": group, "log_level": 0})
+    producer.init_transactions(within(PATIENCE_S))
+    consumer.subscribe([source])
+    producer.begin_transaction()
+    copied, ended = 0, set()
+    try:
+        while copied < limit and len(ended) < PARTITIONS:
+            message = consumer.poll(within(PATIENCE_S))
+            assert message is not None, f"{source} does not end"
+            if message.error():
+                ended.add(message.partition())
+                continue
+            producer.produce(target, message.value(), partition=message.partition())
+            copied += 1
+        assigned = consumer.assignment()
+        producer.send_offsets_to_transaction(
+            consumer.position(assigned), consumer.consumer_group_metadata(), within(PATIENCE_S)
+        )
+        if commit:
+            producer.commit_transaction(within(PATIENCE_S))
+        else:
+            producer.abort_transaction(within(PATIENCE_S))
+    finally:
+        consumer.close()
+    return copied
+
+
+def copy_kafka_python(bootstrap: str, source: str, target: str, group: str, *, commit: bool, limit: int) -> int:
+    consumer = KafkaConsumer(
+        source, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
+        enable_auto_commit=False, isolation_level="read_committed", max_poll_records=limit,
+    )  # fmt: skip
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap, transactional_id=group, max_block_ms=within(PATIENCE_S) * 1_000
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    copied, quiet = 0, 0
+    try:
+        while copied < limit and quiet < QUIET_POLLS:
+            found = consumer.poll(timeout_ms=500, max_records=limit - copied)
+            quiet = 0 if found else quiet + 1
+            for record in (record for records in found.values() for record in records):
+                producer.send(target, record.value, partition=record.partition)
+                copied += 1
+        offsets = {place: OffsetAndMetadata(consumer.position(place), "", -1) for place in consumer.assignment()}
+        producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        if commit:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    finally:
+        producer.close(timeout=within(5))
+        consumer.close(autocommit=False)
+    return copied
+
+
+def copy_aio(bootstrap: str, source: str, target: str, group: str, *, commit: bool, limit: int) -> int:
+    async def steps() -> int:
+        consumer = AIOKafkaConsumer(
+            source, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
+            enable_auto_commit=False, isolation_level="read_committed",
+        )  # fmt: skip
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=group)
+        await consumer.start()
+        await producer.start()
+        copied, quiet = 0, 0
+        try:
+            await producer.begin_transaction()
+            while copied < limit and quiet < QUIET_POLLS:
+                found = await consumer.getmany(timeout_ms=500, max_records=limit - copied)
+                quiet = 0 if found else quiet + 1
+                for record in (record for records in found.values() for record in records):
+                    await producer.send(target, record.value, partition=record.partition)
+                    copied += 1
+            offsets = {place: await consumer.position(place) for place in consumer.assignment()}
+            await producer.send_offsets_to_transaction(offsets, group)
+            await (producer.commit_transaction() if commit else producer.abort_transaction())
+        finally:
+            await producer.stop()
+            await consumer.stop()
+        return copied
+
+    return asyncio.run(asyncio.wait_for(steps(), within(PATIENCE_S)))
+
+
+@pytest.mark.parametrize("copy", [copy_confluent, copy_kafka_python, copy_aio])
+def test_every_input_is_in_the_output_once(bootstrap: str, copy: Callable[..., int]) -> None:
+    source, target = f"{copy.__name__}-in", f"{copy.__name__}-out"
+    for topic in (source, target):
+        create_topic(bootstrap, topic, PARTITIONS)
+    values = [b"%d" % number for number in range(30)]
+    filler = Confluent(bootstrap, f"{copy.__name__}-fills")
+    filler.write(source, [b"never"] * 3, commit=False)
+    filler.write(source, values, commit=True)
+    filler.close()
+    group = f"{copy.__name__}-group"
+    assert copy(bootstrap, source, target, group, commit=True, limit=7) == 7
+    assert copy(bootstrap, source, target, group, commit=False, limit=9) == 9
+    assert copy(bootstrap, source, target, group, commit=True, limit=100) == 23
+    assert read_confluent(bootstrap, target, "read_committed") == sorted(values)
 
 
 # -- in a test's own process, where time moves

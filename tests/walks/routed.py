@@ -8,7 +8,9 @@ from typing import Any
 from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Uuid
 from penstock.protocol.messages.create_topics import CreateTopicsRequest
 from penstock.protocol.messages.fetch import FetchRequest
+from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 from penstock.protocol.messages.produce import ProduceRequest
+from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from penstock.transport.dial import Link, LinkError
 from penstock.transport.net import AsyncioNet
 from tests.patience import until, within
@@ -52,9 +54,11 @@ class Routed(Client):
                 (wanted,) = message.topics
                 (partition,) = wanted.partitions
                 return self.leader_of(wanted.topic, partition.partition)
-        group = getattr(message, "group_id", None)
-        if type(message).__name__ == "TxnOffsetCommitRequest" or (group and not hasattr(message, "transactional_id")):
-            return self.group_coordinator(str(group))
+            case TxnOffsetCommitRequest():
+                return self.group_coordinator(message.group_id)
+            case OffsetFetchRequest():
+                (group,) = message.groups
+                return self.group_coordinator(group.group_id)
         name = getattr(message, "transactional_id", None) or getattr(message, "v3_and_below_transactional_id", None)
         if name is None and getattr(message, "transactional_ids", None):
             (name,) = message.transactional_ids

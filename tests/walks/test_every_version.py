@@ -14,7 +14,6 @@ from penstock.model.errors import (
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
     ILLEGAL_SASL_STATE,
     INCONSISTENT_CLUSTER_ID,
-    INVALID_TXN_STATE,
     SECURITY_DISABLED,
 )
 from penstock.model.ids import ZERO_UUID
@@ -185,6 +184,20 @@ IN_TRANSACTION: dict[str, Callable[[Any, int, Transacting], Any]] = {
     "EndTxn": lambda m, v, t: m(
         transactional_id=t.id, producer_id=t.producer_id, producer_epoch=t.producer_epoch, committed=True
     ),
+    "TxnOffsetCommit": lambda m, v, t: m(
+        transactional_id=t.id,
+        producer_id=t.producer_id,
+        producer_epoch=t.producer_epoch,
+        group_id="g",
+        topics=[
+            m.TxnOffsetCommitRequestTopic(
+                name=TOPIC,
+                partitions=[
+                    m.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="here")
+                ],
+            )
+        ],
+    ),
     "DescribeTransactions": lambda m, v, t: m(transactional_ids=[t.id]),
     "ListTransactions": lambda m, v, t: m(state_filters=["Ongoing"]),
 }
@@ -196,6 +209,9 @@ async def transacting(node: EmbeddedBroker, api: Api, version: int) -> Transacti
     begun = await ask(node, APIS[22].request()(transactional_id=name, transaction_timeout_ms=60_000), 4)
     transaction = Transacting(name, begun.producer_id, begun.producer_epoch)
     await ask(node, _add_partitions(APIS[24].request(), 3, transaction), 3)
+    if api.name == "TxnOffsetCommit":
+        await ask(node, APIS[10].request()(key="g"), 2)
+        await ask(node, IN_TRANSACTION["AddOffsetsToTxn"](APIS[25].request(), 3, transaction), 3)
     return transaction
 
 
@@ -253,18 +269,6 @@ FILL: dict[str, Callable[[Any, int, bytes], Any]] = {
     "DescribeTopicPartitions": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC)]),
     "DescribeLogDirs": lambda m, v, _: m(topics=None),
     "DescribeProducers": lambda m, v, _: m(topics=[m.TopicRequest(name=TOPIC, partition_indexes=[0])]),
-    "TxnOffsetCommit": lambda m, v, _: m(
-        transactional_id="t",
-        group_id="g",
-        topics=[
-            m.TxnOffsetCommitRequestTopic(
-                name=TOPIC,
-                partitions=[
-                    m.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="here")
-                ],
-            )
-        ],
-    ),
     "WriteTxnMarkers": lambda m, v, _: m(
         markers=[
             m.WritableTxnMarker(
@@ -292,7 +296,6 @@ CASES = [(api, version) for api in APIS.values() if api.name in SERVED for versi
 ACLS = ("DescribeAcls", "CreateAcls", "DeleteAcls")
 EXPECTED = {
     "UnregisterBroker": BROKER_ID_NOT_REGISTERED.code,
-    "TxnOffsetCommit": INVALID_TXN_STATE.code,
     "AddRaftVoter": INCONSISTENT_CLUSTER_ID.code,
     "RemoveRaftVoter": INCONSISTENT_CLUSTER_ID.code,
     **dict.fromkeys(ACLS, SECURITY_DISABLED.code),

@@ -32,7 +32,7 @@ from penstock.protocol.messages.produce import ProduceRequest
 from tests.walks.data_plane import Client, Machine, walk
 from tests.walks.test_denied import Grants
 from tests.walks.transacting import read_committed
-from tests.walks.transactional_ids import Producer, coordinator_of
+from tests.walks.transactional_ids import Producer, coordinator_of, offset_of
 
 FEW = {"transaction_state_log_num_partitions": "3", "offsets_topic_num_partitions": "2"}
 
@@ -139,6 +139,29 @@ def test_offsets_join_by_the_partition_of_their_group_and_bring_its_topic() -> N
         assert await producer.end(commit=True) == 0
         await producer.settled()
         assert (await producer.described()).transaction_state == "CompleteCommit"
+
+    walk(steps, **FEW)
+
+
+@pytest.mark.parametrize("classic", [True, False], ids=["classic", "new"])
+def test_offsets_are_committed_with_the_records_that_were_made_of_them(classic: bool) -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("in")
+        await client.create("out")
+        await coordinator_of(client, "copier")
+        await client.ask(FindCoordinatorRequest(key="readers"), 2)
+        producer = Producer(client, classic=classic)
+        await producer.init()
+        for offset, commit, stands_at in ((5, True, 5), (9, False, 5), (7, True, 7)):
+            if classic:
+                assert await producer.add("out", 0) == [0]
+            assert await producer.send("out", b"%d" % offset) != []
+            assert await producer.commit_offset("readers", "in", offset) == 0
+            assert await offset_of(client, "readers", "in") == (88, -1), "nobody is shown what is not settled"
+            assert await producer.end(commit=commit) == 0
+            await producer.settled()
+            assert await offset_of(client, "readers", "in") == (0, stands_at)
+        assert await read_committed(client, "out") == [b"5", b"7"]
 
     walk(steps, **FEW)
 

@@ -342,7 +342,7 @@ def test_a_producer_that_was_replaced_costs_nobody_the_shard() -> None:
 def test_a_node_without_a_coordinator_takes_no_offsets_of_transactions() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await ready(machine, client)
-        assert await add(client, Transactional(client), 10) == [INVALID_TXN_STATE.code]
+        assert await add(client, Transactional(client), 10) == [COORDINATOR_NOT_AVAILABLE.code]
 
     walk(steps)
 

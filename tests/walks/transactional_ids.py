@@ -10,13 +10,16 @@ from penstock.protocol.messages.describe_transactions import DescribeTransaction
 from penstock.protocol.messages.end_txn import EndTxnRequest
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
+from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 from penstock.protocol.messages.produce import ProduceRequest
+from penstock.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.walks.data_plane import Client
 from tests.walks.transacting import Transactional
 
 CONCURRENT = 51
 CLASSIC_END, NEW_END = 4, 5
 CLASSIC_PRODUCE, NEW_PRODUCE = 11, 12
+CLASSIC_OFFSETS, NEW_OFFSETS = 4, 5
 TIMEOUT_MS = 60_000
 
 
@@ -24,6 +27,18 @@ async def coordinator_of(client: Client, name: str) -> int:
     """The node that looks after a transactional id, once there is one."""
     reply = await client.ask(FindCoordinatorRequest(key=name, key_type=1), 2)
     return int(reply.node_id) if reply.error_code == 0 else -reply.error_code
+
+
+async def offset_of(client: Client, group: str, topic: str) -> tuple[int, int]:
+    """What a group that wants only what is settled is told of partition 0: the error code and the offset."""
+    made = OffsetFetchRequest
+    wanted = made.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])
+    request = made(groups=[made.OffsetFetchRequestGroup(group_id=group, topics=[wanted])], require_stable=True)
+    (told,) = (await client.ask(request, 9)).groups
+    if told.error_code:
+        return told.error_code, -1
+    (partition,) = told.topics[0].partitions
+    return partition.error_code, partition.committed_offset
 
 
 class Producer(Transactional):
@@ -78,6 +93,24 @@ class Producer(Transactional):
             transactional_id=self.name, producer_id=self.id, producer_epoch=self.epoch, group_id=group
         )
         return int((await self.coordinator.ask(request, version)).error_code)
+
+    async def commit_offset(self, group: str, topic: str, offset: int) -> int:
+        """TxnOffsetCommit of one partition; a classic producer says so to its coordinator first."""
+        if self.classic:
+            error = await self.add_offsets(group)
+            if error:
+                return error
+        made = TxnOffsetCommitRequest
+        done = made.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        request = made(
+            transactional_id=self.name,
+            group_id=group,
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            topics=[made.TxnOffsetCommitRequestTopic(name=topic, partitions=[done])],
+        )
+        reply = await self.client.ask(request, CLASSIC_OFFSETS if self.classic else NEW_OFFSETS)
+        return int(reply.topics[0].partitions[0].error_code)
 
     async def end(self, *, commit: bool, version: int | None = None) -> int:
         """EndTxn; the error code. What the newer protocol tells of the next transaction is taken over."""

@@ -202,11 +202,6 @@ def _add_partitions_to_txn(made: Any, request: Any, version: int, code: int) -> 
     )
 
 
-def _describe_transactions(made: Any, request: Any, _version: int, code: int) -> Any:
-    states = [made.TransactionState(error_code=code, transactional_id=each) for each in request.transactional_ids]
-    return made(transaction_states=states)
-
-
 def _txn_offset_commit(made: Any, request: Any, _version: int, code: int) -> Any:
     def pieces(asked: Any) -> list[Any]:
         return [
@@ -219,6 +214,11 @@ def _txn_offset_commit(made: Any, request: Any, _version: int, code: int) -> Any
             made.TxnOffsetCommitResponseTopic(name=asked.name, partitions=pieces(asked)) for asked in request.topics
         ]
     )
+
+
+def _describe_transactions(made: Any, request: Any, _version: int, code: int) -> Any:
+    states = [made.TransactionState(error_code=code, transactional_id=each) for each in request.transactional_ids]
+    return made(transaction_states=states)
 
 
 def _write_txn_markers(made: Any, request: Any, _version: int, code: int) -> Any:

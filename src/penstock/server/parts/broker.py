@@ -188,7 +188,7 @@ class BrokerPart:
             next_producer_id=producer_ids.take_now,
             write_markers=self.produces.markers.write,
         )  # fmt: skip
-        self.produces.transactions = ProducedTransactions(settings, clock, self.transactions)
+        self.produces.transactions = self.groups.transactions = ProducedTransactions(settings, clock, self.transactions)
         self.coordinators: list[CoordinatorPart] = [self.groups, self.transactions]
         self.dispatch = Dispatch(unstable=settings.flag("unstable.api.versions.enable"))
         self.services = Services(
