@@ -29,6 +29,7 @@ from penstock import (
     blocking,
 )
 from penstock.client.errors import ClientError, RecordTooLarge
+from penstock.client.producer.transactions.reactions import Api
 from penstock.client.spans import Piece, Span, SpanEnd, SpanReader
 from penstock.metadata.features import SUPPORTED, TRANSACTION_VERSION
 from penstock.model.ids import TopicPartition
@@ -406,6 +407,74 @@ async def test_a_time_that_brokers_do_not_allow_is_told_at_the_beginning(bootstr
     with pytest.raises(ClientError, match=r"transaction\.max\.timeout\.ms"):
         async with Producer(bootstrap, transactional_id=txn, transaction_timeout_ms=10_000_000):
             raise AssertionError("it begins in vain")
+
+
+# -- answers that are lost and callers that give up
+
+
+async def test_an_end_whose_answer_is_lost_is_told_right_and_costs_an_epoch(
+    bootstrap: str, topic: str, txn: str
+) -> None:
+    """In the classic protocol a late copy of it could end the next transaction, and must not be able to."""
+    epochs = []
+    async with Producer(bootstrap, transactional_id=txn, **SOON) as producer:
+        assert producer._transactions is not None
+        machine = producer._transactions.machine
+        for number in range(6):
+            await producer.begin()
+            await producer.send(topic, b"%d" % number, partition=0)
+            ending = asyncio.create_task(producer.commit() if number % 2 else producer.abort())
+            async with asyncio.timeout(within(10)):
+                while machine.asked is None or machine.asked.api is not Api.END:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(0)  # it is on its way now
+            for link in producer._view._links.values():
+                link.abort()
+            await ending
+            await producer.begin()
+            epochs.append(machine.producer)
+            await producer.abort()
+    assert len(set(epochs)) == len(epochs)
+    assert await values_of(bootstrap, topic) == [[b"1", b"3", b"5"], []]
+
+
+async def test_a_commit_that_was_given_up_waiting_for_tells_its_outcome_when_it_is_called_again(
+    bootstrap: str, topic: str, txn: str
+) -> None:
+    async with Producer(bootstrap, transactional_id=txn, **SOON) as producer:
+        await producer.begin()
+        producer.send(topic, b"kept", partition=0)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await producer.commit()
+        with pytest.raises(ClientError, match=r"commit\(\) was not waited for"):
+            await producer.abort()
+        await producer.commit()
+        async with producer.transaction():
+            producer.send(topic, b"next", partition=0)
+    assert await values_of(bootstrap, topic) == [[b"kept", b"next"], []]
+
+
+async def test_a_block_that_is_cancelled_is_aborted(bootstrap: str, topic: str, txn: str) -> None:
+    async with Producer(bootstrap, transactional_id=txn, **SOON) as producer:
+        written = asyncio.Event()
+
+        async def work() -> None:
+            async with producer.transaction():
+                await producer.send(topic, b"never", partition=0)
+                written.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(work())
+        await written.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with producer.transaction():
+            producer.send(topic, b"next", partition=0)
+        await producer.begin()
+        await producer.send(topic, b"left open", partition=0)  # closing aborts it
+    assert await values_of(bootstrap, topic) == [[b"next"], []]
 
 
 # -- offsets
