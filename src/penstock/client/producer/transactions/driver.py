@@ -33,7 +33,6 @@ from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
 from penstock.model.errors import PenstockError
 from penstock.model.ids import TopicPartition
-from penstock.model.ports import Clock
 from penstock.protocol.wire import schema_of
 from penstock.transport.dial import Link, LinkError, TimedOut, Unsupported
 
@@ -66,14 +65,13 @@ class TransactionDriver:
         self,
         settings: ProducerSettings,
         view: ClusterView,
-        clock: Clock,
         backoff: Backoff,
         sender: Sending,
         doors: Callable[[bool], None],
     ) -> None:
         assert settings.transactional_id is not None, "transactions have an id"
         self.machine = TransactionMachine(settings.transactional_id, settings.transaction_timeout_ms, backoff)
-        self._settings, self._view, self._clock, self._sender, self._doors = settings, view, clock, sender, doors
+        self._settings, self._view, self._sender, self._doors = settings, view, sender, doors
         self._opened = False
         self._held: dict[tuple[str, int], Lane] = {}  # lanes whose partition has to be added first
         self._draining = False
@@ -232,7 +230,8 @@ class TransactionDriver:
     # Effects.
 
     def _now(self) -> float:
-        return self._clock.monotonic_ms()
+        # The loop's time, as that of its timers: pauses between tries are not what a clock of the caller's is for.
+        return self._loop.time() * 1000
 
     def _feed(self, effects: list[Effect]) -> None:
         self._set_doors()
