@@ -28,7 +28,7 @@ from penstock import (
     TransactionFenced,
     blocking,
 )
-from penstock.client.errors import ClientError, RecordTooLarge
+from penstock.client.errors import ClientError, RecordTooLarge, UnknownTopic
 from penstock.client.producer.transactions.reactions import Api
 from penstock.client.spans import Piece, Span, SpanEnd, SpanReader
 from penstock.metadata.features import SUPPORTED, TRANSACTION_VERSION
@@ -373,6 +373,28 @@ async def test_a_lost_record_allows_only_an_abort_and_the_next_epoch_goes_on(
         assert producer_id == before[0][0]
         assert epoch >= before[0][1] + 2, "every loss costs an epoch"
     assert await values_of(bootstrap, topic) == [[b"first", b"second"], []]
+
+
+async def test_records_that_find_no_partition_or_cannot_be_sent_are_lost_too(
+    bootstrap: str, topic: str, txn: str
+) -> None:
+    lost: list[Any] = [b"fine", object()]
+    async with Producer(bootstrap, transactional_id=txn, create_topics=False, max_block_ms=1_500, **SOON) as producer:
+        await producer.begin()
+        producer.send(topic, b"fine", partition=0)
+        with pytest.raises(UnknownTopic):
+            await producer.send("no-such-topic", b"lost")
+        with pytest.raises(TransactionAbortable, match="does not exist"):
+            await producer.commit()
+        await producer.abort()
+        await producer.begin()
+        producer.send_batch(topic, lost, partition=0)
+        with pytest.raises(TransactionAbortable, match="a row cannot be sent"):
+            await producer.commit()
+        await producer.abort()
+        async with producer.transaction():
+            producer.send(topic, b"kept", partition=0)
+    assert await values_of(bootstrap, topic) == [[b"kept"], []]
 
 
 async def test_a_transaction_that_takes_too_long_is_aborted(bootstrap: str, level: int, topic: str, txn: str) -> None:
@@ -774,7 +796,7 @@ class Ledger:
 
 
 @pytest.mark.parametrize("level", [BUMPING, CLASSIC], ids=["bumping", "classic"])
-@pytest.mark.parametrize("hit", ["coordinator", "leader"])
+@pytest.mark.parametrize("hit", ["coordinator moved", "coordinator lost", "leader lost"])
 async def test_transactions_outlive_a_broker(three: Cluster, hit: str, level: int) -> None:
     name, txn = f"topic-{next(_numbers)}", f"txn-{next(_numbers)}"
     await asyncio.to_thread(set_level, three.bootstrap, level)
@@ -783,12 +805,15 @@ async def test_transactions_outlive_a_broker(three: Cluster, hit: str, level: in
         await ledger.goes_on()
         async with Admin(bootstrap_servers=three.bootstrap) as admin:
             coordinator = await admin._view.coordinator(txn, 1)
-        leader = next(
-            found.leader for found in three.partitions(name) if (found.leader == coordinator) == (hit == "coordinator")
-        )
-        three.nodes[leader].kill()
+        leaders = [found.leader for found in three.partitions(name)]
+        hurt = coordinator if hit.startswith("coordinator") else next(one for one in leaders if one != coordinator)
+        if hit == "coordinator moved":
+            # A clean stop hands over what it leads and coordinates while it still answers.
+            await asyncio.to_thread(three.nodes[hurt].stop)
+        else:
+            three.nodes[hurt].kill()
         await ledger.goes_on()
-        await asyncio.to_thread(three.start, leader)
+        await asyncio.to_thread(three.start, hurt)
         await ledger.goes_on()
     await asyncio.to_thread(three.wait_until_whole)
     found = await values_of(three.bootstrap, name, partitions=3)

@@ -76,6 +76,7 @@ class TransactionDriver:
         self._held: dict[tuple[str, int], Lane] = {}  # lanes whose partition has to be added first
         self._draining = False
         self._discards: ClientError | None = None
+        self._losses: list[ClientError] = []
         self._wakers: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -218,14 +219,22 @@ class TransactionDriver:
             return
         for batch in batches:
             if batch.failure is not None and batch.failure is not self._discards:
-                self.lost(batch.failure)
+                self._losses.append(batch.failure)
+        if self._losses:
+            self._tell_losses()
         if self._draining:
             self._look_if_drained()
 
-    def lost(self, failure: ClientError) -> None:
-        """Records were not delivered, and will not be. Called without the lock."""
-        if not self._stopped:
-            self._feed(self.machine.batch_failed(failure, self._now()))
+    def lose(self, failure: ClientError) -> None:
+        """Records got no place in a batch and never will. Called under the lock."""
+        self._losses.append(failure)
+        self._loop.call_soon(self._tell_losses)
+
+    def _tell_losses(self) -> None:
+        losses, self._losses = self._losses, []
+        for failure in losses:
+            if not self._stopped:
+                self._feed(self.machine.batch_failed(failure, self._now()))
 
     # Effects.
 
@@ -324,6 +333,7 @@ class TransactionDriver:
     def _look_if_drained(self) -> None:
         if not self._draining or self._stopped:
             return
+        self._tell_losses()  # nothing is committed whose loss is only on its way here
         accumulator = self._sender.accumulator
         if self._discards is not None:
             self._discard(self._discards)
