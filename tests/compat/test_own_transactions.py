@@ -28,7 +28,8 @@ from penstock import (
     TransactionFenced,
     blocking,
 )
-from penstock.client.errors import ClientError, RecordTooLarge
+from penstock.client.errors import ClientError, RecordTooLarge, UnknownTopic
+from penstock.client.producer.transactions.reactions import Api
 from penstock.client.spans import Piece, Span, SpanEnd, SpanReader
 from penstock.metadata.features import SUPPORTED, TRANSACTION_VERSION
 from penstock.model.ids import TopicPartition
@@ -374,6 +375,28 @@ async def test_a_lost_record_allows_only_an_abort_and_the_next_epoch_goes_on(
     assert await values_of(bootstrap, topic) == [[b"first", b"second"], []]
 
 
+async def test_records_that_find_no_partition_or_cannot_be_sent_are_lost_too(
+    bootstrap: str, topic: str, txn: str
+) -> None:
+    lost: list[Any] = [b"fine", object()]
+    async with Producer(bootstrap, transactional_id=txn, create_topics=False, max_block_ms=1_500, **SOON) as producer:
+        await producer.begin()
+        producer.send(topic, b"fine", partition=0)
+        with pytest.raises(UnknownTopic):
+            await producer.send("no-such-topic", b"lost")
+        with pytest.raises(TransactionAbortable, match="does not exist"):
+            await producer.commit()
+        await producer.abort()
+        await producer.begin()
+        producer.send_batch(topic, lost, partition=0)
+        with pytest.raises(TransactionAbortable, match="a row cannot be sent"):
+            await producer.commit()
+        await producer.abort()
+        async with producer.transaction():
+            producer.send(topic, b"kept", partition=0)
+    assert await values_of(bootstrap, topic) == [[b"kept"], []]
+
+
 async def test_a_transaction_that_takes_too_long_is_aborted(bootstrap: str, level: int, topic: str, txn: str) -> None:
     async with Producer(bootstrap, transactional_id=txn, transaction_timeout_ms=500, **SOON) as producer:
         await producer.begin()
@@ -406,6 +429,74 @@ async def test_a_time_that_brokers_do_not_allow_is_told_at_the_beginning(bootstr
     with pytest.raises(ClientError, match=r"transaction\.max\.timeout\.ms"):
         async with Producer(bootstrap, transactional_id=txn, transaction_timeout_ms=10_000_000):
             raise AssertionError("it begins in vain")
+
+
+# -- answers that are lost and callers that give up
+
+
+async def test_an_end_whose_answer_is_lost_is_told_right_and_costs_an_epoch(
+    bootstrap: str, topic: str, txn: str
+) -> None:
+    """In the classic protocol a late copy of it could end the next transaction, and must not be able to."""
+    epochs = []
+    async with Producer(bootstrap, transactional_id=txn, **SOON) as producer:
+        assert producer._transactions is not None
+        machine = producer._transactions.machine
+        for number in range(6):
+            await producer.begin()
+            await producer.send(topic, b"%d" % number, partition=0)
+            ending = asyncio.create_task(producer.commit() if number % 2 else producer.abort())
+            async with asyncio.timeout(within(10)):
+                while machine.asked is None or machine.asked.api is not Api.END:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(0)  # it is on its way now
+            for link in producer._view._links.values():
+                link.abort()
+            await ending
+            await producer.begin()
+            epochs.append(machine.producer)
+            await producer.abort()
+    assert len(set(epochs)) == len(epochs)
+    assert await values_of(bootstrap, topic) == [[b"1", b"3", b"5"], []]
+
+
+async def test_a_commit_that_was_given_up_waiting_for_tells_its_outcome_when_it_is_called_again(
+    bootstrap: str, topic: str, txn: str
+) -> None:
+    async with Producer(bootstrap, transactional_id=txn, **SOON) as producer:
+        await producer.begin()
+        producer.send(topic, b"kept", partition=0)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await producer.commit()
+        with pytest.raises(ClientError, match=r"commit\(\) was not waited for"):
+            await producer.abort()
+        await producer.commit()
+        async with producer.transaction():
+            producer.send(topic, b"next", partition=0)
+    assert await values_of(bootstrap, topic) == [[b"kept", b"next"], []]
+
+
+async def test_a_block_that_is_cancelled_is_aborted(bootstrap: str, topic: str, txn: str) -> None:
+    async with Producer(bootstrap, transactional_id=txn, **SOON) as producer:
+        written = asyncio.Event()
+
+        async def work() -> None:
+            async with producer.transaction():
+                await producer.send(topic, b"never", partition=0)
+                written.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(work())
+        await written.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with producer.transaction():
+            producer.send(topic, b"next", partition=0)
+        await producer.begin()
+        await producer.send(topic, b"left open", partition=0)  # closing aborts it
+    assert await values_of(bootstrap, topic) == [[b"next"], []]
 
 
 # -- offsets
@@ -705,7 +796,7 @@ class Ledger:
 
 
 @pytest.mark.parametrize("level", [BUMPING, CLASSIC], ids=["bumping", "classic"])
-@pytest.mark.parametrize("hit", ["coordinator", "leader"])
+@pytest.mark.parametrize("hit", ["coordinator moved", "coordinator lost", "leader lost"])
 async def test_transactions_outlive_a_broker(three: Cluster, hit: str, level: int) -> None:
     name, txn = f"topic-{next(_numbers)}", f"txn-{next(_numbers)}"
     await asyncio.to_thread(set_level, three.bootstrap, level)
@@ -714,12 +805,15 @@ async def test_transactions_outlive_a_broker(three: Cluster, hit: str, level: in
         await ledger.goes_on()
         async with Admin(bootstrap_servers=three.bootstrap) as admin:
             coordinator = await admin._view.coordinator(txn, 1)
-        leader = next(
-            found.leader for found in three.partitions(name) if (found.leader == coordinator) == (hit == "coordinator")
-        )
-        three.nodes[leader].kill()
+        leaders = [found.leader for found in three.partitions(name)]
+        hurt = coordinator if hit.startswith("coordinator") else next(one for one in leaders if one != coordinator)
+        if hit == "coordinator moved":
+            # A clean stop hands over what it leads and coordinates while it still answers.
+            await asyncio.to_thread(three.nodes[hurt].stop)
+        else:
+            three.nodes[hurt].kill()
         await ledger.goes_on()
-        await asyncio.to_thread(three.start, leader)
+        await asyncio.to_thread(three.start, hurt)
         await ledger.goes_on()
     await asyncio.to_thread(three.wait_until_whole)
     found = await values_of(three.bootstrap, name, partitions=3)

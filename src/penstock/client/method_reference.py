@@ -121,6 +121,8 @@ def _call(node: Function, owner: str) -> str:
     arguments = _arguments(node.args)
     if node.name == "__init__":
         return f"{owner}({arguments})"
+    if marks & {"contextlib.asynccontextmanager", "contextlib.contextmanager"}:
+        return f"{'async ' if isinstance(node, ast.AsyncFunctionDef) else ''}with {node.name}({arguments})"
     before = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
     named = f"{owner}.{node.name}" if marks & {"classmethod", "staticmethod"} else node.name
     return f"{before}{named}({arguments}){answer}"

@@ -94,7 +94,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
             from penstock.client.producer.transactions.driver import TransactionDriver
 
             self._transactions = self._sender.transactions = TransactionDriver(
-                options, self._view, self._clock, backoff, self._sender, self._doors
+                options, self._view, backoff, self._sender, self._doors
             )
         # Until the loop is known, and again after closing, appending takes another way.
         self._append: Any = self._start_and_append
@@ -438,10 +438,11 @@ class Producer(SendFront[Delivery, OnDelivery]):
     def _refuse(self, *_: Any) -> Delivery | None:
         raise Closed("the producer is closed")
 
-    def _refuse_outside(self, *_: Any) -> Delivery | None:
+    def _refuse_outside(self, *record: Any) -> Delivery | None:
         assert self._transactions is not None, "there are transactions"
         self._transactions.check_open()
-        raise AssertionError("an open transaction takes records")
+        # Another thread has begun one just now.
+        return self._accumulator.append(*record)
 
 
 def whose_offsets(

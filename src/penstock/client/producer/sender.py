@@ -80,7 +80,7 @@ class Sender:
         self._soon: Callable[..., Any] = loop.call_soon_threadsafe if threads else loop.call_soon
         if self.transactions is not None:
             self.transactions.start(loop)
-            accumulator.on_lost = self._lost_soon
+            accumulator.on_lost = self.transactions.lose
         self.answers = Answers(self)
         self.view.when_changed(self._topology_changed)
 
@@ -445,11 +445,6 @@ class Sender:
         since_ms = self._absent_since_ms.setdefault(name, now_ms)
         if now_ms - since_ms >= self.settings.metadata_max_age_ms and held.idle:
             del self.accumulator.topics[name], self._absent_since_ms[name]
-
-    def _lost_soon(self, failure: ClientError) -> None:
-        """Records of a transaction have failed; called under the lock, and it is told without."""
-        assert self.transactions is not None, "only transactions want to know"
-        self._loop.call_soon(self.transactions.lost, failure)
 
     def _identify(self) -> None:
         if self._identifying is None and self.transactions is None:

@@ -33,7 +33,6 @@ from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
 from penstock.model.errors import PenstockError
 from penstock.model.ids import TopicPartition
-from penstock.model.ports import Clock
 from penstock.protocol.wire import schema_of
 from penstock.transport.dial import Link, LinkError, TimedOut, Unsupported
 
@@ -66,18 +65,18 @@ class TransactionDriver:
         self,
         settings: ProducerSettings,
         view: ClusterView,
-        clock: Clock,
         backoff: Backoff,
         sender: Sending,
         doors: Callable[[bool], None],
     ) -> None:
         assert settings.transactional_id is not None, "transactions have an id"
         self.machine = TransactionMachine(settings.transactional_id, settings.transaction_timeout_ms, backoff)
-        self._settings, self._view, self._clock, self._sender, self._doors = settings, view, clock, sender, doors
+        self._settings, self._view, self._sender, self._doors = settings, view, sender, doors
         self._opened = False
         self._held: dict[tuple[str, int], Lane] = {}  # lanes whose partition has to be added first
         self._draining = False
         self._discards: ClientError | None = None
+        self._losses: list[ClientError] = []
         self._wakers: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -220,19 +219,28 @@ class TransactionDriver:
             return
         for batch in batches:
             if batch.failure is not None and batch.failure is not self._discards:
-                self.lost(batch.failure)
+                self._losses.append(batch.failure)
+        if self._losses:
+            self._tell_losses()
         if self._draining:
             self._look_if_drained()
 
-    def lost(self, failure: ClientError) -> None:
-        """Records were not delivered, and will not be. Called without the lock."""
-        if not self._stopped:
-            self._feed(self.machine.batch_failed(failure, self._now()))
+    def lose(self, failure: ClientError) -> None:
+        """Records got no place in a batch and never will. Called under the lock."""
+        self._losses.append(failure)
+        self._loop.call_soon(self._tell_losses)
+
+    def _tell_losses(self) -> None:
+        losses, self._losses = self._losses, []
+        for failure in losses:
+            if not self._stopped:
+                self._feed(self.machine.batch_failed(failure, self._now()))
 
     # Effects.
 
     def _now(self) -> float:
-        return self._clock.monotonic_ms()
+        # The loop's time, as that of its timers: pauses between tries are not what a clock of the caller's is for.
+        return self._loop.time() * 1000
 
     def _feed(self, effects: list[Effect]) -> None:
         self._set_doors()
@@ -325,6 +333,7 @@ class TransactionDriver:
     def _look_if_drained(self) -> None:
         if not self._draining or self._stopped:
             return
+        self._tell_losses()  # nothing is committed whose loss is only on its way here
         accumulator = self._sender.accumulator
         if self._discards is not None:
             self._discard(self._discards)
