@@ -122,11 +122,6 @@ class Feed:
         """Whether every record of the log was to be read."""
         return {name.lower(): value.lower() for name, value in self.start.items()} == {"startingoffsets": "earliest"}
 
-    @property
-    def read_committed(self) -> bool:
-        settings = {name.lower().replace("_", "."): value.lower() for name, value in self.options.items()}
-        return settings.get("kafka.isolation.level") == "read_committed"
-
 
 def _decides(name: str) -> bool:
     if name.startswith("kafka.") and secret_in_clients(name.removeprefix("kafka.")):

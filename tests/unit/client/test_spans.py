@@ -279,6 +279,69 @@ def test_committed_readers_count_what_was_aborted_as_missing() -> None:
         assert read_once(node, Span("t", "", 0, 0, 6)).values == [b"aborted", b"aborted", b"committed", b"plain"]
 
 
+def test_every_span_of_a_log_with_transactions_ends_whatever_lies_at_its_ends(node: EmbeddedBroker) -> None:
+    async def main() -> None:
+        topic, shown = "transacted", {}
+        transactional = [
+            Producer(node.bootstrap_servers, transactional_id=f"spans-{each}", **QUICK) for each in range(2)
+        ]
+        async with transactional[0] as one, transactional[1] as other, Producer(node.bootstrap_servers) as plain:
+
+            async def send(producer: Producer, value: bytes, *, seen: bool) -> None:
+                report = await producer.send(topic, value, partition=0)
+                shown[report.offset] = value if seen else None
+
+            async def send_batch(producer: Producer, values: list[bytes], *, seen: bool) -> None:
+                first = (await producer.send_batch(topic, values, partition=0)).spans[0].base_offset
+                shown.update({first + number: value if seen else None for number, value in enumerate(values)})
+
+            # Aborted from the first offset on; two that overlap and end apart; one that ends the log with its marker.
+            await one.begin()
+            await send_batch(one, numbers(0, 3), seen=False)
+            await one.abort()
+            await one.begin()
+            await other.begin()
+            await send(other, b"a", seen=False)
+            await send_batch(one, numbers(10, 14), seen=True)
+            await send(plain, b"b", seen=True)
+            await send_batch(other, numbers(20, 22), seen=False)
+            await one.commit()
+            await send(plain, b"c", seen=True)
+            await other.abort()
+            await one.begin()
+            await send(one, b"d", seen=False)
+            await one.abort()
+        end = max(shown) + 2
+        ranges = [(start, stop) for start in range(end) for stop in range(start + 1, end + 1)]
+        async with reader_of(node, isolation_level="read_committed") as reader:
+            for start, stop in ranges:
+                got = await read(reader, Span(topic, "", 0, start, stop))
+                wanted = {at: value for at, value in shown.items() if start <= at < stop and value is not None}
+                assert dict(zip(got.offsets, got.values, strict=True)) == wanted
+                assert (got.end.rows, got.end.missing, got.end.trimmed) == (len(wanted), stop - start - len(wanted), 0)
+                absent = {offset for first, last in got.end.gaps for offset in range(first, last)}
+                assert absent == set(range(start, stop)) - wanted.keys()
+
+    run(main())
+
+
+def test_a_span_into_an_open_transaction_is_waited_for_and_told(node: EmbeddedBroker) -> None:
+    async def main() -> None:
+        async with Producer(node.bootstrap_servers, transactional_id="held") as producer:
+            await producer.begin()
+            await producer.send("held", b"later", partition=0)
+            span = Span("held", "", 0, 0, 1)
+            async with reader_of(node, isolation_level="read_committed", **BRIEF) as impatient:
+                with pytest.raises(TimedOutWaiting, match="from offset 0 on belong to transactions that have not ended"):
+                    await read(impatient, span)
+            async with reader_of(node, isolation_level="read_committed") as patient:
+                waiting = asyncio.ensure_future(read(patient, span))
+                await producer.commit()
+                assert (await waiting).values == [b"later"]
+
+    run(main())
+
+
 # What cannot be read.
 
 

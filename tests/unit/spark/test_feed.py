@@ -38,7 +38,6 @@ def test_what_decides_about_rows_is_kept_and_nothing_else() -> None:
         query="shop-orders",
     )
     assert feed.from_the_first
-    assert feed.read_committed
 
 
 def test_a_feed_survives_its_property() -> None:

@@ -53,6 +53,7 @@ def plan_batch(options: SourceOptions, cluster: Cluster) -> list[Span]:
     wishes = resolve_place(options.end, seen, cluster)
     earliest = {tp for tp, offset in begins.items() if offset == EARLIEST}
     begins |= cluster.log_starts(earliest)
+    seen = cluster.reaching(seen, {tp: max(begins[tp], wish) for tp, wish in wishes.items()})
     losses, spans = [], []
     for tp, wish in sorted(wishes.items()):
         end = seen.ends[tp]

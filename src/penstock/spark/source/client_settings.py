@@ -11,6 +11,8 @@ from penstock.client.security_settings import names_of_security
 from penstock.client.settings import AdminSettings, ConsumerSettings
 from penstock.spark.kafka_settings import KafkaSettings
 
+READ_COMMITTED: Final = "read_committed"
+
 _REFUSED: Final = {
     "auto.offset.reset": "say where to begin with startingOffsets",
     "key.deserializer": "keys are bytes; decode them with column expressions",
@@ -69,8 +71,11 @@ _READING: Final = KafkaSettings(
 
 
 def client_settings(given: Mapping[str, str]) -> dict[str, str]:
-    """Consumer settings, by our names, for options without their `kafka.`; `bootstrap_servers` is among them."""
-    return _READING.of(given)
+    """Consumer settings, by our names, for options without their `kafka.`; `bootstrap_servers` is among them.
+
+    Only committed records are read unless somebody says otherwise: what Spark makes of an aborted one stays in tables.
+    """
+    return {"isolation_level": READ_COMMITTED, **_READING.of(given)}
 
 
 def admin_settings(settings: Mapping[str, str], patience_ms: int) -> dict[str, Any]:

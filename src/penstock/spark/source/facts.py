@@ -69,6 +69,11 @@ class Cluster:
         found = self._offsets(dict.fromkeys(partitions, "earliest"))
         return {tp: info.offset for tp, info in found.items()}
 
+    def reaching(self, seen: Seen, places: Mapping[TopicPartition, int]) -> Seen:
+        """`seen` with ends no earlier than `places`, unless records were cut off there (`Seen.reaching`)."""
+        short = seen.short_of(places) if self._options.read_committed else ()
+        return seen.reaching(places, self.high_watermarks(short)) if short else seen
+
     def high_watermarks(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The ends of logs, open transactions included."""
         return {tp: info.offset for tp, info in self._offsets(dict.fromkeys(partitions, "latest")).items()}

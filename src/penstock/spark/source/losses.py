@@ -33,6 +33,20 @@ class Seen:
         return replace(self, ends={tp: end for tp, end in self.ends.items() if tp not in partitions})
 
 
+    def short_of(self, places: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+        """The partitions that end before these places."""
+        return {tp for tp, place in places.items() if place > self.ends.get(tp, place)}
+
+    def reaching(self, places: Mapping[TopicPartition, int], high_watermarks: Mapping[TopicPartition, int]) -> Seen:
+        """The same with ends no earlier than `places` where the logs themselves go on to there.
+
+        An end that only counts what is committed may lie before a place that somebody named, or has read to when it
+        read everything. That is a transaction to wait for, not a loss.
+        """
+        held = {tp: places[tp] for tp in self.short_of(places) if high_watermarks.get(tp, -1) >= places[tp]}
+        return replace(self, ends={**self.ends, **held}) if held else self
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Where every partition begins, and how that came."""

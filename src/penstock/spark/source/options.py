@@ -15,7 +15,7 @@ from penstock.spark.errors import BadOption
 from penstock.spark.given import Given, nearest
 from penstock.spark.offsets import EARLIEST, LATEST
 from penstock.spark.source import starts
-from penstock.spark.source.client_settings import admin_settings, client_settings
+from penstock.spark.source.client_settings import READ_COMMITTED, admin_settings, client_settings
 from penstock.spark.source.starts import Place
 from penstock.spark.source.topics import TopicChoice, choice_of
 
@@ -146,7 +146,8 @@ class SourceOptions:
 
     @property
     def read_committed(self) -> bool:
-        return self.client_settings.get("isolation_level", "").lower() == "read_committed"
+        """Whether open and aborted transactions are left out, and reads end where the first open one begins."""
+        return self.client_settings["isolation_level"].lower() == READ_COMMITTED
 
     @property
     def typed(self) -> bool:

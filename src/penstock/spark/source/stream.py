@@ -80,7 +80,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         begin = StreamOffset.of_json(start)
         seen = self._target or self._cluster.look(expected={tp.topic for tp in begin.ends})
-        seen = self._stable(begin, seen)
+        seen = self._cluster.reaching(seen, begin.ends)
         wanting = wanting_starts(begin, seen)
         log_starts = self._cluster.log_starts(wanting)
         seen = seen.without(wanting - log_starts.keys())
@@ -136,18 +136,6 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if patient and waiting and not self._pace.worth(waiting, time.monotonic() * 1000):
             return None
         return cut(standing.begins, seen.ends, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-
-    def _stable(self, begin: StreamOffset, seen: Seen) -> Seen:
-        """Reading committed records only, an end may lie before where a query stands that began by reading all: that
-        is a transaction to wait for, not a loss, as long as the log itself goes on to there."""
-        if not self.options.read_committed:
-            return seen
-        short = {tp for tp, end in seen.ends.items() if begin.ends.get(tp, EARLIEST) > end}
-        if not short:
-            return seen
-        whole = self._cluster.high_watermarks(short)
-        held = {tp: begin.ends[tp] for tp, end in whole.items() if end >= begin.ends[tp]}
-        return replace(seen, ends={**seen.ends, **held})
 
     def _with_starts(self, before: StreamOffset, after: StreamOffset) -> StreamOffset:
         """Fills in the log starts that an offset log of Spark's own connector does not tell of."""

@@ -25,6 +25,11 @@ class Standing:
         # Tables that were fed without ids know names.
         return by_id if by_id is not None else self.committed.get(RangeKey(tp.topic, tp.partition))
 
+    def places(self, seen: Seen) -> dict[TopicPartition, int]:
+        """How far it has each partition that is there now, of those it has anything of."""
+        found = {tp: self.of(tp, seen.ids) for tp in seen.ends}
+        return {tp: place for tp, place in found.items() if place is not None}
+
     def knows(self, topic: str, topic_id: str) -> bool:
         """Whether it has anything of this very topic."""
         return any(key.topic in (topic, topic_id) for key in self.committed)

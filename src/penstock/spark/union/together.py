@@ -161,7 +161,11 @@ class _Union:
             check_same_topics(standing, seen.ids, self._former_ids())
         unknown = never_fed(standing, seen, starts)
         begins = self._begins(unknown, cluster, seen, starts, positions) if unknown else {}
-        return None if begins is None else plan_tail(standing, seen, starts, begins)
+        if begins is None:
+            return None
+        # A table that was fed by reading everything may stand behind the first open transaction.
+        reached = cluster.reaching(seen, {**begins, **standing.places(seen)})
+        return plan_tail(standing, reached, starts, begins)
 
     def _begins(
         self,

@@ -33,6 +33,9 @@ class Answers:
         assert strict, "what was named must be there"
         return SEEN
 
+    def reaching(self, seen: Seen, places: Mapping[TopicPartition, int]) -> Seen:
+        return seen.reaching(places, {T0: 120, T1: 50})
+
     def log_starts(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return {tp: self.starts[tp] for tp in partitions}
 
@@ -73,6 +76,15 @@ def test_times_that_nothing_is_as_late_as_end_at_the_end() -> None:
 def test_a_start_after_the_end_is_nothing() -> None:
     assert planned(startingOffsets=offsets(p0=60), endingOffsets=offsets(p0=60)) == {T1: (0, 50)}
     assert planned(startingOffsets=offsets(p0=70), endingOffsets=offsets(p0=60)) == {T1: (0, 50)}
+
+
+def test_offsets_in_an_open_transaction_are_waited_for_and_no_loss() -> None:
+    # What is committed of partition 0 ends at 100, its log at 120.
+    assert planned(endingOffsets=offsets(p0=120)) == {T0: (10, 120), T1: (0, 50)}
+    assert planned(startingOffsets=offsets(p0=110)) == {T1: (0, 50)}
+    assert planned(startingOffsets=offsets(p0=110), endingOffsets=offsets(p0=115)) == {T0: (110, 115), T1: (0, 50)}
+    with pytest.raises(DataLost, match="t-0 ends at 100, before 121"):
+        planned(endingOffsets=offsets(p0=121))
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets"])

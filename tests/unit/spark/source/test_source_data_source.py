@@ -55,6 +55,19 @@ def test_options_are_checked_before_anything_runs() -> None:
         source(endingOffsets="latest").streamReader(T.StructType())
 
 
+def test_columns_are_inferred_from_what_was_committed_however_much_was_aborted_after_it() -> None:
+    with broker() as node, Producer(node.bootstrap_servers, transactional_id="sampled") as producer:
+        given = {"kafka.bootstrap.servers": node.bootstrap_servers, "subscribe": "t"}
+        infer = TopicDataSource(given | {"value.format": "json", "value.schema": "infer", "value.schema.sample": "4"})
+        with producer.transaction():
+            producer.send("t", b'{"id": 1}')
+        producer.begin()
+        for _ in range(100):
+            producer.send("t", b"of nobody's business")
+        producer.abort()
+        assert shape(infer.schema()) == "struct<id:bigint>"
+
+
 def test_a_schema_of_ones_own_is_for_typed_rows_only() -> None:
     made = source()
     schema = made.schema()

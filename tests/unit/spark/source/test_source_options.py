@@ -38,14 +38,14 @@ def test_the_defaults_are_those_of_the_kafka_connector() -> None:
     assert (stream.retries, stream.retry_interval_ms) == (3, 1000)
     assert stream.publish_progress
     assert stream.metadata_ttl_ms == 0
-    assert not stream.read_committed
+    assert stream.read_committed
 
 
 def test_names_know_no_case() -> None:
-    found = options(STARTINGOFFSETS="earliest", INCLUDEheaders="TRUE", **{"KAFKA.Isolation.Level": "read_committed"})
+    found = options(STARTINGOFFSETS="earliest", INCLUDEheaders="TRUE", **{"KAFKA.Isolation.Level": "read_uncommitted"})
     assert found.start.otherwise == EARLIEST
     assert found.include_headers
-    assert found.read_committed
+    assert not found.read_committed
 
 
 def test_tasks_are_as_many_as_the_session_says_or_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +195,7 @@ def test_kafka_settings_become_ours(caplog: pytest.LogCaptureFixture, monkeypatc
         "max_partition_fetch_bytes": "99",
         "client_id": "me",
         "security_protocol": "plaintext",
+        "isolation_level": "read_committed",
     }
     assert found.admin_settings == {
         "bootstrap_servers": "here:9092",

@@ -16,7 +16,6 @@ from penstock.blocking import Admin, Producer
 from penstock.model.ids import TopicPartition
 from penstock.spark.errors import BadOption, DataLost, Missing
 from penstock.spark.offsets import OURS, StreamOffset
-from penstock.spark.source.losses import Seen
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.stream import TopicStreamReader
 from penstock.spark.source.tasks import TaskSpans
@@ -341,14 +340,24 @@ def test_readers_and_tasks_travel_without_what_they_know_of_the_cluster(node: Em
     assert ranges(copy, made.initialOffset(), end) == ranges(made, made.initialOffset(), end)
 
 
-def test_an_open_transaction_is_waited_for_not_taken_for_a_loss(node: EmbeddedBroker, topic: str) -> None:
-    produce(node, topic, 5, 0)
-    made = reader(node, topic, **{"kafka.isolation.level": "read_committed"})
-    start = made.latestOffset(made.initialOffset(), ALL)
-    # The last stable offset, as it is while a transaction that began at 2 is open.
-    held = Seen(ids=start[OURS]["ids"], ends={TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 0})
-    made._target = held
-    assert made.latestOffset(start, ALL) is start
+def test_a_batch_ends_where_the_first_open_transaction_begins(node: EmbeddedBroker, topic: str) -> None:
+    produce(node, topic, 2, 0)
+    committed = reader(node, topic, startingOffsets="earliest")
+    everything = reader(node, topic, startingOffsets="earliest", **{"kafka.isolation.level": "read_uncommitted"})
+    with Producer(node.bootstrap_servers, transactional_id=topic) as producer:
+        producer.begin()
+        producer.send(topic, b"open", partition=0).result()
+        start = committed.latestOffset(committed.initialOffset(), ALL)
+        assert ends(start, topic) == {"0": 2, "1": 0}
+        beyond = everything.latestOffset(everything.initialOffset(), ALL)
+        assert ends(beyond, topic) == {"0": 3, "1": 0}
+        # Who has read everything so far waits for the transaction: nothing was cut off.
+        assert committed.latestOffset(beyond, ALL) is beyond
+        producer.abort()
+    # The record and the marker are behind it, and neither is a row.
+    after = committed.latestOffset(start, ALL)
+    assert ranges(committed, start, after) == [(topic, 0, 2, 4)]
+    assert ends(committed.latestOffset(beyond, ALL), topic) == {"0": 4, "1": 0}
 
 
 def test_a_topic_that_does_not_exist_is_told_with_what_to_do(node: EmbeddedBroker, topic: str) -> None:

@@ -51,6 +51,14 @@ def test_a_log_that_ends_before_the_table_is_a_loss() -> None:
         plan_tail(TABLE, Seen({"a": "id-a"}, {A0: 9}), STARTS, {})
 
 
+def test_a_table_behind_an_open_transaction_has_no_tail_and_lost_nothing() -> None:
+    # It was fed by reading everything; what is committed ends at 9, the log at 12.
+    held = Seen({"a": "id-a"}, {A0: 9})
+    assert plan_tail(TABLE, held.reaching(TABLE.places(held), {A0: 12}), STARTS, {}) == []
+    with pytest.raises(DataLost, match="a-0 ends at 9"):
+        plan_tail(TABLE, held.reaching(TABLE.places(held), {A0: 9}), STARTS, {})
+
+
 def test_a_topic_made_anew_is_not_the_one_in_the_table() -> None:
     with pytest.raises(DataLost, match="'a' was deleted and created anew"):
         check_same_topics(TABLE, {"a": "id-new"}, {"a": {"id-a"}})
