@@ -13,10 +13,11 @@ from typing import Any, Protocol
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from penstock.testing import EmbeddedBroker, broker
+from penstock.testing import EmbeddedBroker, broker, cluster
 from tests.compat.wire import create_topic
 from tests.patience import within
 
@@ -151,9 +152,10 @@ def library(request: pytest.FixtureRequest) -> type[Confluent]:
     return LIBRARIES[request.param]
 
 
-def read_confluent(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
+def read_confluent(bootstrap: str, topic: str, isolation: str, login: dict[str, Any] | None = None) -> list[bytes]:
     consumer = Consumer(
         {
+            **(login or {}),
             "bootstrap.servers": bootstrap,
             "group.id": f"{topic}-{isolation}",
             "auto.offset.reset": "earliest",
@@ -372,3 +374,25 @@ def test_a_refusal_that_is_ordered_reaches_the_producer(embedded: EmbeddedBroker
     with pytest.raises(KafkaException):
         producer.end(commit=True)
     producer.close()
+
+
+def test_nodes_that_log_in_to_each_other_write_markers_and_ask_coordinators() -> None:
+    """Three nodes with TLS, logins and an authorizer that denies by default; the partitions are led by all of them."""
+    with cluster(nodes=3, secure=True) as running:
+        login = {**running.librdkafka_settings, "log_level": 0}
+        admin = AdminClient(login)
+        (made,) = admin.create_topics([NewTopic("orders", PARTITIONS, 3)]).values()
+        made.result(within(PATIENCE_S))
+        producer = Producer({**login, "transactional.id": "copier"})
+        producer.init_transactions(within(PATIENCE_S))
+        for value, commit in ((b"kept", True), (b"lost", False), (b"kept", True)):
+            producer.begin_transaction()
+            for partition in range(PARTITIONS):
+                producer.produce("orders", value, partition=partition)
+            assert producer.flush(within(PATIENCE_S)) == 0
+            if commit:
+                producer.commit_transaction(within(PATIENCE_S))
+            else:
+                producer.abort_transaction(within(PATIENCE_S))
+        values = read_confluent(running.bootstrap_servers, "orders", "read_committed", login)
+        assert values == [b"kept"] * 2 * PARTITIONS

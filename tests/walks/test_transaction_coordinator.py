@@ -10,6 +10,7 @@ import pytest
 
 from penstock.model.errors import (
     CONCURRENT_TRANSACTIONS,
+    COORDINATOR_NOT_AVAILABLE,
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,
     INVALID_REGULAR_EXPRESSION,
@@ -63,6 +64,18 @@ def test_the_first_who_looks_for_a_coordinator_brings_the_topic(version: int) ->
     walk(steps, **FEW)
 
 
+def test_a_node_that_knows_no_transactions_is_nobodys_coordinator() -> None:
+    """In the middle of an upgrade it may lead the partition; it would stop the producer for good."""
+
+    async def steps(machine: Machine, client: Client) -> None:
+        assert await coordinator_of(client, "copier") == 1
+        brokers = machine.node.broker.services.metadata.image.brokers
+        brokers[1] = brokers[1]._replace(features=())
+        assert await coordinator_of(client, "copier") == -COORDINATOR_NOT_AVAILABLE.code
+
+    walk(steps, **FEW)
+
+
 LOADED = """
 import asyncio, sys
 from tests.walks.data_plane import walk
@@ -71,7 +84,7 @@ async def steps(machine, client):
     await client.produce("orders", b"x")
 walk(steps)
 print(*sorted(name for name in sys.modules if "coordinators.transactions" in name or name.endswith(
-    ("coordinating.markers", "coordinating.marker_lanes", "coordinating.verifying"))))
+    ("coordinating.markers", "coordinating.marker_queues", "coordinating.verifying"))))
 """
 
 

@@ -27,7 +27,7 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.model.ids import NodeId
-from penstock.server.coordinating.marker_lanes import MARKED, TAKEN_OVER, Ending, Lane, Outcome
+from penstock.server.coordinating.marker_queues import MARKED, TAKEN_OVER, Ending, MarkerQueue, Outcome
 from penstock.server.loops.duty import on_duty
 from penstock.transport.dial import LinkError
 
@@ -86,7 +86,7 @@ class MarkerSender:
         self._tell, self._timeout_ms = tell, timeout_ms
         self._loop = asyncio.get_running_loop()
         self._endings: dict[int, dict[Ending, None]] = {}
-        self._lanes: dict[NodeId, Lane] = {}
+        self._queues: dict[NodeId, MarkerQueue] = {}
         self._timers: dict[asyncio.TimerHandle, None] = {}
         self._untold: dict[Ending, None] = {}
         self._strange: set[ErrorCode] = set()
@@ -133,9 +133,9 @@ class MarkerSender:
         for ending in self._endings.pop(index, ()):
             ending.over = True
             self._untold.pop(ending, None)
-            for partition, lane in ending.unmarked.items():
-                if lane is not None:
-                    lane.remove(ending, partition)
+            for partition, queue in ending.unmarked.items():
+                if queue is not None:
+                    queue.remove(ending, partition)
 
     def follow(self, image: ClusterImage, delta: Delta) -> None:
         """Leaders and brokers may have changed: whatever waits at the wrong place goes to the right one."""
@@ -144,8 +144,8 @@ class MarkerSender:
         for ending in list(self._all()):
             moved = [
                 partition
-                for partition, lane in ending.unmarked.items()
-                if lane is None or self._destination(image, partition) != lane.node
+                for partition, queue in ending.unmarked.items()
+                if queue is None or self._destination(image, partition) != queue.node
             ]
             if moved:
                 self._route(ending, moved)
@@ -155,8 +155,8 @@ class MarkerSender:
         """Sends nothing any more; what is under way is answered to nobody."""
         for index in list(self._endings):
             self.give_up(index)
-        for lane in self._lanes.values():
-            lane.close()
+        for queue in self._queues.values():
+            queue.close()
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
@@ -173,7 +173,7 @@ class MarkerSender:
         return leader if leader == self._me or self._address_of(leader) is not None else None
 
     def _route(self, ending: Ending, partitions: Iterable[Partition]) -> None:
-        """Puts markers into the lanes of their leaders. Those of partitions that are gone have nothing to wait for."""
+        """Puts markers into the queues of their leaders. Those of partitions that are gone have nothing to wait for."""
         image = self._image()
         for partition in partitions:
             before = ending.unmarked[partition]
@@ -187,11 +187,11 @@ class MarkerSender:
             if leader is None:
                 ending.unmarked[partition] = None  # until the image says who leads it
             else:
-                self._lane(leader).add(ending, partition)
+                self._queue_of(leader).add(ending, partition)
 
-    def _lane(self, node: NodeId) -> Lane:
-        lane = self._lanes.get(node)
-        if lane is None:
+    def _queue_of(self, node: NodeId) -> MarkerQueue:
+        queue = self._queues.get(node)
+        if queue is None:
             here = node == self._me
 
             async def send(request: WriteTxnMarkersRequest, number: int) -> WriteTxnMarkersResponse | None:
@@ -200,8 +200,8 @@ class MarkerSender:
                 reply = self._write_here(request, self._timeout_ms())
                 return await reply if isinstance(reply, Awaitable) else reply
 
-            lane = self._lanes[node] = Lane(node, self._loop, send, self._answered, is_here=here)
-        return lane
+            queue = self._queues[node] = MarkerQueue(node, self._loop, send, self._answered, is_here=here)
+        return queue
 
     async def _ask(self, node: NodeId, request: WriteTxnMarkersRequest, number: int) -> WriteTxnMarkersResponse | None:
         address = self._address_of(node)
@@ -219,7 +219,7 @@ class MarkerSender:
 
     # -- what became of them
 
-    def _answered(self, lane: Lane, outcomes: list[Outcome]) -> None:
+    def _answered(self, queue: MarkerQueue, outcomes: list[Outcome]) -> None:
         again: dict[Ending, list[Partition]] = {}
         marked: dict[Ending, list[Partition]] = {}
         for ending, partition, error in outcomes:
@@ -232,7 +232,7 @@ class MarkerSender:
                 marked.setdefault(ending, []).append(partition)
             elif error in TAKEN_OVER:
                 self._stop(ending, error)
-            elif ending.unmarked[partition] is lane:
+            elif ending.unmarked[partition] is queue:
                 self._say(error, partition)
                 ending.unmarked[partition] = None
                 again.setdefault(ending, []).append(partition)
@@ -267,7 +267,7 @@ class MarkerSender:
     def _again(self, again: dict[Ending, list[Partition]]) -> None:
         for ending, partitions in again.items():
             if not ending.over:
-                # Whatever has a lane by now was routed by an image.
+                # Whatever has a queue by now was routed by an image.
                 self._route(ending, [each for each in partitions if ending.unmarked.get(each, self) is None])
                 self._finish_if_marked(ending)
 
@@ -304,9 +304,9 @@ class MarkerSender:
             "the markers of %s (producer %d, epoch %d) are given up: %s",
             ending.effect.transactional_id, ending.effect.producer_id, ending.effect.producer_epoch, error.name,
         )  # fmt: skip
-        for partition, lane in ending.unmarked.items():
-            if lane is not None:
-                lane.remove(ending, partition)
+        for partition, queue in ending.unmarked.items():
+            if queue is not None:
+                queue.remove(ending, partition)
         self._tell(ending.index, ending.epoch, lambda shard, now: shard.markers_refused(ending.effect, error, now))
         self._forget(ending)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.metadata.features import TRANSACTION_VERSION
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_NOT_AVAILABLE,
@@ -28,6 +29,7 @@ from penstock.server.handlers.shared.cluster_view import addresses
 if TYPE_CHECKING:
     from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
     from penstock.server.doors import Context, GroupsDoor, Outcome, TransactionsDoor
+    from penstock.server.handlers.shared.cluster_view import Address
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
@@ -119,9 +121,14 @@ def _coordinator(ctx: Context, key_type: int, key: str) -> _Found:
     partition = None if topic is None else topic.get(_coordinators(ctx, key_type).home_of(key))
     if partition is not None:
         for address in addresses(ctx):
-            if address.broker.id == partition.leader:
+            if address.broker.id == partition.leader and (key_type == _GROUP or _coordinates_transactions(address)):
                 return _Found(NONE, "", partition.leader, address.host, address.port)
     return _Found(COORDINATOR_NOT_AVAILABLE, "The coordinator is not available; try again.")
+
+
+def _coordinates_transactions(address: Address) -> bool:
+    """A node of a release without transactions would stop the producer for good; it is about to be upgraded."""
+    return address.broker.supports(TRANSACTION_VERSION).max > 0
 
 
 def _coordinators(ctx: Context, key_type: int) -> GroupsDoor | TransactionsDoor:

@@ -38,7 +38,7 @@ from penstock.protocol.disk.metadata_topics import (
     TopicRecord,
 )
 from penstock.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from penstock.server.coordinating.marker_lanes import SLOW_MS
+from penstock.server.coordinating.marker_queues import SLOW_MS
 from penstock.server.coordinating.markers import MarkerSender
 from penstock.server.peers import Address
 from penstock.transport.dial import Severed

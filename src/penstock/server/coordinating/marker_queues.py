@@ -55,7 +55,7 @@ class Ending:
 
     def __init__(self, index: int, epoch: Epoch, effect: SendMarkers) -> None:
         self.index, self.epoch, self.effect = index, epoch, effect
-        self.unmarked: dict[Partition, Lane | None] = dict.fromkeys(effect.partitions)
+        self.unmarked: dict[Partition, MarkerQueue | None] = dict.fromkeys(effect.partitions)
         """Partitions that may lack their marker, and where each of them waits."""
         self.tries = 0
         self.over = False
@@ -90,7 +90,7 @@ class Round:
             yield from partitions
 
 
-class Lane:
+class MarkerQueue:
     """The way to one broker; to this node itself there is no need to wait for an answer before the next round."""
 
     __slots__ = ("_answered", "_loop", "_rounds", "_scheduled", "_send", "_waiting", "is_here", "node")
@@ -100,7 +100,7 @@ class Lane:
         node: NodeId,
         loop: asyncio.AbstractEventLoop,
         send: Send,
-        answered: Callable[[Lane, list[Outcome]], None],
+        answered: Callable[[MarkerQueue, list[Outcome]], None],
         *,
         is_here: bool,
     ) -> None:
