@@ -31,6 +31,7 @@ from tests.compat.authorization.nodes import SESSIONS_MAX, OneWay, secure
 from tests.compat.authorization.pair import Pair, Side
 from tests.compat.authorization.sessions import SharedSession
 from tests.compat.authorization.state import State, World
+from tests.compat.authorization.unanswered import compare_unanswered
 
 LIMITS = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
 SEED = int(os.environ.get("PENSTOCK_SEED", "17"))
@@ -71,6 +72,7 @@ async def asked_all(pair: Pair, state: State, report: Report) -> None:
         may_join = [user for user in users if user.startswith(("but-topic-", "all-from-here", "everything"))]
         given = {user: await compare_patterns(pair, state, user) for user in may_join}
         assert (given["everything"], given["but-topic-describe"]) == (4, 3), given
+        await compare_unanswered(pair, state, random, report, CASES // 60)
         for _ in range(CASES // 60):
             await SharedSession(pair, state, random, report).live()
         await ran_out(forgotten, [SharedSession(pair, state, random, report) for _ in range(SESSIONS_MAX + 4)])
@@ -97,6 +99,7 @@ async def asked_to_produce(pair: Pair, state: State, report: Report) -> None:
     wanted = [case for case in cases([*cast()], SEED + 1, CASES) if case.question.api.name == "Produce"]
     try:
         await put(pair, state, wanted, report)
+        await compare_unanswered(pair, state, Random(SEED + 1), report, CASES // 60)
     finally:
         pair.close()
 

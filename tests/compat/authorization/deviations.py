@@ -20,8 +20,6 @@ ALSO_HERE = frozenset(
         "what is not served",
         "features that are not there",
         "a transactional id",
-        "no aborted transactions",
-        "the size of the offsets topic",
         "a topic without partitions",
     }
 )

@@ -10,9 +10,18 @@ from typing import Any, NamedTuple
 
 from penstock.model.ids import METADATA_TOPIC, OFFSETS_TOPIC, ZERO_UUID, Uuid
 from penstock.protocol.registry import APIS, Api
-from penstock.server.reception.dispatch import SERVED
 from tests.compat.authorization.cast import HERE, OWNERS
-from tests.compat.authorization.state import COMMITTED, CROWDS, GROUPS, LONG_MS, MISSING, TOPICS, World, records
+from tests.compat.authorization.state import (
+    COMMITTED,
+    CROWDS,
+    GROUPS,
+    LONG_MS,
+    MISSING,
+    TOPICS,
+    TRANSACTIONS,
+    World,
+    records,
+)
 
 PENSTOCK_TOPIC = "__penstock_progress"
 """A name of ours that wide ACLs do not open; nobody has made it."""
@@ -20,8 +29,6 @@ EVERY_TOPIC = (*TOPICS, *MISSING, METADATA_TOPIC, OFFSETS_TOPIC, PENSTOCK_TOPIC)
 EVERY_GROUP = (*GROUPS, *CROWDS, *MISSING)
 TRANSACTIONAL_IDS = ("own", "pre-one", "other")
 STRANGER = Uuid(b"nobody's topic, ")
-TRANSACTIONS = "EndTxn" in SERVED
-"""Until transactions are served, whoever asks Kafka for one would make there what we do not have."""
 FOLLOWER = 2
 """A broker that there is not."""
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -61,7 +68,7 @@ def question(*names: str, since: int = 0, until: int = 99, few: bool = False) ->
 # -- records
 
 
-def _produced(made: Any, version: int, world: World, *topics: str, data: bytes | None = None) -> list[Any]:
+def produced(made: Any, version: int, world: World, *topics: str, data: bytes | None = None) -> list[Any]:
     part = made.PartitionProduceData(index=0, records=records() if data is None else data)
     if version >= 13:
         ids = [world.topic_ids.get(topic, STRANGER) for topic in topics]
@@ -71,14 +78,14 @@ def _produced(made: Any, version: int, world: World, *topics: str, data: bytes |
 
 @question("Produce")
 def _to_every_topic(made: Any, version: int, world: World) -> Any:
-    return made(acks=-1, timeout_ms=1_000, topic_data=_produced(made, version, world, *EVERY_TOPIC))
+    return made(acks=-1, timeout_ms=1_000, topic_data=produced(made, version, world, *EVERY_TOPIC))
 
 
 for _topic in ("own", "pre-one", "other", "public", "void"):
 
     def _to_one_topic(made: Any, version: int, world: World, topic: str = _topic) -> Any:
         """Nothing unusual is in it: what our short way is for."""
-        return made(acks=1, timeout_ms=1_000, topic_data=_produced(made, version, world, topic))
+        return made(acks=1, timeout_ms=1_000, topic_data=produced(made, version, world, topic))
 
     _to_one_topic.__name__ = f"_to_{_topic}"
     question("Produce")(_to_one_topic)
@@ -86,18 +93,18 @@ for _topic in ("own", "pre-one", "other", "public", "void"):
 
 @question("Produce")
 def _to_two_topics(made: Any, version: int, world: World) -> Any:
-    return made(acks=-1, timeout_ms=1_000, topic_data=_produced(made, version, world, "own", "pre-one"))
+    return made(acks=-1, timeout_ms=1_000, topic_data=produced(made, version, world, "own", "pre-one"))
 
 
 @question("Produce")
 def _with_unknown_acks(made: Any, version: int, world: World) -> Any:
-    return made(acks=2, timeout_ms=1_000, topic_data=_produced(made, version, world, *TOPICS))
+    return made(acks=2, timeout_ms=1_000, topic_data=produced(made, version, world, *TOPICS))
 
 
 for _id in (*TRANSACTIONAL_IDS, None) if TRANSACTIONS else ():
 
     def _in_a_transaction(made: Any, version: int, world: World, name: str | None = _id) -> Any:
-        data = _produced(made, version, world, *TOPICS, data=records(transactional=True))
+        data = produced(made, version, world, *TOPICS, data=records(transactional=True))
         return made(transactional_id=name, acks=-1, timeout_ms=1_000, topic_data=data)
 
     _in_a_transaction.__name__ = f"_in_the_transaction_of_{_id}"
@@ -106,7 +113,7 @@ for _id in (*TRANSACTIONAL_IDS, None) if TRANSACTIONS else ():
 
 @question("Produce", since=0 if TRANSACTIONS else 99)
 def _with_an_id_and_no_transaction(made: Any, version: int, world: World) -> Any:
-    data = _produced(made, version, world, *TOPICS)
+    data = produced(made, version, world, *TOPICS)
     return made(transactional_id="own", acks=-1, timeout_ms=1_000, topic_data=data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -10,7 +11,6 @@ from penstock.model.errors import (
     GROUP_ID_NOT_FOUND,
     NONE,
     TOPIC_ALREADY_EXISTS,
-    UNKNOWN_TOPIC_OR_PARTITION,
 )
 from penstock.model.ids import Uuid
 from penstock.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
@@ -23,14 +23,17 @@ from penstock.protocol.messages.delete_groups import DeleteGroupsRequest
 from penstock.protocol.messages.delete_topics import DeleteTopicsRequest
 from penstock.protocol.messages.describe_acls import DescribeAclsRequest
 from penstock.protocol.messages.describe_cluster import DescribeClusterRequest
+from penstock.protocol.messages.describe_configs import DescribeConfigsRequest
 from penstock.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from penstock.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
+from penstock.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
 from penstock.protocol.messages.metadata import MetadataRequest
 from penstock.protocol.messages.offset_commit import OffsetCommitRequest
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 from penstock.protocol.messages.produce import ProduceRequest
+from penstock.server.reception.dispatch import SERVED
 from tests.compat.answers.duo import Exchange
 from tests.compat.authorization.cast import ADMIN, OWNERS, Acl, Rule, acls_of, public_acls
 from tests.compat.authorization.pair import Pair, Side
@@ -43,8 +46,12 @@ GROUPS = ("own", "pre-one", "other")
 """Groups that committed, and have no members."""
 CROWDS = {"crowd": ["own"], "pre-crowd": ["own", "pre-one"], "other-crowd": ["own", "other"]}
 """Groups with a member, and what it reads."""
+TRANSACTIONS = "EndTxn" in SERVED
+"""Until transactions are served, whoever asks Kafka for one would make there what we do not have."""
 COMMITTED = 2
 RECORDS = 3
+MARKED = "segment.ms"
+"""A config of `shut` that tells how far a broker has come."""
 BASE_MS = 1_700_000_000_000
 LONG_MS = 1_700_000
 WITHIN_S = 60.0
@@ -73,6 +80,7 @@ class State:
 
     def __init__(self, pair: Pair, world: World) -> None:
         self._pair, self.world = pair, world
+        self._marks = itertools.count(1_000_000_000)
 
     # -- making it
 
@@ -175,7 +183,14 @@ class State:
             reply = await side.admin(made, 5)
             gone = {each.name for each in reply.responses if each.error_code == 0}
             assert gone == named, f"{gone} were made of {named}"
-            await _until(lambda side=side: _are_gone(side))
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Returns when both brokers show what was changed before: the metadata log is told in its order."""
+        mark = str(next(self._marks))
+        for side in self._pair.sides:
+            await side.admin(_marked(mark), 1)
+            await _until(lambda side=side: _shows(side, mark))
 
     async def _committed(self, exchange: Exchange) -> None:
         """A commit may have made the group; what is committed is what was there."""
@@ -243,6 +258,8 @@ async def _coordinates(side: Side) -> bool:
         offsets = await side.admin(OffsetFetchRequest(group_id=group, topics=[]), 5)
         if offsets.error_code:
             return False
+    if TRANSACTIONS and (await side.admin(FindCoordinatorRequest(key_type=1, key="own"), 2)).error_code:
+        return False
     producer = await side.admin(InitProducerIdRequest(transactional_id=None), 4)
     return bool(producer.error_code == 0)
 
@@ -271,11 +288,17 @@ async def _topic_ids(side: Side) -> dict[str, Uuid]:
     return {each.name: each.topic_id for each in reply.topics}
 
 
-async def _are_gone(side: Side) -> bool:
-    made = MetadataRequest
-    named = [made.MetadataRequestTopic(name=name) for name in MISSING]
-    reply = await side.admin(made(topics=named, allow_auto_topic_creation=False), 12)
-    return all(each.error_code == UNKNOWN_TOPIC_OR_PARTITION.code for each in reply.topics)
+def _marked(mark: str) -> IncrementalAlterConfigsRequest:
+    made = IncrementalAlterConfigsRequest
+    config = made.AlterableConfig(name=MARKED, config_operation=0, value=mark)
+    return made(resources=[made.AlterConfigsResource(resource_type=2, resource_name="shut", configs=[config])])
+
+
+async def _shows(side: Side, mark: str) -> bool:
+    made = DescribeConfigsRequest
+    wanted = made.DescribeConfigsResource(resource_type=2, resource_name="shut", configuration_keys=[MARKED])
+    reply = await side.admin(made(resources=[wanted]), 4)
+    return bool(reply.results[0].configs[0].value == mark)
 
 
 async def _join(side: Side, group: str, topics: list[str]) -> None:
