@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -715,13 +714,12 @@ def broker():
 
 
 def test_every_program_of_the_guide_runs(make_node: NodeFactory, tmp_path: Path) -> None:
-    """Those that wait for our own node to serve transactions, with Apache Kafka in its place."""
+    """tests/docs runs them with our own node; here it is Apache Kafka in its place."""
     bootstrap = make_node("apache", apache=True, properties=QUICK).bootstrap
     programs = [block for block in blocks(ROOT / "docs" / "guides" / "transactions.md") if block.kind == "python"]
     assert len(programs) >= 5
-    for number, block in enumerate(programs):
-        named = re.match(r"# (\w+\.py)\n", block.text)
-        file = tmp_path / (named[1] if named else f"program_{number}.py")
+    for block in programs:
+        file = tmp_path / block.label
         judged = BROKER.format(bootstrap=bootstrap)
         file.write_text(block.text.replace("from penstock.testing import broker\n", judged))
         done = subprocess.run(
