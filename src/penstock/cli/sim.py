@@ -30,8 +30,18 @@ if TYPE_CHECKING:
 )
 @click.option("--minutes", type=click.FloatRange(min=0), help="Real minutes after which no further seed is begun.")
 @click.option("--secured", is_flag=True, help="Everybody logs in, and ACLs that change all the time decide.")
+@click.option("--transactions", is_flag=True, help="Clients write in transactions, die in them, and are fenced.")
 @format_option
-def sim(seed: int, seeds: int, nodes: int, seconds: float, minutes: float | None, secured: bool, style: str) -> None:
+def sim(
+    seed: int,
+    seeds: int,
+    nodes: int,
+    seconds: float,
+    minutes: float | None,
+    secured: bool,
+    transactions: bool,
+    style: str,
+) -> None:
     """Run a whole cluster in virtual time, hurt it, and check that nothing acknowledged is lost.
 
     Real nodes and clients run on simulated machines: processes are killed and paused, machines lose power, networks
@@ -46,7 +56,7 @@ def sim(seed: int, seeds: int, nodes: int, seconds: float, minutes: float | None
     for number in range(seed, seed + seeds):
         if minutes is not None and stories and time.monotonic() - began >= minutes * 60:
             break
-        story = run(number, nodes=nodes, seconds=seconds, secured=secured)
+        story = run(number, nodes=nodes, seconds=seconds, secured=secured, transactions=transactions)
         stories.append(story)
         if seeds > 1 and story.ok:
             click.echo(_line(story), err=True)

@@ -19,12 +19,17 @@ from penstock.coordinators.groups.consumer import records as consumer_records
 from penstock.coordinators.groups.records import group_record
 from penstock.coordinators.groups.table import CONSUMER_PROTOCOL_TYPE
 from penstock.coordinators.home import home_partition
+from penstock.coordinators.transactions.records import FLEXIBLE_VALUE as _FLEXIBLE
+from penstock.coordinators.transactions.records import state_record
+from penstock.coordinators.transactions.requests import EPOCH_PER_TRANSACTION
+from penstock.coordinators.transactions.transaction import NO_PARTITIONS, NO_TIME, State, Status
 from penstock.kernels import read_header
 from penstock.metadata.features import METADATA_VERSION, NEW_CLUSTER, NEW_CLUSTER_KRAFT_VERSION
 from penstock.metadata.records import VersionedRecord, version_of
 from penstock.model.ids import (
     DIRECTORY_UNASSIGNED,
     OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
     Epoch,
     NodeId,
     Offset,
@@ -99,14 +104,22 @@ def offsets_topic(replicas: Sequence[Sequence[int]]) -> OldTopic:
     return OldTopic(OFFSETS_TOPIC, replicas, _OFFSETS_CONFIGS)
 
 
+def transactions_topic(replicas: Sequence[Sequence[int]]) -> OldTopic:
+    """The topic of the transactional ids."""
+    return OldTopic(TRANSACTIONS_TOPIC, replicas, _OFFSETS_CONFIGS)
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a cluster has behind it. Groups need `offsets_topic` among the topics to be remembered in."""
+    """What a cluster has behind it. Groups need `offsets_topic` among the topics to be remembered in, transactional
+    ids `transactions_topic`."""
 
     age: Age
     topics: Sequence[OldTopic] = ()
     classic_groups: Sequence[str] = ()
     consumer_groups: Sequence[str] = ()
+    transactional_ids: Mapping[str, int] = field(default_factory=dict)
+    """The epochs of ids that have committed often and have nothing open."""
 
     def lay_down(self, files: Files, settings: BrokerSettings, now: Millis) -> None:
         """Gives a formatted node that has not started yet its part of the past. All nodes of a cluster get theirs."""
@@ -192,7 +205,7 @@ class Past:
         log = Log.create(files, f"{home}/{partition_directory(name)}", name, topic.id, settings, now=now)
         log.truncate_fully(start, now=now)
         log.epochs.assign(epoch, start)
-        kept = self._group_records(topic, name.partition)
+        kept = self._group_records(topic, name.partition) + self._transaction_records(topic, name.partition, now)
         if kept:
             batch = encode_batch(kept, now, _UNCOMPRESSED)
             log.append(batch, read_header(batch), epoch, now)
@@ -218,3 +231,20 @@ class Past:
                 records.append(consumer_records.group_record(name, epoch, 0))
                 records.append(consumer_records.target_epoch_record(name, epoch, 0))
         return records
+
+    def _transaction_records(self, topic: OldTopic, number: int, now: Millis) -> list[StateRecord]:
+        """The transactional ids whose home is this partition; their producer ids lie before those that are left."""
+        if topic.name != TRANSACTIONS_TOPIC:
+            return []
+        return [
+            state_record(name, _completed(self.age.producer_id - 1 - place, epoch, now), _FLEXIBLE)
+            for place, (name, epoch) in enumerate(self.transactional_ids.items())
+            if home_partition(name, len(topic.replicas)) == number
+        ]
+
+
+def _completed(producer_id: int, epoch: int, now: Millis) -> State:
+    return State(
+        producer_id, epoch, 60_000, Status.COMPLETE_COMMIT, NO_PARTITIONS, now, NO_TIME, producer_id, _NOBODY,
+        EPOCH_PER_TRANSACTION,
+    )  # fmt: skip

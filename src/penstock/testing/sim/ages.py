@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.model.ids import PartitionKey, TopicPartition
-from penstock.testing.ancient import OldTopic, Past, offsets_topic
+from penstock.testing.ancient import OldTopic, Past, offsets_topic, transactions_topic
 from penstock.testing.sim.workload import GROUP
 
 if TYPE_CHECKING:
@@ -19,7 +19,17 @@ def past_of(age: Age, plan: Plan) -> Past:
     topics = [OldTopic(name, _spread(plan, plan.partitions), configs) for name, configs in plan.topics().items()]
     topics.append(offsets_topic(_spread(plan, int(plan.properties["offsets.topic.num.partitions"]))))
     classic = plan.group_protocol == "classic"
-    return Past(age, topics, classic_groups=[GROUP] if classic else [], consumer_groups=[] if classic else [GROUP])
+    ids: dict[str, int] = {}
+    if plan.transactions is not None:
+        topics.append(transactions_topic(_spread(plan, int(plan.properties["transaction.state.log.num.partitions"]))))
+        ids = plan.transactions.old_ids
+    return Past(
+        age,
+        topics,
+        classic_groups=[GROUP] if classic else [],
+        consumer_groups=[] if classic else [GROUP],
+        transactional_ids=ids,
+    )
 
 
 def remember(past: Past, truth: Truth) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from random import Random
 from typing import TYPE_CHECKING
 
 from penstock.model.ids import PartitionKey
@@ -26,6 +27,8 @@ from penstock.testing.sim.replicas import (
     records,
 )
 from penstock.testing.sim.topics import ORDERS
+from penstock.testing.sim.transactions.plan import with_transactions
+from penstock.testing.sim.transactions.transacting import Transacting
 from penstock.testing.sim.trouble import Trouble, absent_voters, controller_image
 from penstock.testing.sim.truth import Truth
 from penstock.testing.sim.workload import Workload
@@ -65,17 +68,28 @@ BUSY_STEPS, BUSY_S = 40_000, 0.5
 """So many steps in so short a time are no work any more."""
 
 
-def run(seed: int, *, nodes: int = 3, seconds: float = 15.0, plan: Plan | None = None, secured: bool = False) -> Story:
+def run(
+    seed: int,
+    *,
+    nodes: int = 3,
+    seconds: float = 15.0,
+    plan: Plan | None = None,
+    secured: bool = False,
+    transactions: bool = False,
+) -> Story:
     """Runs one world. `seconds` is the virtual time during which things go wrong; coming up and healing are extra.
 
-    With `secured` everybody logs in, ACLs decide and change, and what guests are served is held against them.
+    With `secured` everybody logs in, ACLs decide and change, and what guests are served is held against them. With
+    `transactions` there are clients that write and read in them, and what they were told is held against the logs.
     """
     world = World(seed)
     chosen = plan or drawn(world.new_random(), nodes, seconds)
     if secured:
         # Clients of any age take the place of the links that log in.
         chosen.secured, chosen.version_caps = True, False
-    world.story.secured = chosen.secured
+    if transactions:
+        with_transactions(chosen, Random(f"transactions {seed}"))
+    world.story.secured, world.story.transactions = chosen.secured, chosen.transactions is not None
     world.story.nodes, world.story.trouble_s = chosen.nodes, chosen.trouble_s
     with world.alive():
         Simulation(world, chosen).live()
@@ -94,27 +108,37 @@ class Simulation:
         self.founding = Founding(world, plan, world.new_random())
         self.workload = Workload(world, plan, self.history, self.founding)
         self.doors = Doors(world, plan, self.history, lambda: self.workload.stopping) if plan.secured else None
+        self.transacting: Transacting | None = None
+        if plan.transactions is not None:
+            self.transacting = Transacting(
+                world, plan, plan.transactions, self.history, self.invariants, self.workload
+            )
         self.trouble = Trouble(world, plan, self.founding, world.new_random(), MISHAPS)
         self.activities = Activities(world, self.workload.admin)
         self.founding.on_replaced = self.invariants.disk_replaced
         world.on_node_made = self.invariants.node_made
         world.on_node_ending = self.invariants.node_ending
         world.on_node_ended = self.invariants.node_ended
-        world.scheduler.after_instant = self._after_instant(self.doors)
+        world.scheduler.after_instant = self._after_instant()
         world.century_ms = plan.century_ms
         world.network.latency_s, world.network.jitter_s = plan.latency_s, plan.jitter_s
         self._next_look = 0.0
         self._looked_at = 0, 0.0  # steps and time
 
-    def _after_instant(self, doors: Doors | None) -> Callable[[list[SimLoop]], None]:
-        if doors is None:
-            return self.invariants.after_instant
+    def _after_instant(self) -> Callable[[list[SimLoop]], None]:
+        look = self.invariants.after_instant
+        others = [] if self.doors is None else [self.doors.known.after_instant]
+        if self.transacting is not None:
+            others.append(self.transacting.after_instant)
+        if not others:
+            return look
 
-        def both(touched: list[SimLoop]) -> None:
-            self.invariants.after_instant(touched)
-            doors.known.after_instant(touched)
+        def all_of_them(touched: list[SimLoop]) -> None:
+            look(touched)
+            for other in others:
+                other(touched)
 
-        return both
+        return all_of_them
 
     def live(self) -> None:
         """The whole of it; stops at the first violation."""
@@ -134,6 +158,8 @@ class Simulation:
             return
         if self.doors is not None:
             self.doors.start()
+        if self.transacting is not None:
+            self.transacting.start()
         self.trouble.start()
         self._until(lambda: False, self.plan.trouble_s)
         if self.story.violations:
@@ -236,6 +262,7 @@ class Simulation:
         if image is None:
             return ["there is not exactly one controller"]
         found = self.workload.unfinished()
+        found += [] if self.transacting is None else self.transacting.unfinished()
         found += [f"{host} does not vote" for host in absent_voters(self.world, self.plan)]
         found += [f"broker {broker.id} is fenced" for broker in image.brokers.values() if not broker.active]
         for topic in image.topics.values():
@@ -245,7 +272,8 @@ class Simulation:
                         f"{topic.name}-{number}: replicas {partition.replicas}, in sync {partition.isr}, "
                         f"eligible {partition.elr}, leader {partition.leader}"
                     )
-        return found or self._unequal(image) or self._unread(image)
+        found = found or self._unequal(image) or self._unread(image)
+        return found if self.transacting is None else found or self.transacting.disorders()
 
     def _unequal(self, image: ClusterImage) -> list[str]:
         found = []
@@ -306,6 +334,7 @@ class Simulation:
         found = [f"topic {name} is gone" for name in self.plan.topics() if image.topic(name) is None]
         found += self.history.check()
         found += [] if self.doors is None else self.doors.disagreements()
+        found += [] if self.transacting is None else self.transacting.judge()
         for topic in image.topics.values():
             for number, partition in enumerate(topic.partitions):
                 for replica in partition.replicas:

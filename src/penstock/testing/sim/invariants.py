@@ -29,6 +29,8 @@ from penstock.testing.sim.replicas import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.metadata.delta import Delta
     from penstock.metadata.entities import PartitionImage
     from penstock.metadata.image import ClusterImage
@@ -100,6 +102,9 @@ class Invariants:
         self._committed: dict[PartitionKey, dict[int, Piece]] = {}
         self._ends: dict[PartitionKey, int] = {}
         self._images: dict[int, bytes] = {}
+        self.on_batch: Callable[[PartitionTruth, bytes], None] | None = None
+        """Is told of every batch when it is first seen to be committed."""
+
         self.checks = 0
 
     def node_made(self, machine: Machine, node: Node) -> None:
@@ -321,6 +326,8 @@ class Invariants:
                 if there is None and (piece.base >= end or truth.compacted):
                     known[piece.base] = piece
                     truth.learn(records_of(body), piece.end, self._story.clock())
+                    if self.on_batch is not None:
+                        self.on_batch(truth, body)
                 elif there is None:
                     self._bad(machine, f"I3: {hosted.name}: a batch begins at {piece.base}, where others have none")
                 elif there != piece and not truth.compacted:

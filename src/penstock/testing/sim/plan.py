@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.model.secret import Secret
 from penstock.testing.ancient import Age
-from penstock.testing.sim.topics import AGAIN, BRIEF, COMPACTED, DOORS, KEPT, KEYED, LOOSE, ORDERS
+from penstock.testing.sim.topics import AGAIN, BRIEF, COMPACTED, COPIES, DOORS, KEPT, KEYED, LEDGER, LOOSE, ORDERS
 from penstock.transport.dial_security import DialSecurity
 from penstock.transport.login import PasswordCredentials
+
+if TYPE_CHECKING:
+    from penstock.testing.sim.transactions.plan import TransactionPlan
 
 CLIENT_PORT, CONTROLLER_PORT = 9_092, 9_093
 
@@ -100,6 +103,9 @@ class Plan:
     secured: bool = False
     """Whether everybody has to log in, ACLs decide, and guests come and go. Never drawn: it is another world."""
 
+    transactions: TransactionPlan | None = None
+    """What there is of transactions; None in a world without. Never drawn with the rest: it is another world."""
+
     @property
     def replication(self) -> int:
         return min(3, len(self.brokers))
@@ -145,7 +151,8 @@ class Plan:
         """The topics that everybody works on, with their configs."""
         compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", **self.compacted}
         guests: dict[str, dict[str, str]] = {DOORS: {}} if self.secured else {}
-        return {ORDERS: {}, LOOSE: {}, BRIEF: self.kept, KEYED: compacted, AGAIN: {}, **guests}
+        books = {} if self.transactions is None else {LEDGER: self.transactions.ledger, COPIES: {}}
+        return {ORDERS: {}, LOOSE: {}, BRIEF: self.kept, KEYED: compacted, AGAIN: {}, **guests, **books}
 
     @property
     def login(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from penstock.protocol.batch import read_records
 
 if TYPE_CHECKING:
     from penstock.coordinators.groups.shard import GroupShard
+    from penstock.coordinators.transactions.shard import TransactionShard
     from penstock.kernels import Record
     from penstock.quorum.node import QuorumNode
     from penstock.server.node import Node
@@ -82,14 +83,17 @@ def batches(log: Log, start: int, limit: int) -> Iterator[tuple[Piece, bytes]]:
 
 def forgotten_producers(log: Log, *, may_expire: bool) -> list[str]:
     """Producers whose last batch in a log is another one than the log remembers of them."""
-    last: dict[int, tuple[int, int]] = {}
+    last: dict[int, tuple[int, int, int]] = {}
     for _, batch in batches(log, log.log_start, log.written):
         header = read_header(batch)
         if header.producer_id >= 0 and header.base_sequence >= 0:
-            last[header.producer_id] = header.base_sequence + header.last_offset_delta, header.last_offset
+            sequence = header.base_sequence + header.last_offset_delta
+            last[header.producer_id] = header.producer_epoch, sequence, header.last_offset
     found = []
-    for producer_id, (sequence, offset) in last.items():
+    for producer_id, (epoch, sequence, offset) in last.items():
         state = log.producers.get(producer_id)
+        if state is not None and state.epoch > epoch:
+            continue  # the marker of its transaction has begun a new epoch, without any batch yet
         if state is None and not may_expire:
             found.append(f"{log.name} has forgotten producer {producer_id}, whose last batch ends at {offset}")
         elif state is not None and state.last_sequence != sequence:
@@ -120,6 +124,11 @@ def readable(hosted: Hosted) -> Log | None:
     """The log of a hosted partition, unless its directory is offline."""
     log = hosted.log
     return log if log is not None and log.failure is None else None
+
+
+def transactions_of(node: Node) -> list[TransactionShard]:
+    """The transactional ids that a broker coordinates, as far as they are loaded."""
+    return [] if node._broker is None else [home.shard for home in node._broker.transactions if home.shard is not None]
 
 
 def shards_of(node: Node) -> list[GroupShard]:

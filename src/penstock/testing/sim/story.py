@@ -32,6 +32,7 @@ class Story:
     seed: int
     nodes: int = 0
     secured: bool = False
+    transactions: bool = False
     trouble_s: float = 0.0
     violations: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -74,8 +75,8 @@ class Story:
         if self.violations:
             lines += ["", *(str(happening) for happening in self.last), ""]
             lines += [f"violated: {what}" for what in self.violations]
-            secured = " --secured" if self.secured else ""
-            world = f"--seed {self.seed} --nodes {self.nodes} --seconds {self.trouble_s:g}{secured}"
+            kinds = (" --secured" if self.secured else "") + (" --transactions" if self.transactions else "")
+            world = f"--seed {self.seed} --nodes {self.nodes} --seconds {self.trouble_s:g}{kinds}"
             lines.append(f"replay: penstock sim {world}")
         else:
             lines.append(f"all invariants held; digest {self.digest}")

@@ -20,6 +20,12 @@ AGAIN = "again"
 DOORS = "doors"
 """Of the secured world: guests write and read it, when they may."""
 
+LEDGER = "ledger"
+"""Of the world with transactions: written in them, read by everybody, copied. Nothing of it may go."""
+
+COPIES = "copies"
+"""Where the committed records of the ledger are copied to, each once and in order."""
+
 KEPT = (
     {"retention.ms": "2000", "segment.ms": "1000"},
     {"retention.bytes": "1000", "segment.ms": "500"},

@@ -6,7 +6,8 @@ stays, unless the log begins after it or compaction may have taken it:
 - A log may begin later because somebody asked for it (DeleteRecords), because all that goes is older than
   `retention.ms` by the clock of the replica that deletes, because what stays is at least `retention.bytes`, or because
   another replica has begun there rightfully.
-- Compaction takes a record of a key that has a later one, and a tombstone whose time is over.
+- Compaction takes a record of a key that has a later one, and a tombstone whose time is over. What was aborted it may
+  take at once, and that is no later one for anything.
 
 What is committed and taken within one instant, or goes with its topic, nobody could look at: of those offsets anything
 may be told.
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.model.ids import OFFSETS_TOPIC
+from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.testing.sim.topics import KEYED
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.model.config import TopicSettings
     from penstock.model.ids import PartitionKey, TopicPartition
 
-COMPACTED_TOPICS = frozenset((KEYED, OFFSETS_TOPIC))
+COMPACTED_TOPICS = frozenset((KEYED, OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
 ALL = -1
 EXAMPLES = 3
 
@@ -68,6 +69,9 @@ class PartitionTruth:
 
         self.newest: dict[bytes, int] = {}
         """The last offset of every key."""
+
+        self.void: set[int] = set()
+        """Offsets whose transaction was aborted; only a world with transactions tells."""
 
     @property
     def compacted(self) -> bool:
@@ -122,6 +126,12 @@ class PartitionTruth:
     def missing(self, there: dict[int, Record], start: int, end: int, tombstones_gone_by_s: float) -> list[str]:
         """What a replica that has [start, end) should have and has not, or has otherwise."""
         found = []
+        if self.void and self.compacted:
+            self.newest = {
+                known.key: offset
+                for offset, known in sorted(self.records.items())
+                if known.key is not None and offset not in self.void
+            }
         for offset in [offset for offset in self.records if start <= offset < end]:
             known, record = self.records[offset], there.get(offset)
             if record is None:
@@ -132,7 +142,7 @@ class PartitionTruth:
         return found[:EXAMPLES]
 
     def _superseded(self, offset: int, known: Known, tombstones_gone_by_s: float) -> bool:
-        if known.key is not None and self.newest[known.key] > offset:
+        if offset in self.void or (known.key is not None and self.newest[known.key] > offset):
             return True
         return known.value is None and known.at_s <= tombstones_gone_by_s
 

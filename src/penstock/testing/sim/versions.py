@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from random import Random
 
+from penstock.metadata.features import TRANSACTION_VERSION
 from penstock.protocol.registry import APIS
 from penstock.transport.dial import Link
 
 Caps = dict[int, int]
 """The newest version that a client knows, of every API."""
+
+END_TXN = 26
+EPOCH_PER_TRANSACTION = 5
+"""The version of EndTxn from which on a client knows what `transaction.version` 2 means."""
 
 OURS_BEGIN = {3: 9}
 """Where our own client begins, if that is after the oldest version."""
@@ -23,6 +28,8 @@ class AgedLink(Link):
         await super().negotiate(name, version, timeout_ms)
         caps: Caps = self.loop.caps  # type: ignore[attr-defined]  # only loops of such clients have these links
         self.versions = {key: (low, min(high, caps.get(key, high))) for key, (low, high) in self.versions.items()}
+        if caps.get(END_TXN, EPOCH_PER_TRANSACTION) < EPOCH_PER_TRANSACTION:
+            self.features = {name: level for name, level in self.features.items() if name != TRANSACTION_VERSION}
 
 
 def draw_caps(random: Random) -> Caps:

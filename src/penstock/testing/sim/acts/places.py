@@ -5,17 +5,25 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from penstock.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from penstock.protocol.messages.elect_leaders import ElectLeadersRequest
 from penstock.testing.sim.administrator import Chore
 from penstock.testing.sim.plan import several_nodes
-from penstock.testing.sim.topics import AGAIN, BRIEF, KEYED, ORDERS
+from penstock.testing.sim.topics import AGAIN, BRIEF, COPIES, KEYED, LEDGER, ORDERS
 
 if TYPE_CHECKING:
     from penstock.testing.sim.administrator import Administrator
 
 MOVED = (ORDERS, ORDERS, BRIEF, KEYED, AGAIN)
+ALSO_MOVED = (LEDGER, COPIES, TRANSACTIONS_TOPIC, OFFSETS_TOPIC)
+"""Where there are transactions: what they write, and where their coordinators live."""
+
+
+def _movable(admin: Administrator) -> tuple[str, ...]:
+    return MOVED if admin.plan.transactions is None else (*MOVED, *ALSO_MOVED)
+
 
 
 async def moved(admin: Administrator, topic: str, number: int, replicas: list[int] | None) -> bool:
@@ -28,7 +36,7 @@ async def moved(admin: Administrator, topic: str, number: int, replicas: list[in
 
 
 async def reassign(admin: Administrator, random: Random) -> bool:
-    topic = random.choice(MOVED)
+    topic = random.choice(_movable(admin))
     number = random.randrange(admin.partitions if topic == ORDERS else admin.plan.partitions)
     brokers = random.sample(admin.brokers, min(admin.plan.replication, len(admin.brokers)))
     return await moved(admin, topic, number, None if random.random() < 0.1 else brokers)
@@ -36,7 +44,7 @@ async def reassign(admin: Administrator, random: Random) -> bool:
 
 async def change_directory(admin: Administrator, random: Random) -> bool:
     """Moves some replica into one of the directories of its broker; it may be there already."""
-    topic, broker = random.choice(MOVED), random.choice(admin.brokers)
+    topic, broker = random.choice(_movable(admin)), random.choice(admin.brokers)
     number = random.randrange(admin.plan.partitions)
     ask = AlterReplicaLogDirsRequest
     path = random.choice(admin.plan.log_dirs(broker))
