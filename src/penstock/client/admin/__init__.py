@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupInfo, GroupListing, MemberInfo
     from penstock.client.admin.log_dirs import LogDirInfo, ReplicaInfo
     from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.open_transactions import OpenTransaction
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.quotas import QuotaEntity
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.session import Results
     from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import PartitionInfo, TopicInfo
+    from penstock.client.admin.transactions import TransactionInfo, TransactionListing
 
 _HOMES = {
     "Acl": "acls",
@@ -48,6 +50,7 @@ _HOMES = {
     "LogDirInfo": "log_dirs",
     "MemberInfo": "groups",
     "OffsetInfo": "offsets",
+    "OpenTransaction": "open_transactions",
     "PartitionInfo": "topics",
     "PartitionLag": "group_offsets",
     "ProducerInfo": "producers",
@@ -61,6 +64,8 @@ _HOMES = {
     "ScramPassword": "scram_users",
     "ScramRemoval": "scram_users",
     "TopicInfo": "topics",
+    "TransactionInfo": "transactions",
+    "TransactionListing": "transactions",
 }
 
 __all__ = [
@@ -79,6 +84,7 @@ __all__ = [
     "LogDirInfo",
     "MemberInfo",
     "OffsetInfo",
+    "OpenTransaction",
     "PartitionInfo",
     "PartitionLag",
     "ProducerInfo",
@@ -92,6 +98,8 @@ __all__ = [
     "ScramPassword",
     "ScramRemoval",
     "TopicInfo",
+    "TransactionInfo",
+    "TransactionListing",
 ]
 
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupInfo, GroupListing
     from penstock.client.admin.log_dirs import LogDirInfo
     from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.open_transactions import OpenTransaction
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.quotas import QuotaEntity
     from penstock.client.admin.scram_users import ScramCredential, ScramPassword, ScramRemoval
     from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
+    from penstock.client.admin.transactions import TransactionInfo, TransactionListing
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
     from penstock.client.settings import AdminSettings
@@ -177,13 +179,74 @@ class Admin:
 
         return await find_damage(self._session, behind)
 
+    # Producers and transactions.
+
     async def describe_producers(
-        self, partitions: Iterable[TopicPartition]
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
     ) -> Results[TopicPartition, list[ProducerInfo]]:
-        """The producers that are active in partitions."""
+        """The producers that partitions remember: those of their leaders, or of the replicas on one broker."""
         from penstock.client.admin.producers import describe_producers
 
-        return await describe_producers(self._session, partitions)
+        return await describe_producers(self._session, partitions, broker_id=broker_id)
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """Transactional ids that coordinators know, by id: all, or those that every filter lets through.
+
+        `longer_than_ms` asks for those whose last transaction began before so long, ended or not, as in Kafka.
+        `pattern` is a regular expression of RE2 for the whole id.
+        """
+        from penstock.client.admin.transactions import list_transactions
+
+        return await list_transactions(
+            self._session, states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
+        )
+
+    async def describe_transaction(self, transactional_id: str) -> TransactionInfo:
+        """How the last transaction of a transactional id stands."""
+        return (await self.describe_transactions([transactional_id])).checked()[transactional_id]
+
+    async def describe_transactions(self, transactional_ids: Iterable[str]) -> Results[str, TransactionInfo]:
+        """How the last transactions of transactional ids stand, and which partitions are in them."""
+        from penstock.client.admin.transactions import describe_transactions
+
+        return await describe_transactions(self._session, transactional_ids)
+
+    async def open_transactions(
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
+    ) -> list[OpenTransaction]:
+        """The transactions that are open in partitions, and which of them hang: no coordinator will end those.
+
+        Leaders are asked, or one broker about its replicas. Whoever may not describe a transactional id takes its
+        transaction for one that hangs.
+        """
+        from penstock.client.admin.open_transactions import open_transactions
+
+        return await open_transactions(self._session, partitions, broker_id=broker_id)
+
+    async def abort_transaction(
+        self, partition: TopicPartition, *, start_offset: int | None = None, producer_id: int | None = None
+    ) -> ProducerInfo:
+        """Aborts a transaction that hangs in a partition, named by its first offset or its producer; whose it was.
+
+        What is written is the end in this one partition, whatever a coordinator thinks: `open_transactions` tells which
+        ones hang, and `fence_producers` aborts one that does not.
+        """
+        from penstock.client.admin.open_transactions import abort_transaction
+
+        return await abort_transaction(self._session, partition, start_offset=start_offset, producer_id=producer_id)
+
+    async def fence_producers(self, transactional_ids: Iterable[str]) -> Results[str, ProducerEpoch]:
+        """Aborts what is open under transactional ids, and lets whoever has them write no more."""
+        from penstock.client.admin.transactions import fence_producers
+
+        return await fence_producers(self._session, transactional_ids)
 
     async def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
         """Commits or aborts what `Producer.prepare` gave; asking for the same end again is fine.

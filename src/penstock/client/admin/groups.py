@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from penstock.client.admin.session import Results, Session, check, gathered, transient, unsupported
+from penstock.client.admin.session import Results, Session, check, transient, unsupported
 from penstock.client.errors import ClientError, refusal
 from penstock.model.errors import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, UNKNOWN_MEMBER_ID
 from penstock.protocol.messages.consumer_group_describe import (
@@ -69,21 +67,12 @@ async def list_groups(session: Session, states: Iterable[str], types: Iterable[s
     """The groups of all brokers; each knows only those that it coordinates."""
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
 
-    async def ask_one(node: int) -> Mapping[int, list[GroupListing] | ClientError]:
+    async def ask(node: int) -> list[GroupListing]:
         reply = await session.broker(node, request)
         check(reply.error_code, None, f"the groups of broker {node}")
-        return {
-            node: [GroupListing(g.group_id, g.protocol_type, g.group_state, g.group_type, node) for g in reply.groups]
-        }
+        return [GroupListing(g.group_id, g.protocol_type, g.group_state, g.group_type, node) for g in reply.groups]
 
-    async def ask(pending: list[int]) -> Mapping[int, list[GroupListing] | ClientError]:
-        outcomes: dict[int, list[GroupListing] | ClientError] = {}
-        for found in await asyncio.gather(*(gathered(partial(ask_one, node), [node]) for node in pending)):
-            outcomes.update(found)
-        return outcomes
-
-    nodes = sorted(broker.node_id for broker in (await session.metadata([])).brokers)
-    listed = (await session.settled(nodes, ask)).checked()
+    listed = (await session.by_broker(None, ask)).checked()
     found = {group.id: group for groups in listed.values() for group in groups}
     return [found[group_id] for group_id in sorted(found)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -46,8 +45,6 @@ async def describe_log_dirs(
     session: Session, node_ids: Iterable[int] | None, topics: Iterable[str] | None
 ) -> Results[int, list[LogDirInfo]]:
     """By broker (of all, for None); replicas of the named topics only, if any are named."""
-    if node_ids is None:
-        node_ids = sorted(broker.node_id for broker in (await session.metadata([])).brokers)
     wanted = None
     if topics is not None:
         found = await session.metadata(list(topics))
@@ -58,33 +55,25 @@ async def describe_log_dirs(
             for topic in found.topics
         ]
 
-    async def ask_one(node_id: int) -> Mapping[int, list[LogDirInfo] | ClientError]:
+    async def ask(node_id: int) -> list[LogDirInfo]:
         reply = await session.broker(node_id, DescribeLogDirsRequest(topics=wanted))
         check(reply.error_code, None, f"broker {node_id}")
-        return {
-            node_id: [
-                LogDirInfo(
-                    directory.log_dir,
-                    error_of(directory.error_code).name if directory.error_code else None,
-                    directory.total_bytes,
-                    directory.usable_bytes,
-                    [
-                        ReplicaInfo(topic.name, p.partition_index, p.partition_size, p.offset_lag, p.is_future_key)
-                        for topic in directory.topics
-                        for p in topic.partitions
-                    ],
-                )
-                for directory in reply.results
-            ]
-        }
+        return [
+            LogDirInfo(
+                directory.log_dir,
+                error_of(directory.error_code).name if directory.error_code else None,
+                directory.total_bytes,
+                directory.usable_bytes,
+                [
+                    ReplicaInfo(topic.name, p.partition_index, p.partition_size, p.offset_lag, p.is_future_key)
+                    for topic in directory.topics
+                    for p in topic.partitions
+                ],
+            )
+            for directory in reply.results
+        ]
 
-    async def ask(pending: list[int]) -> Mapping[int, list[LogDirInfo] | ClientError]:
-        outcomes: dict[int, list[LogDirInfo] | ClientError] = {}
-        for found in await asyncio.gather(*(gathered(partial(ask_one, node), [node]) for node in pending)):
-            outcomes.update(found)
-        return outcomes
-
-    return await session.settled(node_ids, ask)
+    return await session.by_broker(node_ids, ask)
 
 
 async def move_replicas(

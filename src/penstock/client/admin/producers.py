@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.client.admin.session import Results, Session, partition_words, refused
+from penstock.client.admin.session import Results, Session, gathered, partition_words, refused
 from penstock.client.errors import ClientError
 from penstock.model.ids import TopicPartition
 from penstock.protocol.messages.describe_producers import DescribeProducersRequest
@@ -24,8 +24,10 @@ class ProducerInfo:
 
 
 async def describe_producers(
-    session: Session, partitions: Iterable[TopicPartition]
+    session: Session, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
 ) -> Results[TopicPartition, list[ProducerInfo]]:
+    """Asks the leaders, or for all partitions one broker that has replicas of them."""
+
     async def ask(node: int, led: list[TopicPartition]) -> Mapping[TopicPartition, list[ProducerInfo] | ClientError]:
         of_topic: dict[str, list[int]] = {}
         for item in led:
@@ -57,4 +59,6 @@ async def describe_producers(
                 )
         return outcomes
 
-    return await session.by_leader(partitions, ask)
+    if broker_id is None:
+        return await session.by_leader(partitions, ask)
+    return await session.settled(partitions, lambda pending: gathered(lambda: ask(broker_id, pending), pending))

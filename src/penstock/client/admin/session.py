@@ -195,33 +195,50 @@ class Session:
 
         return await self.settled(partitions, attempt)
 
+    async def by_broker(self, node_ids: Iterable[int] | None, ask: Callable[[int], Awaitable[V]]) -> Results[int, V]:
+        """Asks each of these brokers, of all for None, all at once. `ask` raises what a broker refuses."""
+
+        async def ask_one(node_id: int) -> Mapping[int, V | ClientError]:
+            return {node_id: await ask(node_id)}
+
+        async def attempt(pending: list[int]) -> Mapping[int, V | ClientError]:
+            outcomes: dict[int, V | ClientError] = {}
+            for found in await asyncio.gather(*(gathered(partial(ask_one, node), [node]) for node in pending)):
+                outcomes.update(found)
+            return outcomes
+
+        if node_ids is None:
+            node_ids = sorted(broker.node_id for broker in (await self.metadata([])).brokers)
+        return await self.settled(node_ids, attempt)
+
     async def by_coordinator(
         self,
-        group_ids: Iterable[str],
+        names: Iterable[str],
         ask: Callable[[int, list[str]], Awaitable[Mapping[str, V | ClientError]]],
+        kind: int = GROUP,
     ) -> Results[str, V]:
-        """Asks the coordinator of each group, all coordinators at once."""
+        """Asks the coordinator of each group, or whatever else `kind` says, all coordinators at once."""
 
         async def attempt(pending: list[str]) -> Mapping[str, V | ClientError]:
             outcomes: dict[str, V | ClientError] = {}
             of_node: dict[int, list[str]] = {}
-            for group_id in pending:
+            for name in pending:
                 try:
-                    of_node.setdefault(await self.view.coordinator(group_id), []).append(group_id)
+                    of_node.setdefault(await self.view.coordinator(name, kind), []).append(name)
                 except ClientError as failure:
                     if isinstance(failure.__cause__, (Foreign, Unreachable)):
                         raise NobodyThere(failure.why, where=failure.where) from failure.__cause__
-                    outcomes[group_id] = failure
+                    outcomes[name] = failure
             for found in await asyncio.gather(
                 *(gathered(partial(ask, node, ids), ids) for node, ids in sorted(of_node.items()))
             ):
                 outcomes.update(found)
-            for group_id, outcome in outcomes.items():
+            for name, outcome in outcomes.items():
                 if isinstance(outcome, ClientError):
-                    self.view.forget_coordinator(group_id)
+                    self.view.forget_coordinator(name, kind)
             return outcomes
 
-        return await self.settled(group_ids, attempt)
+        return await self.settled(names, attempt)
 
     async def _leaders(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         reply = await self.metadata(sorted({item.topic for item in partitions}))

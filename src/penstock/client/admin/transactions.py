@@ -1,14 +1,167 @@
-"""Transactions from outside: ending what a producer has prepared."""
+"""Transactions from outside: listing, describing, ending what was prepared, fencing producers."""
 
 from __future__ import annotations
 
-from penstock.client.admin.session import Session
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.client.admin.session import Results, Session, check
 from penstock.client.cluster_view import TRANSACTION
-from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, TransactionFenced, refusal
-from penstock.client.producer.transactions.messages import END_BUMPING, END_NEWEST, end
+from penstock.client.errors import (
+    BadSetting,
+    BrokerRefused,
+    ClientError,
+    NotReachable,
+    TimedOutWaiting,
+    TransactionFenced,
+    link_failure,
+    refusal,
+)
+from penstock.client.producer.transactions.messages import END_BUMPING, END_NEWEST, INIT_NEWEST, end, initialise
 from penstock.client.producer.transactions.prepared import BUMPING_VERSION, PreparedTransaction, ProducerEpoch
 from penstock.client.producer.transactions.reactions import Api, Reaction, to_answer
-from penstock.model.errors import INVALID_TXN_STATE, ErrorCode, error_of
+from penstock.model.errors import (
+    INVALID_REGULAR_EXPRESSION,
+    INVALID_TXN_STATE,
+    TRANSACTIONAL_ID_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    ErrorCode,
+    error_of,
+)
+from penstock.model.ids import TopicPartition
+from penstock.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from penstock.protocol.messages.list_transactions import ListTransactionsRequest
+from penstock.transport.dial import LinkError
+
+_LIST_TRANSACTIONS: Final = 66
+_DURATION_SINCE, _PATTERN_SINCE = 1, 2
+_ANY_DURATION: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionListing:
+    """A transactional id that a coordinator knows, with its state: Empty, Ongoing, PrepareCommit, PrepareAbort,
+    CompleteCommit or CompleteAbort."""
+
+    id: str
+    producer_id: int
+    state: str
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInfo:
+    """How the last transaction of a transactional id stands. `started_ms` is None before the first one; `partitions`
+    are those that have not been told how it ended."""
+
+    id: str
+    coordinator: int
+    state: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: list[TopicPartition]
+
+
+async def list_transactions(
+    session: Session,
+    *,
+    states: Iterable[str],
+    producer_ids: Iterable[int],
+    longer_than_ms: int | None,
+    pattern: str | None,
+) -> list[TransactionListing]:
+    """The transactional ids of all brokers; each knows those that it coordinates, and filters them itself."""
+    request = ListTransactionsRequest(
+        state_filters=list(states),
+        producer_id_filters=list(producer_ids),
+        duration_filter=_ANY_DURATION if longer_than_ms is None else longer_than_ms,
+        transactional_id_pattern=pattern or None,
+    )
+
+    async def ask(node: int) -> list[TransactionListing]:
+        await _check_filters(session, node, request)
+        reply = await session.broker(node, request)
+        if reply.error_code == INVALID_REGULAR_EXPRESSION.code:
+            raise BadSetting(f"{pattern!r} is no regular expression of RE2", error=INVALID_REGULAR_EXPRESSION)
+        check(reply.error_code, None, f"the transactions of broker {node}")
+        for unknown in reply.unknown_state_filters:
+            raise BadSetting(f"transactions have no state {unknown!r}")
+        return [
+            TransactionListing(each.transactional_id, each.producer_id, each.transaction_state, node)
+            for each in reply.transaction_states
+        ]
+
+    listed = (await session.by_broker(None, ask)).checked()
+    found = {each.id: each for transactions in listed.values() for each in transactions}
+    return [found[name] for name in sorted(found)]
+
+
+async def _check_filters(session: Session, node: int, request: ListTransactionsRequest) -> None:
+    """A filter that an old broker does not know must not be left out: more would be listed than was asked for."""
+    needed = _DURATION_SINCE if request.duration_filter != _ANY_DURATION else 0
+    needed = _PATTERN_SINCE if request.transactional_id_pattern is not None else needed
+    try:
+        served = (await session.view.link(node)).newest(_LIST_TRANSACTIONS)
+    except LinkError as broken:
+        raise link_failure(broken) from broken
+    if served < needed:
+        what, since = ("a pattern", "4.1") if needed == _PATTERN_SINCE else ("how long they are open", "3.8")
+        raise BrokerRefused(
+            f"broker {node} cannot look for transactions by {what}; Apache Kafka does since {since}",
+            error=UNSUPPORTED_VERSION,
+        )
+
+
+async def describe_transactions(session: Session, transactional_ids: Iterable[str]) -> Results[str, TransactionInfo]:
+    async def ask(node: int, names: list[str]) -> Mapping[str, TransactionInfo | ClientError]:
+        reply = await session.broker(node, DescribeTransactionsRequest(transactional_ids=names))
+        return {
+            each.transactional_id: _refused(each.transactional_id, each.error_code)
+            if each.error_code
+            else _info(each, node)
+            for each in reply.transaction_states
+        }
+
+    return await session.by_coordinator(transactional_ids, ask, TRANSACTION)
+
+
+def _info(found: DescribeTransactionsResponse.TransactionState, node: int) -> TransactionInfo:
+    return TransactionInfo(
+        found.transactional_id,
+        node,
+        found.transaction_state,
+        found.producer_id,
+        found.producer_epoch,
+        found.transaction_timeout_ms,
+        found.transaction_start_time_ms if found.transaction_start_time_ms >= 0 else None,
+        [TopicPartition(topic.topic, index) for topic in found.topics for index in topic.partitions],
+    )
+
+
+async def fence_producers(session: Session, transactional_ids: Iterable[str]) -> Results[str, ProducerEpoch]:
+    """Begins as a new producer would, and writes nothing: what is open is aborted, who had the id is refused."""
+
+    async def ask(node: int, names: list[str]) -> Mapping[str, ProducerEpoch | ClientError]:
+        outcomes: dict[str, ProducerEpoch | ClientError] = {}
+        for name in names:
+            reply = await session.broker(node, initialise(name, session.request_timeout_ms, None), INIT_NEWEST)
+            outcomes[name] = (
+                _refused(name, reply.error_code)
+                if reply.error_code
+                else ProducerEpoch(reply.producer_id, reply.producer_epoch)
+            )
+        return outcomes
+
+    return await session.by_coordinator(transactional_ids, ask, TRANSACTION)
+
+
+def _refused(name: str, code: int) -> ClientError:
+    if code == TRANSACTIONAL_ID_NOT_FOUND.code:
+        return refusal(code, f"transactional id {name!r} does not exist", "")
+    return refusal(code, None, f"transactional id {name!r}")
 
 
 async def end_transaction(session: Session, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
@@ -34,12 +187,12 @@ async def end_transaction(session: Session, prepared: PreparedTransaction, *, co
             return {name: ProducerEpoch(reply.producer_id, reply.producer_epoch) if bumped else unchanged}
         if to_answer(Api.END, error) is Reaction.ELSEWHERE:
             session.view.forget_coordinator(name, TRANSACTION)
-        return {name: _refused(name, error, commit)}
+        return {name: _end_refused(name, error, commit)}
 
     return (await session.settled([name], ask)).checked()[name]
 
 
-def _refused(name: str, error: ErrorCode, commit: bool) -> ClientError:
+def _end_refused(name: str, error: ErrorCode, commit: bool) -> ClientError:
     where = f"transactional id {name!r}"
     if to_answer(Api.END, error) is not Reaction.FENCED:
         return refusal(error.code, None, where)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupInfo, GroupListing
     from penstock.client.admin.log_dirs import LogDirInfo
     from penstock.client.admin.offsets import OffsetInfo
+    from penstock.client.admin.open_transactions import OpenTransaction
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.quotas import QuotaEntity
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.session import Results
     from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
+    from penstock.client.admin.transactions import TransactionInfo, TransactionListing
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
 
@@ -125,9 +127,52 @@ class Admin:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
         return self._thread.call(self._inner.find_damage(behind))
 
-    def describe_producers(self, partitions: Iterable[TopicPartition]) -> Results[TopicPartition, list[ProducerInfo]]:
-        """The producers that are active in partitions."""
-        return self._thread.call(self._inner.describe_producers(partitions))
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
+    ) -> Results[TopicPartition, list[ProducerInfo]]:
+        """The producers that partitions remember: those of their leaders, or of the replicas on one broker."""
+        return self._thread.call(self._inner.describe_producers(partitions, broker_id=broker_id))
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """Transactional ids that coordinators know, by id: all, or those that every filter lets through."""
+        return self._thread.call(
+            self._inner.list_transactions(
+                states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
+            )
+        )
+
+    def describe_transaction(self, transactional_id: str) -> TransactionInfo:
+        """How the last transaction of a transactional id stands."""
+        return self._thread.call(self._inner.describe_transaction(transactional_id))
+
+    def describe_transactions(self, transactional_ids: Iterable[str]) -> Results[str, TransactionInfo]:
+        """How the last transactions of transactional ids stand, and which partitions are in them."""
+        return self._thread.call(self._inner.describe_transactions(transactional_ids))
+
+    def open_transactions(
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
+    ) -> list[OpenTransaction]:
+        """The transactions that are open in partitions, and which of them hang: no coordinator will end those."""
+        return self._thread.call(self._inner.open_transactions(partitions, broker_id=broker_id))
+
+    def abort_transaction(
+        self, partition: TopicPartition, *, start_offset: int | None = None, producer_id: int | None = None
+    ) -> ProducerInfo:
+        """Aborts a transaction that hangs in a partition, named by its first offset or its producer; whose it was."""
+        return self._thread.call(
+            self._inner.abort_transaction(partition, start_offset=start_offset, producer_id=producer_id)
+        )
+
+    def fence_producers(self, transactional_ids: Iterable[str]) -> Results[str, ProducerEpoch]:
+        """Aborts what is open under transactional ids, and lets whoever has them write no more."""
+        return self._thread.call(self._inner.fence_producers(transactional_ids))
 
     def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
         """Commits or aborts what `Producer.prepare` gave; asking for the same end again is fine."""
