@@ -332,7 +332,9 @@ def test_a_span_into_an_open_transaction_is_waited_for_and_told(node: EmbeddedBr
             await producer.send("held", b"later", partition=0)
             span = Span("held", "", 0, 0, 1)
             async with reader_of(node, isolation_level="read_committed", **BRIEF) as impatient:
-                with pytest.raises(TimedOutWaiting, match="from offset 0 on belong to transactions that have not ended"):
+                with pytest.raises(
+                    TimedOutWaiting, match="from offset 0 on belong to transactions that have not ended"
+                ):
                     await read(impatient, span)
             async with reader_of(node, isolation_level="read_committed") as patient:
                 waiting = asyncio.ensure_future(read(patient, span))

@@ -32,7 +32,6 @@ class Seen:
             return self
         return replace(self, ends={tp: end for tp, end in self.ends.items() if tp not in partitions})
 
-
     def short_of(self, places: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         """The partitions that end before these places."""
         return {tp for tp, place in places.items() if place > self.ends.get(tp, place)}
