@@ -11,6 +11,7 @@ under a name no topic can have:
                in the log is a sentinel), partitions that are new, topics made anew. Sinks learn their ranges from it
     bootstrap  who was asked, for those who read the log later: the lake sink and the listener
     query      the name that progress is published under, where the user gave another than the query's
+    committed  true where only committed records are read: ends are the last stable offsets then
     quiet      true where the user does not want progress published
 
 Sentinels: the first offset of a query is planned again when its first batch is played again, and must not have moved.
@@ -64,6 +65,7 @@ class StreamOffset:
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     bootstrap: str = ""
     query: str = ""
+    committed: bool = False
     quiet: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -80,6 +82,8 @@ class StreamOffset:
             ours["bootstrap"] = self.bootstrap
         if self.query:
             ours["query"] = self.query
+        if self.committed:
+            ours["committed"] = True
         if self.quiet:
             ours["quiet"] = True
         if ours:
@@ -98,6 +102,7 @@ class StreamOffset:
             starts=_flat(ours.get("from", {})),
             bootstrap=ours.get("bootstrap", ""),
             query=ours.get("query", ""),
+            committed=bool(ours.get("committed", False)),
             quiet=bool(ours.get("quiet", False)),
         )
 

@@ -437,11 +437,15 @@ class Admin:
 
         return await group_offsets(self._session, group_id, partitions, require_stable=require_stable)
 
-    async def group_lag(self, group_id: str) -> list[PartitionLag]:
-        """How far a group is behind, per partition."""
+    async def group_lag(self, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
+        """How far a group is behind, per partition.
+
+        `read_committed` says that it reads no open transactions: then lag ends where the first of them begins. Of the
+        groups that show how far Spark's queries are this is known.
+        """
         from penstock.client.admin.group_offsets import group_lag
 
-        return await group_lag(self._session, group_id)
+        return await group_lag(self._session, group_id, read_committed=read_committed)
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

@@ -8,29 +8,39 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.model.ids import TopicPartition
 from penstock.spark.pipeline.home import Progress, SinkProgress
 from penstock.spark.progress.patience import PATIENCE_S, within
+from penstock.spark.progress.records import PartitionProgress
 
 LOOK_EVERY_S: Final = 2.0
 
-Ends = Mapping[TopicPartition, int]
+
+class Log(NamedTuple):
+    """A partition as its reader sees it: `committed` ends at its last stable offset."""
+
+    partition: TopicPartition
+    committed: bool
+
+    @classmethod
+    def of(cls, progress: PartitionProgress) -> Log:
+        return cls(TopicPartition(progress.topic, progress.partition), progress.committed)
 
 
-def partitions_of(sinks: Iterable[SinkProgress]) -> set[TopicPartition]:
-    return {TopicPartition(each.topic, each.partition) for sink in sinks for each in sink.partitions}
+Ends = Mapping[Log, int]
+
+
+def logs_of(sinks: Iterable[SinkProgress]) -> set[Log]:
+    return {Log.of(each) for sink in sinks for each in sink.partitions}
 
 
 def as_of(sink: SinkProgress, ends: Ends) -> SinkProgress:
     """The sink with the lag that these ends make; a partition whose end nobody told keeps what was last known. Pure."""
     if not sink.partitions:
         return sink
-    now = tuple(
-        replace(each, end=max(each.end, ends.get(TopicPartition(each.topic, each.partition), -1)))
-        for each in sink.partitions
-    )
+    now = tuple(replace(each, end=max(each.end, ends.get(Log.of(each), -1))) for each in sink.partitions)
     return replace(sink, partitions=now, lag=sum(each.lag for each in now))
 
 
@@ -47,17 +57,23 @@ def of_all(sinks: Collection[SinkProgress]) -> int | None:
     return sum(behind.values())
 
 
-def ask_ends(
-    settings: Mapping[str, Any], partitions: Collection[TopicPartition], patience_s: float = PATIENCE_S
-) -> Ends:
+def ask_ends(settings: Mapping[str, Any], logs: Collection[Log], patience_s: float = PATIENCE_S) -> Ends:
     """The ends of these logs; raises what keeps brokers from being asked. A partition that is gone is left out."""
     from penstock.spark.dialogue import admin_for, for_process
 
-    if not partitions:
+    if not logs:
         return {}
     admin = admin_for({name: str(value) for name, value in settings.items()})
-    found = for_process().run(within(admin.offsets(dict.fromkeys(partitions, "latest")), patience_s))
-    return {tp: info.offset for tp, info in found.done.items()}
+
+    async def ask(committed: bool) -> dict[Log, int]:
+        wanted = {log.partition: "latest" for log in logs if log.committed == committed}
+        found = await admin.offsets(wanted, read_committed=committed)
+        return {Log(tp, committed): info.offset for tp, info in found.done.items()}
+
+    async def ask_both() -> Ends:
+        return {**await ask(True), **await ask(False)}
+
+    return for_process().run(within(ask_both(), patience_s))
 
 
 class LagWatch:
@@ -84,6 +100,6 @@ class LagWatch:
     def _run(self) -> None:
         while not self._over.wait(LOOK_EVERY_S):
             try:
-                self._ends = ask_ends(self._settings, partitions_of(self._sinks()))
+                self._ends = ask_ends(self._settings, logs_of(self._sinks()))
             except Exception:  # whoever cannot be asked may be back; until then the last batch's lag is shown
                 continue

@@ -95,8 +95,8 @@ def with_lag_of_now(
     `silent` is told the addresses at which none answers: there the lag stays that of the last batches.
     """
     ends: dict[str, lag.Ends] = {}
-    for bootstrap in sorted({each.bootstrap for each in found if lag.partitions_of(each.sinks)}):
-        wanted = {tp for each in found if each.bootstrap == bootstrap for tp in lag.partitions_of(each.sinks)}
+    for bootstrap in sorted({each.bootstrap for each in found if lag.logs_of(each.sinks)}):
+        wanted = {log for each in found if each.bootstrap == bootstrap for log in lag.logs_of(each.sinks)}
         try:
             ends[bootstrap] = lag.ask_ends(
                 {**settings_for(bootstrap), "bootstrap_servers": bootstrap}, wanted, QUIET_MS / 1000

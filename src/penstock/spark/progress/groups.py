@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.admin.group_offsets import READS_COMMITTED, CommittedOffset
 from penstock.client.admin.session import Results
 from penstock.client.errors import ClientError, CommitFailed
 from penstock.model.errors import NON_EMPTY_GROUP
@@ -42,7 +43,8 @@ def publish_offsets(settings: Mapping[str, Any], query: str, offsets: Mapping[To
 
     try:
         admin = admin_for(common_settings(settings))
-        if for_process().run(commit_offsets(admin, query, offsets)) is Commit.DONE:
+        committed = settings.get("isolation_level") == READS_COMMITTED
+        if for_process().run(commit_offsets(admin, query, offsets, read_committed=committed)) is Commit.DONE:
             return True
     except Exception as failure:  # whatever it is, a query does not fail for it
         complain(query, failure)
@@ -51,13 +53,20 @@ def publish_offsets(settings: Mapping[str, Any], query: str, offsets: Mapping[To
 
 
 async def commit_offsets(
-    admin: Admin, query: str, offsets: Mapping[TopicPartition, int], *, forward_only: bool = False
+    admin: Admin,
+    query: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool = False,
+    forward_only: bool = False,
 ) -> Commit:
     """The same for those who have a loop. Offsets below zero are wishes, not places, and are left out.
 
+    `read_committed` is told to lag tools: such a query waits for nothing behind the last stable offset.
     `forward_only` is for those who may be late: what somebody else has committed further on stays.
     """
-    places = {tp: offset for tp, offset in offsets.items() if offset >= 0}
+    metadata = READS_COMMITTED if read_committed else ""
+    places = {tp: CommittedOffset(offset, metadata=metadata) for tp, offset in offsets.items() if offset >= 0}
     if not places:
         return Commit.DONE
     failure: Exception | None
@@ -74,11 +83,11 @@ async def commit_offsets(
 
 
 async def _commit(
-    admin: Admin, group: str, places: Mapping[TopicPartition, int], forward_only: bool
+    admin: Admin, group: str, places: Mapping[TopicPartition, CommittedOffset], forward_only: bool
 ) -> Results[TopicPartition, None]:
     if forward_only:
         there = await admin.group_offsets(group, list(places))
-        places = {tp: offset for tp, offset in places.items() if tp not in there or there[tp].offset <= offset}
+        places = {tp: place for tp, place in places.items() if tp not in there or there[tp].offset <= place.offset}
     return await admin.alter_group_offsets(group, places) if places else Results()
 
 

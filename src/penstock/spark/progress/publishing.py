@@ -53,8 +53,8 @@ class Run:
     error: str = ""
     late_rows: int = 0
     """Of all its batches: news of one may be replaced by the next one's before anybody has looked."""
-    offsets: dict[tuple[str, str], dict[TopicPartition, int]] = field(default_factory=dict)
-    """By who was asked and the name to publish under; sources of one query may differ in both."""
+    offsets: dict[tuple[str, str, bool], dict[TopicPartition, int]] = field(default_factory=dict)
+    """By who was asked, the name to publish under, and whether only committed records are read; sources may differ."""
     read: frozenset[str] = frozenset()
     uncommitted: bool = False
     commit_due_s: float = 0.0
@@ -91,7 +91,8 @@ class Run:
         self.read = frozenset(here.bootstrap for here in ours)
         for here in ours:
             if not here.quiet:
-                self.offsets.setdefault((here.bootstrap, here.query or self.name), {}).update(here.ends)
+                place = (here.bootstrap, here.query or self.name, here.committed)
+                self.offsets.setdefault(place, {}).update(here.ends)
         self.uncommitted = bool(self.offsets)
         if self.bootstraps:
             self.record = replace(record_of(self.owner, progress), late_rows=self.late_rows)
@@ -230,10 +231,10 @@ class Publishing:
     async def _commit(self, run: Run) -> None:
         run.uncommitted = False
         worst = Commit.DONE
-        for (bootstrap, name), offsets in list(run.offsets.items()):
+        for (bootstrap, name, committed), offsets in list(run.offsets.items()):
             # A task of the next batch may have told already where that one begins.
             admin = self._topic(bootstrap).admin
-            outcome = await commit_offsets(admin, name, offsets, forward_only=True)
+            outcome = await commit_offsets(admin, name, offsets, read_committed=committed, forward_only=True)
             worst = worst if outcome is Commit.DONE else outcome
         run.committed_s = self._monotonic()
         if worst is Commit.DONE or run.ended:

@@ -29,12 +29,16 @@ RUN: Final = "run"
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """How far a query is in a partition: `offset` is the next to read, `end` that of the log, -1 if unknown."""
+    """How far a query is in a partition: `offset` is the next to read, `end` that of the log, -1 if unknown.
+
+    `committed` says that only committed records are read: then `end` is the last stable offset.
+    """
 
     topic: str
     partition: int
     offset: int
     end: int = -1
+    committed: bool = False
 
     @property
     def lag(self) -> int:
@@ -167,7 +171,7 @@ def record_of(owner: str, progress: Mapping[str, Any]) -> ProgressRecord:
         sink=str(sink.get("description", "")),
         output_rows=int(sink.get("numOutputRows", -1)),
         partitions=tuple(
-            PartitionProgress(tp.topic, tp.partition, offset, ends.get(tp, -1))
+            PartitionProgress(tp.topic, tp.partition, offset, ends.get(tp, -1), here.committed)
             for here, ends in our_offsets(progress)
             for tp, offset in sorted(here.ends.items())
         ),

@@ -100,6 +100,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             starts={tp: standing.begins[tp] for tp in (standing.begins if first else standing.resolved)},
             bootstrap=self.options.bootstrap,
             query=self.options.query_name or "",
+            committed=self.options.read_committed,
             quiet=not self.options.publish_progress,
         ).to_json()
 

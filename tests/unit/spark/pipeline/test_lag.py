@@ -11,12 +11,12 @@ from penstock.blocking import Admin, Producer
 from penstock.model.ids import TopicPartition
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Progress, SinkProgress
-from penstock.spark.pipeline.lag import as_of, of_all
+from penstock.spark.pipeline.lag import Log, as_of, of_all
 from penstock.spark.pipeline.listing import Listed, with_lag_of_now
 from penstock.spark.progress.records import PartitionProgress
 from penstock.testing import EmbeddedBroker, broker
 
-A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+A0, A1 = Log(TopicPartition("a", 0), False), Log(TopicPartition("a", 1), False)
 SINK = SinkProgress(
     "lake",
     "table",
@@ -84,3 +84,21 @@ def test_brokers_are_asked_and_those_that_are_away_are_named(running: EmbeddedBr
     found = with_lag_of_now([here, away, idle], lambda _bootstrap: {}, silent.append)
     assert [(each.name, each.lag) for each in found] == [("shop", 12 - 5), ("away", 2), ("idle", None)]
     assert silent == ["127.0.0.1:1"]
+
+
+def test_who_reads_committed_records_does_not_wait_for_open_transactions(running: EmbeddedBroker) -> None:
+    committed = replace(SINK, partitions=(PartitionProgress("open", 0, 1, 1, committed=True),))
+    everything = replace(SINK, partitions=(PartitionProgress("open", 0, 1, 1),))
+    both = Listed(
+        "both", home.RUNNING, True, "me", 1, 1, "local", "/p", running.bootstrap_servers, 0, "", (committed, everything)
+    )
+    with Producer(bootstrap_servers=running.bootstrap_servers, transactional_id="lag") as producer:
+        producer.begin()
+        for _ in range(4):
+            producer.send("open", b"v", partition=0)
+        producer.flush()
+        (found,) = with_lag_of_now([both], lambda _bootstrap: {})
+        assert [sink.lag for sink in found.sinks] == [0, 3]
+        producer.commit()
+    (found,) = with_lag_of_now([both], lambda _bootstrap: {})
+    assert [sink.lag for sink in found.sinks] == [4, 4], "the marker has an offset too"

@@ -41,6 +41,23 @@ def test_a_querys_place_is_an_empty_group_with_lag(running: EmbeddedBroker) -> N
     assert (group.state, group.members) == ("Empty", [])
 
 
+def test_lag_of_what_reads_committed_ends_at_the_first_open_transaction(running: EmbeddedBroker) -> None:
+    place = {TopicPartition("held", 0): 0}
+    with Producer(bootstrap_servers=running.bootstrap_servers, transactional_id="held") as producer:
+        with producer.transaction():
+            producer.send("held", b"v", partition=0)
+        producer.begin()
+        producer.send("held", b"open", partition=0).result()
+        assert publish_offsets(settings(running), "careful", place)
+        assert publish_offsets({**settings(running), "isolation_level": "read_uncommitted"}, "greedy", place)
+        with blocking.Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+            (careful,), (greedy,) = admin.group_lag("spark-careful"), admin.group_lag("spark-greedy")
+            (told,) = admin.group_lag("spark-greedy", read_committed=True)
+        assert (careful.end, careful.lag) == (told.end, told.lag) == (2, 2)
+        assert (greedy.end, greedy.lag) == (3, 3)
+        producer.abort()
+
+
 def test_whoever_is_late_does_not_move_a_group_back(running: EmbeddedBroker) -> None:
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
     assert publish_offsets(settings(running), "late", {first: 3})

@@ -197,7 +197,7 @@ def test_a_source_may_name_its_group_or_be_quiet() -> None:
     told = {"id": "id", "runId": "run", "name": "q", "batchId": 0, "timestamp": ""}
     run.news = json.dumps({**told, "sources": [{"endOffset": each.to_json()} for each in sources]})
     run.hear()
-    assert run.offsets == {("here:1", "mine"): {A0: 5}, ("there:1", "q"): {A0: 7}}
+    assert run.offsets == {("here:1", "mine", False): {A0: 5}, ("there:1", "q", False): {A0: 7}}
     assert run.bootstraps == ["here:1", "there:1"]
 
 
