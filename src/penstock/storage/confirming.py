@@ -128,13 +128,28 @@ def _batch_with(segment: Segment, offset: int) -> Found | None:
 def ended_since(segments: Segments, snapshots: SnapshotFiles, since: int, until: int) -> dict[int, int]:
     """First offset and marker of the transactions whose marker lies in [since, until).
 
-    Damage hides what lies behind it; whoever reads there is told.
+    Where they began is known from a snapshot before that, which may be a whole segment away: it is looked at only when
+    there are markers. Damage hides what lies behind it; whoever reads there is told.
     """
     producers = Producers(_FOR_EVER_MS)
-    snapshots.look(producers, start=segments[0].base, end=since, now=Millis(0))
     with suppress(Corrupt, BadBytes):
-        replay(producers, segments, until)
+        if _has_markers(segments, since, until):
+            snapshots.look(producers, start=segments[0].base, end=since, now=Millis(0))
+            replay(producers, segments, until)
     return {first: marker for first, marker in producers.unreplicated.items() if marker >= since}
+
+
+def _has_markers(segments: Segments, since: int, until: int) -> bool:
+    for segment in segments.since(since):
+        first = segment.find(since) if segment.size and segment.base < until else None
+        if first is None:
+            continue
+        for batch in walk_batches(segment.file, first.position, segment.size):
+            if batch.header.attributes & CONTROL and batch.header.producer_id >= 0:
+                return True
+            if batch.header.last_offset >= until:
+                break
+    return False
 
 
 def _make_again(segment: Segment, segments: Segments, snapshots: SnapshotFiles) -> None:
