@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.model.errors import NONE, Refused, error_of
 from penstock.model.ids import NodeId
 from penstock.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.server.loops.duty import duty
 
 if TYPE_CHECKING:
     from penstock.server.controller.channel import Ask
@@ -47,7 +48,7 @@ class ProducerIds:
             self._block, self._used, self._next_block = fetched.result(), 0, None
         if self._used >= len(self._block):
             if self._filling is None:
-                self._filling = asyncio.get_running_loop().create_task(self._fill(), name="producer ids at hand")
+                self._filling = duty(self._fill(), name="producer ids at hand")
             return None
         taken = self.take()
         assert isinstance(taken, int), "one is at hand"
@@ -56,8 +57,8 @@ class ProducerIds:
     async def _fill(self) -> None:
         try:
             await self.at_hand()
-        except Exception as failure:
-            log.warning("no producer ids: %s", failure)
+        except Refused as refusal:
+            log.warning("no producer ids: %s", refusal)
         finally:
             self._filling = None
 
