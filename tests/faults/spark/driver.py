@@ -37,7 +37,8 @@ class Plan:
         plan.write_text(json.dumps(vars(self)))
         command = [sys.executable, "-m", "tests.faults.spark.driver", str(plan)]
         # Workers look up the sink that is struck by its module.
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+        modules = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+        environment = {**os.environ, "PYTHONPATH": modules, "SPARK_LOCAL_IP": "127.0.0.1"}
         with log.open("ab") as out:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environment,

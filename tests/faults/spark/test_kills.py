@@ -1,4 +1,7 @@
-"""Drivers killed with kill -9, at every point between a task's first row and Spark's own log: each record once."""
+"""Drivers killed with kill -9, at every point between a task's first row and Spark's own log: each record once.
+
+The records come in transactions, beside as many that are aborted: no row of these is ever in a table.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ KILLS = list(itertools.product(FORMATS, POINTS)) if SOAKING else [(DELTA, "after
 def test_a_driver_may_be_killed_at_any_point(
     spark: SparkSession, bootstrap: str, scratch: Path, format: str, point: str
 ) -> None:
-    lake = Lake(format, scratch / "table", bootstrap, f"killed-{format}-{point}", partitions=3)
+    lake = Lake(format, scratch / "table", bootstrap, f"killed-{format}-{point}", partitions=3, transactional=True)
     lake.create_topic(RECORDS)
     for number in rounds(fast=1, full=2):
         strike = Strike(point, 1 + 2 * number, DRIVER, scratch / f"mark-{number}")
@@ -61,7 +64,7 @@ def test_a_driver_may_be_killed_at_any_point(
 @pytest.mark.parametrize("format", FORMATS if SOAKING else [DELTA])
 def test_a_batch_may_fail_at_any_point(spark: SparkSession, bootstrap: str, scratch: Path, format: str) -> None:
     """One query, struck in another place at each of its starts."""
-    lake = Lake(format, scratch / "table", bootstrap, f"failed-{format}", partitions=3)
+    lake = Lake(format, scratch / "table", bootstrap, f"failed-{format}", partitions=3, transactional=True)
     lake.create_topic(RECORDS)
     spark.dataSource.register(StruckLake)
     for point in ("before-commit", "after-commit", "before-log"):

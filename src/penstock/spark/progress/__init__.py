@@ -7,6 +7,7 @@
     records.py    what is published about a query and a pipeline, as values (pure)
     status.py     which pipelines there are, how they are, and what is wanted of them
     patience.py   how long anybody waits                     warnings_once.py   complaints, each of them once
+    login.py      how a process logs in that knows an address alone
 
 Imports `client` and this room's `offsets`, `naming`, `dialogue`; pyspark only in `listener.py`. Workers import
 `reports` and `groups`, so those load nothing heavy.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,10 +17,9 @@ from typing import Any, Final
 
 from penstock.client.blocking.loop_thread import LoopThread
 from penstock.client.errors import ClientError
-from penstock.client.settings import CommonSettings
 from penstock.model.ids import TopicPartition
-from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
 from penstock.spark.progress.groups import Commit, commit_offsets
+from penstock.spark.progress.login import login_of_the_process
 from penstock.spark.progress.patience import PATIENCE_S, within
 from penstock.spark.progress.records import ERROR_CHARS_MAX, ProgressRecord, our_offsets, query_of, record_of
 from penstock.spark.progress.topic import Entry, InternalTopic
@@ -265,21 +263,6 @@ class Publishing:
     def _topic(self, bootstrap: str) -> InternalTopic:
         found = self._topics.get(bootstrap)
         if found is None:
-            login = self._logins.get(bootstrap) or _login_of_the_process(bootstrap)
+            login = self._logins.get(bootstrap) or login_of_the_process(bootstrap)
             found = self._topics[bootstrap] = InternalTopic({"bootstrap_servers": bootstrap, **login})
         return found
-
-
-def _login_of_the_process(bootstrap: str) -> Mapping[str, str]:
-    """What a query says of its login stays with its source; its driver is told by the environment."""
-    path = os.environ.get(CLIENT_CONFIG_VARIABLE)
-    if path is None:
-        return {}
-    login = {"client_config": path}
-    try:
-        CommonSettings.of({"bootstrap_servers": bootstrap, **login})
-    except ClientError as unusable:
-        words = f"{CLIENT_CONFIG_VARIABLE}: {unusable}. Progress is told without a login."
-        warn_once("login", path, words=words)
-        return {}
-    return login

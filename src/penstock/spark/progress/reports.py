@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from penstock.client.errors import ClientError
+from penstock.spark.progress.login import login_of_the_process
 from penstock.spark.progress.patience import Resting, within
 from penstock.spark.progress.topic import Entry, InternalTopic
 from penstock.spark.progress.warnings_once import forget, reason, warn_once
@@ -97,10 +98,10 @@ def collect(bootstrap: str, query_id: str, batch_id: int, since_ms: int) -> list
     """
     from penstock.spark.dialogue import admin_for, for_process
 
-    settings = {"bootstrap_servers": bootstrap}
     if bootstrap in _resting:
         return []
     try:
+        settings = {"bootstrap_servers": bootstrap, **login_of_the_process(bootstrap)}
         topic = InternalTopic(settings, admin=admin_for(settings))
         return for_process().run(within(find(topic, query_id, batch_id, since_ms)))
     except Exception as failure:  # whatever it is, a commit does not fail for it

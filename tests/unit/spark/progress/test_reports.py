@@ -52,6 +52,15 @@ def test_a_span_that_was_read_again_counts_once(running: EmbeddedBroker) -> None
     assert collect(running.bootstrap_servers, "twice", 4, now_ms()) == [again]
 
 
+def test_a_commit_logs_in_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Spark tells a sink nothing of the source's options, the password among them.
+    since = now_ms()
+    with broker(secure=True) as secured:
+        assert publish(secured.client_settings, [REPORT])
+        monkeypatch.setenv("PENSTOCK_CLIENT_CONFIG", str(secured.client_files.java))
+        assert collect(secured.bootstrap_servers, "q", 4, since) == [REPORT]
+
+
 def test_the_topic_is_small_and_forgets(running: EmbeddedBroker) -> None:
     publish(settings(running), [REPORT])
     with Admin(bootstrap_servers=running.bootstrap_servers) as admin:
