@@ -171,6 +171,6 @@ def test_files_crossed_by_a_topic_to_its_leader() -> None:
     async def steps(cluster: Cluster) -> None:
         async with Caller.to(cluster.ports[1]) as caller:
             frames, partitions = [create(f"t{n}") for n in range(TIMES)], cluster.nodes[1].partitions
-            assert_at_most(96, await common_to_all(caller, frames, lambda n: lead_here(partitions) > n))
+            assert_at_most(98, await common_to_all(caller, frames, lambda n: lead_here(partitions) > n))
 
     walk(steps, nodes=1, **CALM)

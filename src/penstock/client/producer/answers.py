@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.errors import (
@@ -46,9 +46,6 @@ from penstock.model.errors import (
 from penstock.protocol.messages.produce import ProduceRequest, ProduceResponse
 from penstock.transport.dial import LinkError
 
-if TYPE_CHECKING:
-    from penstock.client.producer.transactions.driver import TransactionDriver
-
 log = logging.getLogger("penstock.client")
 
 MARKERS_PAUSE_MS = 20
@@ -76,6 +73,12 @@ _PERHAPS_WRITTEN = frozenset(
 _OF_THE_PRODUCER = frozenset(error.code for error in (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED, UNKNOWN_PRODUCER_ID))
 
 
+class Settling(Protocol):
+    """Is told of batches that have their answer."""
+
+    def settled(self, batches: list[Batch]) -> None: ...
+
+
 class Sending(Protocol):
     """What answers change besides batches: the part of the sender that they need."""
 
@@ -85,7 +88,10 @@ class Sending(Protocol):
     identity: Identity
     metrics: ProducerMetrics
     accumulator: Accumulator
-    transactions: TransactionDriver | None
+
+    @property
+    def transactions(self) -> Settling | None:
+        """Whoever waits for every answer before a transaction ends."""
 
     def nudge(self) -> None: ...
     def refresh(self, topic: str | None) -> None: ...

@@ -178,9 +178,7 @@ class Books:
         opened = book.opened.pop(producer_id, None)
         if opened is None:
             return
-        book.ended.append(
-            Ended(producer_id, opened.epoch, opened.first, header.base_offset, commits, opened.seen_s)
-        )
+        book.ended.append(Ended(producer_id, opened.epoch, opened.first, header.base_offset, commits, opened.seen_s))
         for line in opened.lines:
             line.committed, line.decided_s = commits, now_s
         if not commits:

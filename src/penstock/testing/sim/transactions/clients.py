@@ -74,7 +74,11 @@ class Crowd:
             loop.create_task(self._tend(self._writers, writer_id(number), self._write), name=writer_id(number))
         for number in range(self._drawn.copiers):
             loop.create_task(self._tend(self._copiers, copier_id(number), self._copy), name=copier_id(number))
-        for topic, committed_only in ((LEDGER, True), (LEDGER, False), (self._random.choice((COPIES, KEYED, BRIEF)), True)):
+        for topic, committed_only in (
+            (LEDGER, True),
+            (LEDGER, False),
+            (self._random.choice((COPIES, KEYED, BRIEF)), True),
+        ):
             name = f"{'c' if committed_only else 'u'}-{topic}"
             client = self._client(name, None)
             client.run(self._watch(client, topic, committed_only=committed_only))
@@ -328,9 +332,7 @@ class Crowd:
             ]
             self.readings += [(topic, number, reading) for number, reading in enumerate(readings)]
 
-            def show(
-                _consumer: Consumer, record: ConsumerRecord, readings: list[Reading] = readings
-            ) -> None:
+            def show(_consumer: Consumer, record: ConsumerRecord, readings: list[Reading] = readings) -> None:
                 readings[record.partition].shown.append(Shown(record.offset, record.value, self._world.scheduler.now))
 
             consumer.assign([(topic, number) for number in range(self._plan.partitions)])

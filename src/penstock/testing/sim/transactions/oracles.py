@@ -94,7 +94,11 @@ class Oracles:
                     status = transaction.state.status
                     if status is Status.ONGOING or status in PREPARED:
                         found.append(f"{machine.host}: {name} is in {STATUS_NAMES[status]}")
-            found += [f"{machine.host}: {len(shard.table.pending)} offsets are pending" for shard in shards_of(node) if shard.table.pending]
+            found += [
+                f"{machine.host}: {len(shard.table.pending)} offsets are pending"
+                for shard in shards_of(node)
+                if shard.table.pending
+            ]
             for hosted in partitions_of(node) or ():
                 log = readable(hosted)
                 if log is not None and hosted.state.leading and log.last_stable != log.committed:
@@ -147,8 +151,7 @@ class Oracles:
                 if line.value is not None and line.value in entries:
                     fates.setdefault(line.value, []).append(line.committed)
         return [
-            f"T8: {words}"
-            for words in check_attempts(self._crowd.ledger.attempts, fates, lasting=self._crowd.lasting)
+            f"T8: {words}" for words in check_attempts(self._crowd.ledger.attempts, fates, lasting=self._crowd.lasting)
         ]
 
     def _fenced(self) -> list[str]:
