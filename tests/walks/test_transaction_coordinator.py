@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from penstock.kernels import scan_batches
 from penstock.model.errors import (
     CONCURRENT_TRANSACTIONS,
     COORDINATOR_NOT_AVAILABLE,
@@ -23,13 +25,15 @@ from penstock.model.errors import (
     TRANSACTIONAL_ID_NOT_FOUND,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Offset
+from penstock.protocol.batch import read_records
 from penstock.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from penstock.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
 from penstock.protocol.messages.list_transactions import ListTransactionsRequest
 from penstock.protocol.messages.produce import ProduceRequest
+from penstock.protocol.messages.update_features import UpdateFeaturesRequest
 from tests.walks.data_plane import Client, Machine, walk
 from tests.walks.test_denied import Grants
 from tests.walks.transacting import read_committed
@@ -117,6 +121,46 @@ def test_committed_records_are_seen_together_and_aborted_ones_never(classic: boo
         assert producer.epoch == (0 if classic else 3)
         state = await producer.described()
         assert (state.transaction_state, state.topics) == ("CompleteCommit", [])
+
+    walk(steps, **FEW)
+
+
+def states_written(machine: Machine) -> Iterator[bytes]:
+    for hosted in machine.node.partitions:
+        if hosted.name.topic == TRANSACTIONS_TOPIC:
+            log = hosted.require_log()
+            read = log.read(Offset(0), max_bytes=1 << 20, limit=log.written, at_least_one=True)
+            view = memoryview(b"".join(span.read() for span in read.spans))
+            for start, header in scan_batches(view):
+                assert header.last_offset == header.base_offset, "one record in a batch"
+                yield from (each.value for each in read_records(view[start : start + header.size]) if each.value)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_both_protocols_are_served_at_every_level_of_the_feature(level: int) -> None:
+    """The level says how the coordinator writes and fences; how a transaction goes is for its requests to say."""
+
+    async def steps(machine: Machine, client: Client) -> None:
+        update = UpdateFeaturesRequest.FeatureUpdateKey(
+            feature="transaction.version", max_version_level=level, upgrade_type=2
+        )
+        if level < 2:
+            assert (await client.ask(UpdateFeaturesRequest(feature_updates=[update]), 2)).error_code == 0
+        await client.create("orders")
+        await coordinator_of(client, "copier")
+        producers = [Producer(client, "old", classic=True), Producer(client, "new")]
+        for producer in producers:
+            assert await producer.init() == 0
+            for value, commit in ((b"kept", True), (b"lost", False)):
+                if producer.classic:
+                    assert await producer.add("orders", 0) == [0]
+                assert [error for error, _ in await producer.send("orders", value)] == [0]
+                assert await producer.end(commit=commit) == 0
+                await producer.settled()
+        assert await read_committed(client, "orders") == [b"kept", b"kept"]
+        assert [producer.epoch for producer in producers] == [0, 2]
+        versions = {int.from_bytes(value[:2], "big") for value in states_written(machine)}
+        assert versions == {0 if level == 0 else 1}
 
     walk(steps, **FEW)
 
