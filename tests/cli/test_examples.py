@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from penstock.blocking import Producer
 from penstock.cli.main import cli
 from penstock.cli.options import examples_of
 from penstock.testing import broker
@@ -19,6 +20,7 @@ from tests.cli import warm
 from tests.cli.command import DEADLINE_S, QUICK_JAVA, penstock
 from tests.cli.lakes import make_lake
 from tests.compat.processes import Child, free_ports, wait_for
+from tests.hanging_transactions import UNVERIFIED, hang
 from tests.patience import within
 
 GO_ON = (
@@ -83,7 +85,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
         f"controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=127.0.0.1:{controller_port}\n"
         f"log.dirs={folder / 'var'}\npenstock.admin.listener=127.0.0.1:{admin_port}\n"
     )
-    with broker({"log.retention.ms": 604_800_000}) as running:
+    with broker({"log.retention.ms": 604_800_000, **UNVERIFIED}) as running:
         environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -98,6 +100,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
             for partition in ("0", "1"):
                 penstock("produce", topic, "-p", partition, "-k", "k", stdin="v\n" * 20, environment=given)
         penstock("group", "seek", "billing", "--to", "5", "--topic", "clicks", "--yes", environment=given)
+        with Producer(running.bootstrap_servers, transactional_id="shop-1") as producer, producer.transaction():
+            producer.send("clicks", b"v", partition=0)
+        hang(running.bootstrap_servers, "orders", partition=1)  # at offset 20
         make_lake(folder / "lake")
         (folder / "pipelines").mkdir()
         yield folder, environment

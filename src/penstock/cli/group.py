@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import connection_options, examples, format_option
+from penstock.cli.options import act_option, connection_options, examples, format_option
 from penstock.cli.output import show, table
 from penstock.cli.watching import interval_option, watch_option
 from penstock.model.units import count
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from penstock.cli.group_plans import Move
     from penstock.client.admin import Admin, GroupInfo, PartitionLag
 
-act_option = click.option(
-    "-y", "--yes", "--execute", "act", is_flag=True, help="Do it. Without this only the plan is printed."
-)
 topics_option = click.option(
     "-t",
     "--topic",

@@ -25,6 +25,7 @@ COMMANDS = {
     "consume": ("penstock.cli.consume:consume", "Print records from anywhere in topics."),
     "tail": ("penstock.cli.consume:tail", "Print the last records of topics and those to come."),
     "group": ("penstock.cli.group:group", "See consumer groups and their lag, move or forget their positions."),
+    "txn": ("penstock.cli.txn:txn", "See transactions; find those that hang, and abort them."),
     "cluster": ("penstock.cli.cluster:cluster", "See brokers, controller and health; change brokers' defaults."),
     "agent": ("penstock.cli.agent:agent", "Bring logs and events from files and the network into topics."),
     "pipeline": ("penstock.cli.pipeline:pipeline", "Run flows from topics to tables and topics on Spark."),

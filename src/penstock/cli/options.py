@@ -19,6 +19,9 @@ log_format_option = click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How log lines look."
 )
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+act_option = click.option(
+    "-y", "--yes", "--execute", "act", is_flag=True, help="Do it. Without this only the plan is printed."
+)
 
 _CONNECTION_OPTIONS = [
     click.option(

@@ -27,7 +27,7 @@ and `d`. [A guide](../guides/command-line.md) shows the commands at work.
 | 0 | done |
 | 1 | failed, or not confirmed |
 | 2 | the command makes no sense as it was written |
-| 3 | a topic, partition, group, profile or running agent is not there |
+| 3 | a topic, partition, group, transactional id, profile or running agent is not there |
 | 4 | not allowed |
 | 5 | no broker answers |
 | 10 | the cluster, or an agent, is not healthy (`cluster health`, `doctor`, `agent status`) |

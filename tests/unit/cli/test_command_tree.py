@@ -38,7 +38,7 @@ def test_a_command_that_dials_takes_a_clients_configuration() -> None:
 def test_a_command_that_asks_brokers_can_be_told_which() -> None:
     """What imports the way to speak to a cluster and takes no address would dial somebody by itself."""
     options = dict(tree(cli))
-    for room in ("user", "acl", "token", "quota", "topic", "group", "cluster"):
+    for room in ("user", "acl", "token", "quota", "topic", "group", "txn", "cluster"):
         leaves = [path for path in options if path.startswith(f"penstock {room} ")]
         groups = {path for path in leaves if any(other.startswith(f"{path} ") for other in leaves)}
         assert leaves

@@ -1,0 +1,215 @@
+"""`penstock txn …` against a node: transactions are seen, those that hang are found and aborted; exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.blocking import Admin, Consumer, Producer
+from penstock.model.ids import TopicPartition
+from penstock.testing import broker
+from tests.cli.command import Said, penstock
+from tests.hanging_transactions import UNVERIFIED, hang
+from tests.patience import within
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    """A broker that takes transactional records without asking coordinators, as old ones did."""
+    with broker({"num.partitions": 2, "log.retention.ms": -1, **UNVERIFIED}) as running:
+        yield running.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def shop(node: str) -> Iterator[Producer]:
+    """A producer that has committed a transaction and has the next one open."""
+    with Producer(node, transactional_id="shop-1", transaction_timeout_ms=600_000) as producer:
+        with producer.transaction():
+            producer.send("orders", b"paid", partition=0)
+        producer.begin()
+        for partition in (0, 1):
+            producer.send("orders", b"open", partition=partition).result(within(30))
+        yield producer
+
+
+def txn(node: str, *arguments: str, style: str = "json") -> Said:
+    return penstock("txn", *arguments, "--format", style, "-b", node)
+
+
+def test_transactions_are_listed_and_filtered(node: str, shop: Producer) -> None:
+    (found,) = txn(node, "list", "--pattern", "shop-.*").data
+    assert found == {
+        "id": "shop-1",
+        "producer_id": found["producer_id"],
+        "state": "Ongoing",
+        "coordinator": 1,
+    }
+    text = txn(node, "list", style="text").out.splitlines()
+    assert text[0].split("  ")[0] == "TRANSACTIONAL ID"
+    assert text[0].split() == ["TRANSACTIONAL", "ID", "PRODUCER", "STATE", "COORDINATOR"]
+    assert ["shop-1", str(found["producer_id"]), "Ongoing", "1"] in [line.split() for line in text]
+    assert [each["id"] for each in txn(node, "list", "--state", "ongoing").data] == ["shop-1"]
+    assert txn(node, "list", "--producer-id", str(found["producer_id"])).data == [found]
+    none = txn(node, "list", "--longer-than", "5m")
+    assert (none.code, none.data, none.err) == (0, [], "no transactions\n")
+    assert txn(node, "list", "--longer-than", "0s").data == [found]
+    assert 'id: "shop-1"' in txn(node, "list", style="yaml").out
+
+
+def test_longer_than_leaves_out_what_has_ended(node: str) -> None:
+    with Producer(node, transactional_id="ended") as producer, producer.transaction():
+        producer.send("orders", b"x", partition=0)
+    assert "ended" not in [each["id"] for each in txn(node, "list", "--longer-than", "0s").data]
+    assert [each["id"] for each in txn(node, "list", "--longer-than", "0s", "--state", "completecommit").data] == [
+        "ended"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("list", "--state", "sleeping"), "is not one of"),
+        (("list", "--pattern", "("), "is no regular expression"),
+        (("list", "--longer-than", "soon"), "is no time"),
+        (("find-hanging", "--partition", "1"), "--partition goes with --topic"),
+        (("abort", "--topic", "orders", "--partition", "0"), "say which: --start-offset N, or --producer-id N"),
+    ],
+)
+def test_what_makes_no_sense_is_exit_code_2(node: str, arguments: tuple[str, ...], words: str) -> None:
+    refused = txn(node, *arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert words in refused.err
+
+
+def test_a_transaction_is_described(node: str, shop: Producer) -> None:
+    (found,) = txn(node, "describe", "shop-1").data
+    assert found["partitions"] == [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]
+    assert (found["state"], found["timeout_ms"], found["coordinator"]) == ("Ongoing", 600_000, 1)
+    text = txn(node, "describe", "shop-1", style="text").out
+    assert text.startswith("shop-1  (Ongoing)\n")
+    assert "  partitions   orders:0,1\n" in text
+    assert "  time-out     10 min 0 s\n" in text
+    assert "  open since   20" in text
+
+
+@pytest.mark.parametrize("command", ["describe", "fence"])
+def test_an_id_that_is_not_there_is_exit_code_3_with_the_one_that_was_meant(
+    node: str, shop: Producer, command: str
+) -> None:
+    refused = txn(node, command, "shop-2")
+    assert refused.code == 3
+    assert "transactional id 'shop-2' does not exist; did you mean shop-1?" in refused.err
+
+
+def test_producers_of_a_partition_are_shown(node: str, shop: Producer) -> None:
+    (listed,) = txn(node, "list", "--pattern", "shop-1").data
+    found = {each["producer_id"]: each for each in txn(node, "producers", "orders", "0").data}
+    assert found[listed["producer_id"]]["transaction_start"] == 2
+    assert txn(node, "producers", "orders", "0", "--broker-id", "1").data == list(found.values())
+    heading = txn(node, "producers", "orders", "0", style="text").out.splitlines()[0]
+    assert heading.split("  ")[-1] == "OPEN FROM"
+    assert txn(node, "producers", "order", "0").code == 3
+    assert txn(node, "producers", "orders", "7").code == 3
+
+
+def test_a_transaction_that_hangs_is_found_planned_and_aborted(node: str, shop: Producer) -> None:
+    with Admin(bootstrap_servers=node) as admin:
+        admin.create_topic("stuck", 2)
+    with Producer(node) as plain:
+        plain.send("stuck", b"before", partition=1).result(within(30))
+        producer_id = hang(node, "stuck", b"never", b"seen", partition=1, age_ms=3_600_000)
+        hang(node, "stuck", b"young", partition=0, age_ms=60_000)
+        plain.send("stuck", b"behind", partition=1).result(within(30))
+
+    everywhere = txn(node, "find-hanging")
+    (found,) = [each for each in everywhere.data if each["topic"] == "stuck"]
+    assert found == {
+        "topic": "stuck",
+        "partition": 1,
+        "start_offset": 1,
+        "producer_id": producer_id,
+        "epoch": 3,
+        "coordinator_epoch": -1,
+        "last_timestamp": found["last_timestamp"],
+        "transactional_id": None,
+    }
+    which = ("--topic", "stuck", "--partition", "1")
+    for other in (which[:2], which, ("--broker-id", "1")):
+        assert txn(node, "find-hanging", *other).data == [found]
+    assert len(txn(node, "find-hanging", "--topic", "stuck", "--older-than", "30s").data) == 2
+    none = txn(node, "find-hanging", "--topic", "stuck", "--older-than", "2h")
+    assert (none.code, none.data, none.err) == (0, [], "no transaction hangs\n")
+    text = txn(node, "find-hanging", *which, style="text")
+    assert text.out.splitlines()[1].split()[:5] == ["stuck", "1", "1", str(producer_id), "3"]
+    advice = "penstock txn abort --topic stuck --partition 1 --start-offset 1"
+    assert advice in text.err
+
+    def readable() -> list[bytes | None]:
+        settings = {"bootstrap_servers": node, "isolation_level": "read_committed", "offset_reset": "earliest"}
+        with Consumer(**settings) as consumer, Admin(bootstrap_servers=node) as admin:
+            item = TopicPartition("stuck", 1)
+            end = admin.offsets({item: "latest"}, read_committed=True).checked()[item].offset
+            consumer.assign([item])
+            values: list[bytes | None] = []
+            while consumer.position(item) < end:
+                values += [record.value for record in consumer.poll(timeout_ms=100)]
+            return values
+
+    assert readable() == [b"before"]
+    abort = ("abort", *which, "--start-offset", "1")
+    planned = txn(node, *abort)
+    assert (planned.code, planned.data) == (0, {"executed": False, "transactions": [found]})
+    assert "nothing was aborted in stuck-1: this is the plan, --yes carries it out" in planned.err
+    assert readable() == [b"before"]
+    done = txn(node, *abort, "--yes")
+    assert (done.code, done.data["executed"]) == (0, True)
+    assert readable() == [b"before", b"behind"]
+    again = txn(node, *abort, "--yes")
+    assert again.code == 1
+    assert "no open transaction begins at offset 1; none is open there" in again.err
+
+
+def test_one_that_does_not_hang_is_not_torn_apart(node: str, shop: Producer) -> None:
+    abort = ("abort", "--topic", "orders", "--partition", "0", "--start-offset", "2", "--yes")
+    refused = txn(node, *abort)
+    assert (refused.code, refused.out) == (1, "")
+    assert "`penstock txn fence shop-1` aborts it now" in refused.err
+    (still,) = txn(node, "list", "--state", "ongoing").data
+    assert still["id"] == "shop-1"
+
+
+def test_force_ends_it_in_one_partition(node: str) -> None:
+    with Admin(bootstrap_servers=node) as admin, Producer(node, transactional_id="torn") as producer:
+        admin.create_topic("torn", 1)
+        producer.begin()
+        producer.send("torn", b"x", partition=0).result(within(30))
+        (found,) = txn(node, "list", "--pattern", "torn").data
+        by_producer = ("abort", "--topic", "torn", "--partition", "0", "--producer-id", str(found["producer_id"]))
+        done = txn(node, *by_producer, "--force", "--yes")
+        assert (done.code, done.data["transactions"][0]["transactional_id"]) == (0, "torn")
+        assert admin.open_transactions([TopicPartition("torn", 0)]) == []
+        producer.abort()
+
+
+def test_fencing_prints_the_plan_first(node: str) -> None:
+    with Producer(node, transactional_id="fenced") as producer:
+        producer.begin()
+        producer.send("orders", b"x", partition=1).result(within(30))
+        planned = txn(node, "fence", "fenced")
+        assert (planned.data["executed"], planned.data["transactions"][0]["state"]) == (False, "Ongoing")
+        assert "nobody was fenced: this is the plan, --yes carries it out" in planned.err
+        assert [each["id"] for each in txn(node, "list", "--pattern", "fenced", "--state", "ongoing").data] == [
+            "fenced"
+        ]
+        done = txn(node, "fence", "fenced", "--yes", style="text")
+        assert (done.code, done.err) == (0, "fenced fenced\n")
+        assert done.out.splitlines()[1].split()[-1] == "orders:1"
+        assert txn(node, "list", "--pattern", "fenced", "--state", "ongoing").data == []
+
+
+def test_without_transactions_there_is_nothing_to_show(bootstrap: str) -> None:
+    listed = penstock("txn", "list", "--pattern", "nobody", "-b", bootstrap)
+    assert (listed.code, listed.out, listed.err) == (0, "", "no transactions\n")
+    assert json.loads(penstock("txn", "find-hanging", "--format", "json", "-b", bootstrap).out) == []
