@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from penstock.blocking import Producer
 from penstock.cli.main import main
+from penstock.spark.lake.landing import write_down
+from penstock.spark.lake.ranges import TableRange
+from penstock.spark.lake.store import BatchCommit
 from tests.cli.command import Said, penstock
 from tests.cli.lakes import make_lake
 from tests.unit.spark.lake.foreign import log_entry, protocol
+from tests.unit.spark.lake.tables import made, rows, written
 
 Lake = Callable[..., Said]
 
@@ -153,6 +158,26 @@ def test_an_audit_that_finds_something_ends_with_10(lake: Lake, tmp_path: Path) 
     (found,) = lake(where, "audit", "orders", "--format", "json").data
     assert (found["clean"], found["table"], found["findings"][0]["check"]) == (False, "orders", "ledger")
     assert lake(where, "audit", "visits").code == 0
+
+
+def test_an_audit_asks_the_topic_what_a_commit_does_not_explain(lake: Lake, tmp_path: Path, bootstrap: str) -> None:
+    topic = "audited"
+    with Producer(bootstrap_servers=bootstrap, transactional_id=topic) as producer:
+        with producer.transaction():
+            producer.send_batch(topic, [b"1", b"2", b"3"], partition=0)
+        producer.begin()
+        producer.send(topic, b"aborted", partition=0).result()
+        producer.abort()
+    store = made(tmp_path / "orders", "delta")
+    store.set_properties({"penstock.rows": "record"})
+    store.refresh()
+    # Three records and a marker, an aborted one and its marker: no report of these reached the commit.
+    ranges = (TableRange(topic, "", 0, 0, 6),)
+    write_down(store, store.commit(BatchCommit("q", 0, ranges, (written(store, rows(0, 3)),), rows=3)))
+    silent = lake(tmp_path, "audit", "orders")
+    assert (silent.code, "-b says where" in silent.out) == (10, True)
+    told = lake(tmp_path, "audit", "orders", "-b", bootstrap)
+    assert (told.code, "the topic has 3 records there, and each is a row" in told.out) == (0, True), told
 
 
 def test_a_table_that_cannot_be_audited_is_named_and_the_others_are_proven(lake: Lake, tmp_path: Path) -> None:

@@ -258,6 +258,41 @@ def test_what_was_trimmed_before_it_was_read_is_a_loss(
         assert [row[2] for row in found] == [*range(20), *range(30, 40)]
 
 
+# --- transactions ---
+
+
+def transact(producer: Producer, topic: str, words: str, end: Callable[..., None]) -> None:
+    producer.begin_transaction()
+    for number in range(20):
+        producer.produce(topic, f"{words} {number}", partition=number % 2)
+    assert producer.flush(within(30)) == 0
+    end(within(30))
+
+
+def test_transactions_are_read_as_the_connector_reads_them(
+    spark: SparkSession, bootstrap: str, topic: str, changing: Callable[..., None], tmp_path: Path
+) -> None:
+    changing(0, 5)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "log_level": 0})
+    producer.init_transactions(within(30))
+    for number in range(3):
+        transact(producer, topic, f"committed {number}", producer.commit_transaction)
+        transact(producer, topic, f"aborted {number}", producer.abort_transaction)
+    # The log ends with aborted records and their markers; ours leaves them out unless it is told to read everything.
+    committed = {"subscribe": topic, "startingOffsets": "earliest", "kafka.isolation.level": "read_committed"}
+    everything = {**committed, "kafka.isolation.level": "read_uncommitted"}
+    theirs = batch(spark, JVM, bootstrap, committed)
+    assert len(theirs) == 5 + 60
+    assert batch(spark, OURS, bootstrap, {"subscribe": topic}) == theirs
+    shown = batch(spark, JVM, bootstrap, everything)
+    assert len(shown) == 5 + 120
+    assert batch(spark, OURS, bootstrap, everything) == shown
+    # Batches that end inside of transactions, some of them with nothing to show.
+    for by in (JVM, OURS):
+        stream = Stream(spark, by, bootstrap, {**committed, "maxOffsetsPerTrigger": "30"}, tmp_path)
+        assert stream.drain() == theirs, by
+
+
 # --- sinks ---
 
 

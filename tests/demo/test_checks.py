@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from penstock.blocking import Producer
 from penstock.demo.checks import Verdict, judge
 from penstock.demo.evidence import Arrival, Evidence
+from penstock.demo.gathering import absent_offsets, read_all
+from penstock.testing import broker
 
 LINES, PARTITIONS = 300, 3
 BROKEN = frozenset(range(7, LINES, 50))
@@ -111,6 +115,11 @@ def minute_is_missing(found: Evidence) -> Evidence:
     return replace(found, minutes_in_topic=kept)
 
 
+def aborted_row(found: Evidence) -> Evidence:
+    """The topic holds no committed record where a row comes from."""
+    return replace(found, absent=frozenset({arrival(LOST)[:2]}))
+
+
 def failed(found: Evidence) -> dict[str, str]:
     return {each.name: each.words for each in judge(found) if not each.good}
 
@@ -125,6 +134,7 @@ def failed(found: Evidence) -> dict[str, str]:
         (row_and_letter, {"lines", "duplicates", "dead letters"}),
         (innocent_letter, {"dead letters"}),
         (foreign_line, {"missing"}),
+        (aborted_row, {"gaps"}),
         (audit_fails, {"audit"}),
         (sums_too_small, {"aggregates"}),
         (minute_is_missing, {"aggregates"}),
@@ -139,6 +149,28 @@ def test_nothing_fails_when_nothing_is_wrong() -> None:
     assert judge(whole())[0] == Verdict("lines", "300 written = 294 rows + 6 dead letters", True)
 
 
+def test_offsets_of_markers_and_of_what_was_aborted_are_no_gaps() -> None:
+    found = whole()
+    end = LINES // PARTITIONS
+    longer = replace(found, topic={**found.topic, 2: (0, end + 2)}, absent=frozenset({(2, end), (2, end + 1)}))
+    assert failed(longer) == {}
+    gaps = next(each for each in judge(longer) if each.name == "gaps")
+    assert gaps.words == "0 in 302 offsets of 3 partitions, 2 of them without a record"
+    assert set(failed(replace(longer, absent=frozenset()))) == {"gaps"}
+
+
+def test_a_topic_tells_which_of_its_offsets_hold_no_record() -> None:
+    with broker() as node, Producer(bootstrap_servers=node.bootstrap_servers, transactional_id="demo") as producer:
+        with producer.transaction():
+            producer.send("lines", b"0", partition=0)
+        producer.begin()
+        producer.send("lines", b"1", partition=0).result()
+        producer.abort()
+        found = asyncio.run(absent_offsets(node.bootstrap_servers, "lines", {0: (0, 4)}))
+        assert found == {(0, 1), (0, 2), (0, 3)}
+        assert [each.value for each in asyncio.run(read_all(node.bootstrap_servers, "lines"))] == [b"0"]
+
+
 def test_a_dead_letter_that_a_crash_sent_twice_counts_once() -> None:
     found = whole()
     assert failed(replace(found, letters=[*found.letters, *found.letters])) == {}
@@ -149,6 +181,7 @@ def test_a_dead_letter_that_a_crash_sent_twice_counts_once() -> None:
     [
         (lost_before_the_topic, "missing", "written, and nowhere: line 100"),
         (lost_after_the_topic, "gaps", "in the topic, and neither row nor dead letter: offset 1:33"),
+        (aborted_row, "gaps", "no record of the topic, and yet there: offset 1:33"),
         (sent_twice, "duplicates", "in the table more than once: line 100"),
         (committed_twice, "duplicates", "in the table more than once: offset 1:33"),
         (sums_too_small, "aggregates", "minute 2026-11-01T00:10: 9 rows in the table, 1 by the topic"),

@@ -55,18 +55,23 @@ def _none_is_missing(found: Evidence) -> Verdict:
 
 
 def _no_gaps(found: Evidence) -> Verdict:
-    """Between topic and table: every offset that the topic has is a row or a dead letter."""
+    """Between topic and table: every record that the topic has is a row or a dead letter, and where it has none, none
+    is: offsets that transactions took for their markers, or that were aborted."""
     places = _places(found.rows) | _places(found.letters)
     gaps = [
         f"{partition}:{offset}"
         for partition, (start, end) in sorted(found.topic.items())
         for offset in range(start, end)
-        if (partition, offset) not in places
+        if (partition, offset) not in places and (partition, offset) not in found.absent
     ]
+    unreal = [f"{partition}:{offset}" for partition, offset in sorted(places & found.absent)]
     offsets = sum(end - start for start, end in found.topic.values())
     if gaps:
         return Verdict("gaps", f"in the topic, and neither row nor dead letter: {_some('offset', gaps)}", False)
-    return Verdict("gaps", f"0 in {offsets:,} offsets of {len(found.topic)} partitions", True)
+    if unreal:
+        return Verdict("gaps", f"no record of the topic, and yet there: {_some('offset', unreal)}", False)
+    absent = f", {len(found.absent):,} of them without a record" if found.absent else ""
+    return Verdict("gaps", f"0 in {offsets:,} offsets of {len(found.topic)} partitions{absent}", True)
 
 
 def _no_duplicates(found: Evidence) -> Verdict:

@@ -29,6 +29,8 @@ class Evidence:
     """As the topic has them: a crash may send one twice, so they are counted by where they come from."""
     minutes_in_table: Mapping[str, int]
     minutes_in_topic: Mapping[str, int]
+    absent: frozenset[tuple[int, int]] = frozenset()
+    """Partition and offset where the topic holds no record: markers of transactions, and what was aborted."""
     audit_clean: bool = True
     audit_words: str = ""
 

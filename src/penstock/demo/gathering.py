@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.admin import Admin
 from penstock.client.consumer import Consumer
+from penstock.client.spans import Piece, Span, SpanReader
 from penstock.demo.evidence import Arrival, Evidence, Findings, Landing, Timings
 from penstock.demo.measures import speed
 from penstock.demo.plan import LETTERS, MINUTES, TABLE, TOPIC
@@ -34,13 +36,16 @@ async def gather(stage: Stage, timings: Timings) -> Findings:
     letters, minutes = await asyncio.gather(read_all(bootstrap, LETTERS), read_all(bootstrap, MINUTES))
     async with Admin(bootstrap_servers=bootstrap, client_id="demo") as admin:
         topic = await admin.describe_topic(TOPIC, configs=False)
+    ranges = {each.partition: (each.start, each.end) for each in topic.partitions}
+    absent = await absent_offsets(bootstrap, TOPIC, ranges)
     store, rows = await asyncio.to_thread(_table, stage)
     clean, words = await asyncio.to_thread(_audit, store)
     partitions, offsets = rows["_partition"].to_pylist(), rows["_offset"].to_pylist()
     evidence = Evidence(
         written=count.lines,
         broken=frozenset(count.broken),
-        topic={each.partition: (each.start, each.end) for each in topic.partitions},
+        topic=ranges,
+        absent=absent,
         rows=list(map(Arrival, partitions, offsets, rows["line"].to_pylist())),
         letters=[arrival_of(each) for each in letters],
         minutes_in_table=_by_minute(rows),
@@ -59,9 +64,10 @@ async def gather(stage: Stage, timings: Timings) -> Findings:
 
 
 async def read_all(bootstrap: str, topic: str) -> list[ConsumerRecord]:
-    """Every record that the topic has now."""
+    """Every committed record that the topic has now."""
     found: list[ConsumerRecord] = []
-    async with asyncio.timeout(READ_WITHIN_S), Consumer(bootstrap_servers=bootstrap, client_id="demo") as consumer:
+    settings: dict[str, Any] = {"client_id": "demo", "isolation_level": "read_committed"}
+    async with asyncio.timeout(READ_WITHIN_S), Consumer(bootstrap_servers=bootstrap, **settings) as consumer:
         partitions = [(topic, each) for each in await consumer.partitions_for(topic)]
         ends = await consumer.end_offsets(*partitions)
         consumer.assign(partitions)
@@ -72,6 +78,20 @@ async def read_all(bootstrap: str, topic: str) -> list[ConsumerRecord]:
             # As above: a TopicPartition is a tuple.
             waiting = {place for place in waiting if await consumer.position(place) < ends[place]}  # type: ignore[index]
     return found
+
+
+async def absent_offsets(
+    bootstrap: str, topic: str, ranges: Mapping[int, tuple[int, int]]
+) -> frozenset[tuple[int, int]]:
+    """Partition and offset where the topic holds no record that was committed."""
+    spans = [Span(topic, "", partition, start, end) for partition, (start, end) in ranges.items() if start < end]
+    left = {span.partition: set(range(span.start, span.end)) for span in spans}
+    settings: dict[str, Any] = {"client_id": "demo", "isolation_level": "read_committed"}
+    async with asyncio.timeout(READ_WITHIN_S), SpanReader(bootstrap_servers=bootstrap, **settings) as reader:
+        async for item in reader.read(spans):
+            if isinstance(item, Piece):
+                left[item.span.partition].difference_update(memoryview(item.sink.buffers()["offset"]).cast("q"))
+    return frozenset((partition, offset) for partition, offsets in left.items() for offset in offsets)
 
 
 def arrival_of(letter: ConsumerRecord) -> Arrival:

@@ -8,6 +8,7 @@
     progress/      who is how far: groups for lag tools, the internal topic
     union/         a table and the end of its log, as one        feed.py       what feeds a table
     asking.py      SQL over tables, answered by Spark            dialogue.py   brokers, spoken to without await
+    recount.py     what topics hold where an audit lacks an explanation
     pipeline/      flows declared in a file: checked, run, watched, stopped
 
 Brokers are reached through `client` alone. pyspark is imported here and nowhere else; nothing here is imported by a

@@ -6,21 +6,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pyarrow import fs
 
 from penstock.spark.lake.findings import Audit, Evidence
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.places import opened, read_text
-from penstock.spark.lake.proof import judge
-from penstock.spark.lake.store import FEED_PROPERTY, ROWS_PROPERTY, TableFile, TableStore
+from penstock.spark.lake.proof import judge, unexplained
+from penstock.spark.lake.store import FEED_PROPERTY, ROWS_PROPERTY, Commit, TableFile, TableStore
 from penstock.spark.lake.upkeep import write_down
 
+Recount = Callable[[Sequence[Commit]], Mapping[int, int]]
+"""Of commits: by version, how many records the topics have in their offsets; versions that cannot be told are left out.
+Whoever knows brokers has it (`penstock.spark.recount`)."""
 
-def audit(store: TableStore) -> Audit:
-    """Looks at the table as it is now, and writes into its ledger what that lacks and the history still has."""
-    found = judge(gather(store))
+
+def audit(store: TableStore, recount: Recount | None = None) -> Audit:
+    """Looks at the table as it is now, and writes into its ledger what that lacks and the history still has.
+
+    Topics are asked, by `recount`, only about offsets that no commit explains.
+    """
+    evidence = gather(store)
+    if recount is not None and (commits := unexplained(evidence)):
+        evidence = replace(evidence, present=recount(commits))
+    found = judge(evidence)
     write_down(store)
     return found
 

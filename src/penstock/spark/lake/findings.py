@@ -41,6 +41,8 @@ class Evidence:
     missing_files: Sequence[str] = ()
     """Files of the newest version that are not there, or not of the size that the table says."""
     one_row_a_record: bool = False
+    present: Mapping[int, int] = field(default_factory=dict)
+    """Version → records that the topics have now in the offsets of a commit which does not explain all of them."""
 
 
 @dataclass(frozen=True, slots=True)

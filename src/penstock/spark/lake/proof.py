@@ -204,23 +204,68 @@ def _added_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterator[F
             )
 
 
+def unexplained(evidence: Evidence) -> list[Commit]:
+    """Commits of one row a record whose rows, dead letters and absent records are fewer than their offsets.
+
+    A row is lost, or a task's report of what was absent was: only the topic can tell.
+    """
+    if not evidence.one_row_a_record:
+        return []
+    commits = [commit for commit in _merged(evidence) if commit.kind in (APPEND, OVERWRITE)]
+    return [commit for commit in commits if _accounted(commit) < _offsets(commit)]
+
+
+def _offsets(commit: Commit) -> int:
+    return sum(given.count for given in commit.ranges)
+
+
+def _accounted(commit: Commit) -> int:
+    return commit.rows + commit.dead + commit.gaps
+
+
 def _record_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterator[Finding]:
     """One row a record: every offset is a row, a dead letter, or was never there."""
     if not evidence.one_row_a_record:
         return
     for commit in batches:
-        offsets = sum(given.count for given in commit.ranges)
-        told = commit.rows + commit.dead + commit.gaps
-        if commit.ranges and told != offsets:
-            yield Finding(
-                ERROR,
-                "records",
-                f"version {commit.version} covers {offsets} offsets ({', '.join(map(_range_text, commit.ranges))}), "
-                f"but {commit.rows} rows + {commit.dead} dead letters + {commit.gaps} absent records are {told}",
-                "a step between topic and table dropped or multiplied rows: such a flow is `rows=any`; if it was meant "
-                "to keep them, rebuild the table",
-                version=commit.version,
-            )
+        if commit.ranges and _accounted(commit) != _offsets(commit):
+            yield _unaccounted(commit, evidence.present.get(commit.version))
+
+
+def _unaccounted(commit: Commit, present: int | None) -> Finding:
+    """`present` is how many records the topic has in those offsets now; None when it could not be asked."""
+    landed, offsets = commit.rows + commit.dead, _offsets(commit)
+    if present == landed:
+        return Finding(
+            NOTE,
+            "records",
+            f"version {commit.version} does not say why {offsets - _accounted(commit)} of its offsets have no row; the "
+            f"topic has {count('record', present)} there, and each is a row or a dead letter",
+            "nothing: what tasks found absent did not reach the commit; __penstock_spark was not reachable, or the "
+            "sink may not read it",
+            version=commit.version,
+        )
+    if present is not None and present < landed:
+        return Finding(
+            WARNING,
+            "records",
+            f"version {commit.version} does not say why {offsets - _accounted(commit)} of its offsets have no row, and "
+            f"the topic was compacted since: it has {count('record', present)} there, the table {landed}",
+            "nothing can be proven of that version; compare its rows with the topic by hand if it matters",
+            version=commit.version,
+        )
+    told = "" if present is None else f"; the topic has {count('record', present)} there"
+    return Finding(
+        ERROR,
+        "records",
+        f"version {commit.version} covers {offsets} offsets ({', '.join(map(_range_text, commit.ranges))}), "
+        f"but {commit.rows} rows + {commit.dead} dead letters + {commit.gaps} absent records are "
+        f"{_accounted(commit)}{told}",
+        "a step between topic and table dropped or multiplied rows: such a flow is `rows=any`; if it was meant "
+        "to keep them, rebuild the table"
+        + ("" if present is not None else ". If the topic is still there, -b says where: it knows what was absent"),
+        version=commit.version,
+    )
 
 
 def _range_text(given: TableRange) -> str:

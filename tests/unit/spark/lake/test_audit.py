@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,6 +182,45 @@ def test_offsets_that_are_neither_row_nor_dead_letter_nor_gap_are_caught(tmp_pat
     assert "0 rows + 1 dead letters + 0 absent records are 1" in finding.meaning
     store.set_properties({"penstock.feed": "{}"})
     assert audit(store).clean
+
+
+@FORMATS
+def test_the_topic_tells_what_a_commit_does_not(tmp_path: Path, table_format: str) -> None:
+    store = fed(tmp_path / "clicks", table_format)
+    file = written(store, rows(20, 23))
+    commit = store.commit(BatchCommit("q", 4, (spans(20, 26),), (file,), 3, gaps=1))
+    Ledger(store.location).append(commit)
+    asked: list[int] = []
+
+    def topic_with(records: int | None) -> Any:
+        def recount(commits: Sequence[Commit]) -> dict[int, int]:
+            asked.extend(each.version for each in commits)
+            return {} if records is None else {commit.version: records}
+
+        return recount
+
+    explained = audit(store, topic_with(3))
+    assert asked == [commit.version], "nobody asks about commits that explain themselves"
+    assert caught(explained) == [("note", "records")]
+    assert explained.clean
+    assert "does not say why 2 of its offsets have no row; the topic has 3 records there" in str(explained)
+    assert caught(audit(store, topic_with(2))) == [("warning", "records")]
+    lost = audit(store, topic_with(5))
+    assert caught(lost) == [("error", "records")]
+    assert "1 absent records are 4; the topic has 5 records there" in str(lost)
+    assert caught(audit(store, topic_with(None))) == [("error", "records")]
+
+
+@FORMATS
+def test_a_batch_of_markers_and_aborted_records_alone_moves_the_table_on(tmp_path: Path, table_format: str) -> None:
+    store = fed(tmp_path / "clicks", table_format)
+    before = store.version()
+    Ledger(store.location).append(store.commit(BatchCommit("q", 4, (spans(20, 24),), gaps=4)))
+    store.refresh()
+    append(store, 24, 29, batch=5)
+    found = audit(store)
+    assert (found.clean, found.offsets, found.rows, found.gaps) == (True, 29, 25, 4), str(found)
+    assert [each.count for commit in store.commits(after=before) for each in commit.ranges] == [4, 5]
 
 
 @FORMATS
