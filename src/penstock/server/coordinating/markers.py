@@ -47,6 +47,8 @@ log = logging.getLogger("penstock.transactions")
 PURPOSE: Final = "markers"
 PAUSE_FIRST_MS: Final = 20.0
 PAUSE_MAX_MS: Final = 1_000.0
+GRACE_MS: Final = 1_000
+"""A broker that waits for its followers says so after as long as it was given; that answer has to arrive too."""
 _VERSION: Final = 2
 
 _TRANSIENT: Final = frozenset(
@@ -210,7 +212,7 @@ class MarkerSender:
         purpose = f"{PURPOSE}-{number}" if number else PURPOSE
         try:
             reply: WriteTxnMarkersResponse = await self._peers.ask(
-                address, request, _VERSION, purpose=purpose, timeout_ms=self._timeout_ms()
+                address, request, _VERSION, purpose=purpose, timeout_ms=self._timeout_ms() + GRACE_MS
             )
         except LinkError as failure:
             log.debug("markers to node %d have no answer: %s", node, failure)
