@@ -437,11 +437,14 @@ class Admin:
 
         return await group_offsets(self._session, group_id, partitions, require_stable=require_stable)
 
-    async def group_lag(self, group_id: str) -> list[PartitionLag]:
-        """How far a group is behind, per partition."""
+    async def group_lag(self, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
+        """How far a group is behind, per partition. With `read_committed` the last stable offsets are the ends.
+
+        Brokers do not know how the members of a group read, so whoever asks has to say it.
+        """
         from penstock.client.admin.group_offsets import group_lag
 
-        return await group_lag(self._session, group_id)
+        return await group_lag(self._session, group_id, read_committed=read_committed)
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

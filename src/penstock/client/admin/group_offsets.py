@@ -37,7 +37,11 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """How far a group is behind in a partition; committed and lag are None where nothing was committed."""
+    """How far a group is behind in a partition; committed and lag are None where nothing was committed.
+
+    `end` is the high watermark, or the last stable offset where the lag was asked for as readers of committed records
+    see it.
+    """
 
     topic: str
     partition: int
@@ -137,7 +141,7 @@ async def delete_group_offsets(
     return await session.patient(call)
 
 
-async def group_lag(session: Session, group_id: str) -> list[PartitionLag]:
+async def group_lag(session: Session, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
     """Every partition that the group has committed or was assigned, with the ends of its log."""
     from penstock.client.admin.groups import describe_groups
     from penstock.client.admin.offsets import EARLIEST, LATEST, list_offsets
@@ -154,7 +158,8 @@ async def group_lag(session: Session, group_id: str) -> list[PartitionLag]:
     }
     wanted = sorted({*committed, *owners})
     starts, ends = await asyncio.gather(
-        list_offsets(session, dict.fromkeys(wanted, EARLIEST)), list_offsets(session, dict.fromkeys(wanted, LATEST))
+        list_offsets(session, dict.fromkeys(wanted, EARLIEST)),
+        list_offsets(session, dict.fromkeys(wanted, LATEST), read_committed=read_committed),
     )
     lags = []
     for item in wanted:

@@ -299,9 +299,9 @@ class Admin:
         """What a group has committed; partitions without a commit are left out."""
         return self._thread.call(self._inner.group_offsets(group_id, partitions, require_stable=require_stable))
 
-    def group_lag(self, group_id: str) -> list[PartitionLag]:
-        """How far a group is behind, per partition."""
-        return self._thread.call(self._inner.group_lag(group_id))
+    def group_lag(self, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
+        """How far a group is behind, per partition. With `read_committed` the last stable offsets are the ends."""
+        return self._thread.call(self._inner.group_lag(group_id, read_committed=read_committed))
 
     def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
