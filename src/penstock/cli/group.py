@@ -99,44 +99,35 @@ def _assignment(assignment: dict[str, list[int]]) -> str:
 
 
 @group.command(
-    epilog=examples(
-        "penstock group lag",
-        "penstock group lag billing",
-        "penstock group lag billing --isolation read_committed",
-        "penstock group lag billing --watch",
-    )
+    epilog=examples("penstock group lag", "penstock group lag billing", "penstock group lag billing --watch")
 )
 @click.argument("groups", nargs=-1, metavar="[GROUP]...")
-@click.option(
-    "--isolation",
-    type=click.Choice(["read_committed", "read_uncommitted"]),
-    default="read_uncommitted",
-    show_default=True,
-    help="How the members read: of committed records only those before the first open transaction are behind.",
-)
+@click.option("--read-committed", is_flag=True, help="They read no open transactions: count up to the first of them.")
 @watch_option
 @interval_option
 @format_option
 @connection_options
 def lag(
-    groups: tuple[str, ...], isolation: str, watch: bool, interval_s: float, style: str, connection: Connection
+    groups: tuple[str, ...],
+    read_committed: bool,
+    watch: bool,
+    interval_s: float,
+    style: str,
+    connection: Connection,
 ) -> None:
     """Show how far groups are behind the ends of what they read: of all groups the totals, of named ones everything.
 
-    The lag counts offsets up to the high watermark, markers and aborted records among them. Brokers do not know whether
-    a group reads committed records only; with --isolation read_committed it is counted up to the last stable offset.
+    Groups of Spark queries say themselves whether they read committed records only; of others you know.
     """
     from penstock.cli.connection import administer
     from penstock.cli.suggesting import suggesting
     from penstock.cli.watching import watch as keep_watching
 
-    committed = isolation == "read_committed"
-
     async def work(admin: Admin) -> None:
         async def look() -> tuple[Any, str]:
             names = groups or [each.id for each in await admin.groups()]
             async with suggesting(admin, groups=groups):
-                found = [(name, await admin.group_lag(name, read_committed=committed)) for name in names]
+                found = [(name, await admin.group_lag(name, read_committed=read_committed)) for name in names]
             data = [
                 {"group": name, "lag": _total(lags), "partitions": [asdict(each) for each in lags]}
                 for name, lags in found

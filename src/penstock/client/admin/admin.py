@@ -438,9 +438,10 @@ class Admin:
         return await group_offsets(self._session, group_id, partitions, require_stable=require_stable)
 
     async def group_lag(self, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
-        """How far a group is behind, per partition. With `read_committed` the last stable offsets are the ends.
+        """How far a group is behind, per partition.
 
-        Brokers do not know how the members of a group read, so whoever asks has to say it.
+        `read_committed` says that it reads no open transactions: then lag ends where the first of them begins. Of the
+        groups that show how far Spark's queries are this is known.
         """
         from penstock.client.admin.group_offsets import group_lag
 

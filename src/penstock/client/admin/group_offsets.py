@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from penstock.client.admin.session import Results, Session, partition_words, refused, transient
 from penstock.client.errors import ClientError, refusal
@@ -26,6 +26,10 @@ from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 _FETCH_NEWEST, _COMMIT_NEWEST = 9, 9
 
 
+READS_COMMITTED: Final = "read_committed"
+"""As the metadata of a commit: whoever stands there reads what is committed, and is behind by no more than that."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
     """A position: the next offset to read."""
@@ -39,8 +43,7 @@ class CommittedOffset:
 class PartitionLag:
     """How far a group is behind in a partition; committed and lag are None where nothing was committed.
 
-    `end` is the high watermark, or the last stable offset where the lag was asked for as readers of committed records
-    see it.
+    `end` is the high watermark, or the last stable offset for a group of which it is known that it reads no further.
     """
 
     topic: str
@@ -141,8 +144,11 @@ async def delete_group_offsets(
     return await session.patient(call)
 
 
-async def group_lag(session: Session, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
-    """Every partition that the group has committed or was assigned, with the ends of its log."""
+async def group_lag(session: Session, group_id: str, *, read_committed: bool) -> list[PartitionLag]:
+    """Every partition that the group has committed or was assigned, with the ends of its log.
+
+    Brokers do not know whether a group reads what is open or aborted: the caller says so, or its commits do.
+    """
     from penstock.client.admin.groups import describe_groups
     from penstock.client.admin.offsets import EARLIEST, LATEST, list_offsets
 
@@ -157,13 +163,18 @@ async def group_lag(session: Session, group_id: str, *, read_committed: bool = F
         for partition in partitions
     }
     wanted = sorted({*committed, *owners})
-    starts, ends = await asyncio.gather(
+    stable = {
+        item for item in wanted if read_committed or (item in committed and committed[item].metadata == READS_COMMITTED)
+    }
+    starts, stable_ends, ends = await asyncio.gather(
         list_offsets(session, dict.fromkeys(wanted, EARLIEST)),
-        list_offsets(session, dict.fromkeys(wanted, LATEST), read_committed=read_committed),
+        list_offsets(session, dict.fromkeys(stable, LATEST), read_committed=True),
+        list_offsets(session, {item: LATEST for item in wanted if item not in stable}),
     )
+    found = {**ends.done, **stable_ends.done}
     lags = []
     for item in wanted:
-        start, end, owner = starts.done.get(item), ends.done.get(item), owners.get(item)
+        start, end, owner = starts.done.get(item), found.get(item), owners.get(item)
         position = committed[item].offset if item in committed else None
         lags.append(
             PartitionLag(

@@ -300,7 +300,7 @@ class Admin:
         return self._thread.call(self._inner.group_offsets(group_id, partitions, require_stable=require_stable))
 
     def group_lag(self, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
-        """How far a group is behind, per partition. With `read_committed` the last stable offsets are the ends."""
+        """How far a group is behind, per partition."""
         return self._thread.call(self._inner.group_lag(group_id, read_committed=read_committed))
 
     def alter_group_offsets(
