@@ -52,6 +52,8 @@ def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
             (tmp_path / block.label).write_text(block.text)
             if not block.label.startswith("test_"):
                 subprocess.run([sys.executable, block.label], cwd=tmp_path, check=True, timeout=within(60))
+    if not list(tmp_path.glob("test_*.py")):
+        return
     pytest_command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
     done = subprocess.run(pytest_command, cwd=tmp_path, capture_output=True, text=True, timeout=within(100))
     assert done.returncode == 0, done.stdout + done.stderr
