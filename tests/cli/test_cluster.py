@@ -132,7 +132,8 @@ def test_the_doctor_finds_nothing_wrong_with_a_node_that_is_well(bootstrap: str)
     assert (said.data["reachable"], said.data["healthy"]) == (True, True)
     checks = [each["check"] for each in said.data["checks"]]
     assert checks == [
-        "bootstrap", "cluster", "advertised", "security", "versions", "health", "clock", "disks", "groups",
+        "bootstrap", "cluster", "advertised", "security", "versions", "health", "clock", "disks", "transactions",
+        "groups",
     ]  # fmt: skip
     assert penstock("doctor", "-b", bootstrap).out.endswith("all is well\n")
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from penstock.blocking import Admin, Consumer, Producer
 from penstock.model.ids import TopicPartition
 from penstock.testing import broker
-from tests.cli.command import Said, penstock
+from tests.cli.command import Running, Said, penstock
 from tests.hanging_transactions import UNVERIFIED, hang
 from tests.patience import within
+
+LATER_MS = time.time_ns() // 1_000_000 + 600_000
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +218,97 @@ def test_without_transactions_there_is_nothing_to_show(bootstrap: str) -> None:
     listed = penstock("txn", "list", "--pattern", "nobody", "-b", bootstrap)
     assert (listed.code, listed.out, listed.err) == (0, "", "no transactions\n")
     assert json.loads(penstock("txn", "find-hanging", "--format", "json", "-b", bootstrap).out) == []
+
+
+@pytest.fixture(scope="module")
+def held(node: str, shop: Producer) -> str:
+    """A topic of one partition: 0 plain, 1 aborted, 2 its marker, 3 hanging, 4 plain."""
+    with Admin(bootstrap_servers=node) as admin:
+        admin.create_topic("held", 1)
+        admin.alter_group_offsets("readers", {TopicPartition("held", 0): 1}).checked()
+    with Producer(node) as plain, Producer(node, transactional_id="aborts") as other:
+        plain.send("held", b"first", partition=0).result(within(30))
+        other.begin()
+        other.send("held", b"aborted", partition=0).result(within(30))
+        other.abort()
+        hang(node, "held", b"open")
+        plain.send("held", b"last", partition=0, timestamp=LATER_MS).result(within(30))
+    return node
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        ((), ["first", "aborted", "open", "last"]),
+        (("--isolation", "read_uncommitted"), ["first", "aborted", "open", "last"]),
+        (("--isolation", "read_committed"), ["first"]),
+        (("--read-committed",), ["first"]),
+        (("-X", "isolation.level=read_committed"), ["first"]),
+        (
+            ("-X", "isolation_level=read_committed", "--isolation", "read_uncommitted"),
+            ["first", "aborted", "open", "last"],
+        ),
+    ],
+)
+def test_consume_shows_what_the_isolation_allows(held: str, options: tuple[str, ...], values: list[str]) -> None:
+    said = penstock("consume", "held", "-e", "-f", "text", *options, "-b", held)
+    assert (said.code, said.out.split()) == (0, values)
+
+
+def test_the_end_of_a_time_span_is_not_waited_for_behind_an_open_transaction(held: str) -> None:
+    where = f"@-1h:{LATER_MS}"
+    said = penstock("consume", "held", "-o", where, "-f", "text", "-b", held)
+    assert said.out.split() == ["first", "aborted", "open"]
+    said = penstock("consume", "held", "-o", where, "-f", "text", "--isolation", "read_committed", "-b", held)
+    assert (said.code, said.out.split()) == (0, ["first"])
+
+
+def test_tail_counts_records_and_not_markers(held: str, tmp_path: Path) -> None:
+    with Running(
+        "tail", "held", "-n", "1", "-f", "text", "--isolation", "read_committed", "-b", held, log=tmp_path / "l"
+    ) as tail:
+        tail.wait_to_say("first\n")
+        assert tail.stop(signal.SIGINT) == 0
+        assert tail.words.split() == ["first"]
+    with Running("tail", "held", "-n", "3", "-f", "text", "-b", held, log=tmp_path / "m") as tail:
+        tail.wait_to_say("last\n")
+        assert tail.stop(signal.SIGINT) == 0
+        assert tail.words.split() == ["open", "aborted", "last"]  # by their times
+
+
+def test_topic_describe_shows_the_last_stable_offset_where_it_differs(held: str) -> None:
+    (found,) = penstock("topic", "describe", "held", "--format", "json", "-b", held).data
+    assert [(p["start"], p["end"], p["last_stable"]) for p in found["partitions"]] == [(0, 5, 3)]
+    lines = penstock("topic", "describe", "held", "-b", held).out.splitlines()
+    assert (lines[-2].split()[-2:], lines[-1].split()[-2:]) == (["END", "LSO"], ["5", "3"])
+    with Admin(bootstrap_servers=held) as admin:
+        admin.create_topic("calm", 1)
+    assert "LSO" not in penstock("topic", "describe", "calm", "-b", held).out
+    (calm,) = penstock("topic", "describe", "calm", "--format", "json", "-b", held).data
+    assert calm["partitions"][0]["last_stable"] == 0
+
+
+def test_lag_is_counted_to_where_the_group_can_read(held: str) -> None:
+    def lag(*options: str) -> tuple[int, int]:
+        (found,) = penstock("group", "lag", "readers", "--format", "json", *options, "-b", held).data
+        return found["lag"], found["partitions"][0]["end"]
+
+    assert lag() == (4, 5)
+    assert lag("--read-committed") == (2, 3)
+
+
+def test_health_and_doctor_name_what_holds_readers_back(held: str) -> None:
+    health = penstock("cluster", "health", "--format", "json", "-b", held)
+    assert health.code == 10
+    (reason,) = health.data["reasons"]
+    assert reason["kind"] == "late_transactions"
+    (item,) = [each for each in reason["items"] if each.startswith("held-0 ")]
+    assert "held-0 from offset 3 (producer " in item
+    assert "no coordinator knows it, last written 1 h " in item
+    doctor = penstock("doctor", "--format", "json", "-b", held)
+    assert doctor.code == 10
+    (found,) = [each for each in doctor.data["findings"] if each["kind"] == "late_transactions"]
+    assert "held-0 from offset 3" in found["what"]
+    assert "`penstock txn find-hanging`" in found["try"]
+    (check,) = [each for each in doctor.data["checks"] if each["check"] == "transactions"]
+    assert "held back" in check["outcome"]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.cli.records.writing import Piece
 
 TAIL_RECORDS = 10
+ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 
 _SHARED = [
     click.argument("topics", nargs=-1, required=True, metavar="TOPIC..."),
@@ -35,7 +36,14 @@ _SHARED = [
     ),
     click.option("--pretty", is_flag=True, help="With -f json: indented, over several lines."),
     click.option("--meta-only", is_flag=True, help="With -f json: sizes in place of key, value and headers."),
-    click.option("--read-committed", is_flag=True, help="Leave out records of open and aborted transactions."),
+    click.option(
+        "--isolation",
+        type=click.Choice(ISOLATION_LEVELS),
+        help="read_committed leaves out records of open and aborted transactions; read_uncommitted if not given.",
+    ),
+    click.option(
+        "--read-committed", "isolation", flag_value="read_committed", help="Short for --isolation read_committed."
+    ),
     click.option("--rack", metavar="RACK", help="Read from a replica in this rack where there is one."),
 ]
 
@@ -54,6 +62,7 @@ def _shared_options(command: Command) -> Command:
         r"penstock consume clicks -o -5:end -f '%p@%o %k=%v\n'",
         "penstock consume clicks -o @-1h -e -f text",
         "penstock consume clicks -g billing -n 2",
+        "penstock consume clicks --isolation read_committed -e",
     )
 )
 @click.option(
@@ -182,7 +191,7 @@ def _job(
     layout: str,
     pretty: bool,
     meta_only: bool,
-    read_committed: bool,
+    isolation: str | None,
     rack: str | None,
     connection: Connection,
 ) -> Job:
@@ -190,8 +199,8 @@ def _job(
     from penstock.client.settings import ConsumerSettings
 
     keywords: dict[str, Any] = {"create_topics": False, **connection.keywords(ConsumerSettings)}
-    if read_committed:
-        keywords["isolation_level"] = "read_committed"
+    if isolation is not None:
+        keywords["isolation_level"] = isolation
     if rack is not None:
         keywords["client_rack"] = rack
     return Job(

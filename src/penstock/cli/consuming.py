@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 POLL_RECORDS = 2_000
 POLL_MS = 200
+FURTHER_BACK = 4
 
 
 @dataclass(slots=True)
@@ -45,10 +46,11 @@ class Job:
 
 @dataclass(slots=True)
 class Span:
-    """A partition's records from `first` up to `stop` (None: for ever); `end` is where the log ended at the start."""
+    """A partition's records from `first` up to `stop` (None: for ever); the log is there from `start` to `end` now."""
 
     first: int
     stop: int | None
+    start: int
     end: int
 
 
@@ -109,14 +111,42 @@ async def _alone(job: Job, printer: Printer) -> None:
     partitions = await _partitions(job)
     if job.tail:
         last = await _spans(job, partitions, Range(Point("end", -job.tail), Point("end")))
-        records: list[ConsumerRecord] = []
-        await _read(job, last, records.extend, lambda: False)
+        records = await _last(job, last, job.tail)
         records.sort(key=lambda record: (record.timestamp, record.topic, record.partition, record.offset))
         printer.print(records[-job.tail :])
-        following = {item: Span(span.end, None, span.end) for item, span in last.items()}
+        following = {item: Span(span.end, None, span.start, span.end) for item, span in last.items()}
     else:
         following = await _spans(job, partitions, job.where)
     await _read(job, following, printer.print, lambda: printer.full, printer.left)
+
+
+async def _last(job: Job, spans: dict[TopicPartition, Span], number: int) -> list[ConsumerRecord]:
+    """The last `number` records of each partition, or all it has.
+
+    Markers, aborted records and what compaction took have offsets too, so a partition that gave too few records is read
+    again from further back.
+    """
+    records: list[ConsumerRecord] = []
+    behind = number
+    while spans:
+        of_partition: dict[TopicPartition, list[ConsumerRecord]] = {item: [] for item in spans}
+
+        def take(
+            found: Sequence[ConsumerRecord], into: dict[TopicPartition, list[ConsumerRecord]] = of_partition
+        ) -> None:
+            for record in found:
+                into[TopicPartition(record.topic, record.partition)].append(record)
+
+        await _read(job, spans, take, lambda: False)
+        behind *= FURTHER_BACK
+        again = {}
+        for item, span in spans.items():
+            if len(of_partition[item]) < number and span.first > span.start:
+                again[item] = Span(max(span.end - behind, span.start), span.end, span.start, span.end)
+            else:
+                records += of_partition[item][-number:]
+        spans = again
+    return records
 
 
 async def _partitions(job: Job) -> list[TopicPartition]:
@@ -157,14 +187,15 @@ async def _spans(job: Job, partitions: list[TopicPartition], where: Range) -> di
         ends = (await admin.offsets(dict.fromkeys(partitions, "latest"), read_committed=committed)).checked()
         at_times: dict[TopicPartition, dict[int, int]] = {item: {} for item in partitions}
         for moment in where.times():
-            for item, found in (await admin.offsets(dict.fromkeys(partitions, moment))).checked().items():
+            found_at = await admin.offsets(dict.fromkeys(partitions, moment), read_committed=committed)
+            for item, found in found_at.checked().items():
                 at_times[item][moment] = found.offset
     spans = {}
     for item in partitions:
         start, end = starts[item].offset, ends[item].offset
         first = place(where.first, start, end, at_times[item])
         stop = None if where.until is None else place(where.until, start, end, at_times[item])
-        spans[item] = Span(first, stop, end)
+        spans[item] = Span(first, stop, start, end)
     return spans
 
 

@@ -28,8 +28,8 @@ def doctor(max_lag: int, style: str, connection: Connection) -> None:
     """Look for what keeps a cluster from working and say it in words.
 
     Checks the addresses (name, port, protocol), certificates, the advertised addresses, weak settings, API versions,
-    the health of the cluster, clocks, disks and the lag of groups. Exit code 0 when all is well, 5 when no broker
-    answers, 10 when something is wrong.
+    the health of the cluster, clocks, disks, transactions that hold readers back and the lag of groups. Exit code 0
+    when all is well, 5 when no broker answers, 10 when something is wrong.
     """
     from penstock.cli import on_a_loop
     from penstock.cli.diagnosis.examine import examine

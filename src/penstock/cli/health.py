@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from penstock.cli import held_back
+
 if TYPE_CHECKING:
-    from penstock.client.admin import Admin, ClusterInfo, LogDirInfo, QuorumInfo, QuorumReplica, TopicInfo
+    from penstock.client.admin import (
+        Admin,
+        ClusterInfo,
+        LogDirInfo,
+        OpenTransaction,
+        QuorumInfo,
+        QuorumReplica,
+        TopicInfo,
+    )
     from penstock.client.admin.copying import Behind, Damage
+    from penstock.model.ids import TopicPartition
 
 _SHOWN = 5
 _SUSPECTS_MAX = 50
@@ -37,6 +49,8 @@ _ATTEMPTS = {
     "damaged": "if another replica is in sync: stop the broker that has the damage, delete the partition's directory"
     " there and start it, it copies from the others; if none is: `penstock topic trim` to behind the damage",
     "offline_dirs": "look at the disk and the broker's log, then restart it",
+    "late_transactions": "`penstock txn find-hanging` names those that no coordinator knows, `penstock txn abort` ends"
+    " one; for the others `penstock txn describe ID` and `penstock txn fence ID`",
     "disks_low": "lower retention.ms or retention.bytes of large topics, trim them, or add space",
 }
 
@@ -60,8 +74,10 @@ def reasons(
     quorum: QuorumInfo | None = None,
     silent: Iterable[int] = (),
     damage: Iterable[Damage] = (),
+    held_by: Iterable[OpenTransaction] = (),
+    now_ms: int = 0,
 ) -> list[Reason]:
-    """`silent` are brokers that nobody reaches, whatever the cluster thinks of them."""
+    """`silent` are brokers that nobody reaches, whatever the cluster thinks of them; `held_by` what is open."""
     alive = {broker.id for broker in cluster.brokers if not broker.fenced}
     placed = {node for topic in topics for partition in topic.partitions for node in partition.replicas}
     down = sorted(placed - alive | {broker.id for broker in cluster.brokers if broker.fenced} | set(silent))
@@ -101,6 +117,11 @@ def reasons(
             "damaged",
             "followers cannot copy damaged batches of their leaders",
             sorted({_place(each) for each in damage}),
+        ),
+        (
+            "late_transactions",
+            "transactions that should have ended hold back readers of committed records",
+            [held_back.words(each, now_ms) for each in held_by if held_back.late(each, now_ms)],
         ),
         ("offline_dirs", "log directories are offline", offline),
         ("disks_low", "disks are nearly full; a full one takes its replicas offline", low),
@@ -199,9 +220,38 @@ async def look(admin: Admin) -> tuple[ClusterInfo, list[Reason]]:
     log_dirs = await admin.describe_log_dirs(alive)
     silent = [node for node, why in log_dirs.failed.items() if isinstance(why, (NotReachable, TimedOutWaiting))]
     damage = await admin.find_damage(suspects(topics, set(alive) - set(silent)))
+    held_by = await _held_by(admin, topics, set(alive) - set(silent))
     # Last, because nobody answers it while there is no leader.
     cluster, quorum = await _with_quorum(admin, cluster)
-    return cluster, reasons(cluster, topics, min_isr, log_dirs.done, quorum, silent, damage)
+    now_ms = time.time_ns() // 1_000_000
+    return cluster, reasons(cluster, topics, min_isr, log_dirs.done, quorum, silent, damage, held_by, now_ms)
+
+
+async def _held_by(admin: Admin, topics: Sequence[TopicInfo], alive: Collection[int]) -> list[OpenTransaction]:
+    """What holds readers of committed records back; nothing where nobody tells, or we may not know."""
+    from penstock.client.admin.session import unsupported
+    from penstock.client.errors import ClientError, NotAllowed, NotReachable, TimedOutWaiting
+
+    try:
+        return await held_back.holding_back(admin, led_by(topics, alive))
+    except (NotAllowed, NotReachable, TimedOutWaiting):
+        return []
+    except ClientError as failure:
+        if unsupported(failure):
+            return []
+        raise
+
+
+def led_by(topics: Sequence[TopicInfo], alive: Collection[int]) -> list[TopicPartition]:
+    """The partitions whose leaders can be asked."""
+    from penstock.model.ids import TopicPartition
+
+    return [
+        TopicPartition(topic.name, partition.partition)
+        for topic in topics
+        for partition in topic.partitions
+        if partition.leader in alive
+    ]
 
 
 async def _with_quorum(admin: Admin, cluster: ClusterInfo) -> tuple[ClusterInfo, QuorumInfo | None]:

@@ -96,7 +96,11 @@ def create(
 @format_option
 @connection_options
 def describe(names: tuple[str, ...], style: str, connection: Connection) -> None:
-    """Show partitions, leaders, in-sync replicas, offsets and changed configs."""
+    """Show partitions, leaders, in-sync replicas, offsets and changed configs.
+
+    LSO, the last stable offset, is where readers of committed records end. It is shown where it differs from END: a
+    transaction is open there.
+    """
     from penstock.cli.connection import administer
     from penstock.cli.suggesting import suggesting
 
@@ -113,10 +117,14 @@ def _description(found: TopicInfo) -> str:
     lines = [f"{found.name}  (id {found.id}, {size})"]
     lines += [f"  {name} = {value}" for name, value in sorted(found.configs.items())]
     rows = [
-        (p.partition, p.leader, p.leader_epoch, _nodes(p.replicas), _nodes(p.isr), p.start, p.end)
+        [p.partition, p.leader, p.leader_epoch, _nodes(p.replicas), _nodes(p.isr), p.start, p.end]
         for p in found.partitions
     ]
-    return "\n".join(lines) + "\n" + table(("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END"), rows)
+    headings = ["PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END"]
+    if any(p.last_stable < p.end for p in found.partitions):
+        headings.append("LSO")
+        rows = [[*row, p.last_stable] for row, p in zip(rows, found.partitions, strict=True)]
+    return "\n".join(lines) + "\n" + table(headings, rows)
 
 
 def _nodes(nodes: list[int]) -> str:

@@ -74,6 +74,7 @@ def test_versions_must_overlap() -> None:
         "leaderless",
         "under_min_isr",
         "under_replicated",
+        "late_transactions",
         "offline_dirs",
     ],
 )

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.cli import health
+from penstock.cli import health, held_back
 from penstock.cli.diagnosis import findings
 from penstock.cli.diagnosis.findings import Finding
 from penstock.cli.diagnosis.probe import knock, peer_certificate
+from penstock.client.admin.session import unsupported
 from penstock.client.cluster_view import parse_bootstrap
-from penstock.client.errors import ClientError
+from penstock.client.errors import ClientError, NotAllowed
 from penstock.model.secret import HIDDEN
 from penstock.model.units import count
 from penstock.transport.dial_security import has_tls
@@ -54,6 +55,7 @@ async def examine(connection: Connection, lag_max: int) -> Report:
             await _step(report, "health", lambda: _health(report, admin))
             await _step(report, "clock", lambda: _clock(report, admin))
             await _step(report, "disks", lambda: _disks(report, admin, cluster))
+            await _step(report, "transactions", lambda: _transactions(report, admin, cluster))
             await _step(report, "groups", lambda: _groups(report, admin, lag_max))
     return report
 
@@ -189,6 +191,23 @@ async def _clock(report: Report, admin: Admin) -> None:
 async def _disks(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
     dirs = (await admin.describe_log_dirs([broker.id for broker in cluster.brokers if not broker.fenced])).done
     report.add("disks", count("log directory", sum(map(len, dirs.values()))), *findings.disk_findings(dirs))
+
+
+async def _transactions(report: Report, admin: Admin, cluster: ClusterInfo) -> None:
+    alive = {broker.id for broker in cluster.brokers if not broker.fenced}
+    partitions = health.led_by(await admin.topics(internal=True), alive)
+    try:
+        held_by = await held_back.holding_back(admin, partitions)
+    except ClientError as failure:
+        if not unsupported(failure) and not isinstance(failure, NotAllowed):
+            raise
+        report.add("transactions", "brokers do not tell which are open")
+        return
+    held = len({(each.topic, each.partition) for each in held_by})
+    words = f"{count('partition', held)} held back" if held else "nothing is held back"
+    if len(partitions) > held_back.PARTITIONS_MAX:
+        words += f" among the first {held_back.PARTITIONS_MAX}"
+    report.add("transactions", words, *findings.transaction_findings(held_by, time.time_ns() // 1_000_000))
 
 
 async def _groups(report: Report, admin: Admin, lag_max: int) -> None:

@@ -11,12 +11,14 @@ from penstock.model.units import count
 if TYPE_CHECKING:
     from penstock.cli.diagnosis.probe import Knock
     from penstock.cli.health import Reason
-    from penstock.client.admin import LogDirInfo
+    from penstock.client.admin import LogDirInfo, OpenTransaction
     from penstock.security.weak_settings import Weakness
 
 Level = Literal["problem", "notice"]
 
 CLOCK_MS = 1_000
+OPEN_LONG_MS = 60_000
+"""As long as producers give a transaction by default."""
 CERTIFICATE_DAYS, CERTIFICATE_LATE_DAYS = 30, 7
 NEEDED = ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator", "CreateTopics")
 """Without these nothing works; others are missed one by one when they are asked for."""
@@ -173,6 +175,7 @@ def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
         "under_min_isr": "producers with acks=all are refused",
         "under_replicated": "another loss could lose records",
         "damaged": "a bad disk changed them; readers stop there too, and the leader's copy may be the only one",
+        "late_transactions": "they see nothing that was written since, and compaction stops there",
         "offline_dirs": "the replicas in them are away",
     }
     # `disk_findings` tells of each disk by itself.
@@ -217,6 +220,25 @@ def lag_findings(lags: Mapping[str, tuple[int, int]], lag_max: int) -> list[Find
                 )
             )
     return found
+
+
+def transaction_findings(held_by: Sequence[OpenTransaction], now_ms: int) -> list[Finding]:
+    """Transactions that are open for long, and allowed to be: those that are late are a matter of health."""
+    from penstock.cli import held_back
+
+    return [
+        Finding(
+            "notice",
+            "open_transaction",
+            f"a transaction holds readers of committed records back: {held_back.words(each, now_ms)}",
+            "they see nothing that was written to the partition since it began",
+            f"commit sooner; `penstock txn fence {each.transactional_id}` aborts it"
+            if each.transactional_id is not None
+            else f"look again: `penstock txn find-hanging --topic {each.topic} --older-than 1m`",
+        )
+        for each in held_by
+        if now_ms - held_back.since_ms(each) > OPEN_LONG_MS and not held_back.late(each, now_ms)
+    ]
 
 
 def clock_finding(difference_ms: float, uncertain_ms: float) -> Finding | None:

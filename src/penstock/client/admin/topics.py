@@ -18,7 +18,11 @@ BROKER_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition as a client sees it; the offsets are -1 when they were not asked for or its leader is away."""
+    """One partition as a client sees it; the offsets are -1 when they were not asked for or its leader is away.
+
+    `end` is the high watermark; `last_stable` is where readers of committed records end, before the first transaction
+    that is open.
+    """
 
     partition: int
     leader: int
@@ -28,6 +32,7 @@ class PartitionInfo:
     offline: list[int]
     start: int = -1
     end: int = -1
+    last_stable: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +156,19 @@ async def _with_ends(session: Session, topics: Mapping[str, TopicInfo]) -> dict[
     led = [TopicPartition(t.name, p.partition) for t in topics.values() for p in t.partitions if p.leader >= 0]
     starts = (await list_offsets(session, dict.fromkeys(led, EARLIEST))).done
     ends = (await list_offsets(session, dict.fromkeys(led, LATEST))).done
+    # Asked for after the high watermark: what is written in between must not look as if a transaction held it back.
+    stable = (await list_offsets(session, dict.fromkeys(led, LATEST), read_committed=True)).done
     filled = {}
     for topic in topics.values():
         partitions = []
         for info in topic.partitions:
             item = TopicPartition(topic.name, info.partition)
-            known = item in starts and item in ends
-            partitions.append(replace(info, start=starts[item].offset, end=ends[item].offset) if known else info)
+            if item in starts and item in stable and item in ends:
+                end = ends[item].offset
+                last_stable = min(stable[item].offset, end)
+                partitions.append(replace(info, start=starts[item].offset, end=end, last_stable=last_stable))
+            else:
+                partitions.append(info)
         filled[topic.name] = replace(topic, partitions=partitions)
     return filled
 
