@@ -10,6 +10,9 @@ from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 
+_OF_READERS: Final = "kafka.isolation.level"
+"""Says something to sources alone; a producer has no such setting."""
+
 _READS_ANEW: Final = ("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp")
 
 
@@ -85,7 +88,8 @@ def feed_of(flow: Flow, sink: Sink) -> Feed:
 
 def topic_options(flow: Flow, sink: Sink) -> dict[str, str]:
     """Options of format("penstock") as a sink."""
-    return _over({**_client(flow), "topic": sink.target}, dict(sink.options))
+    client = {name: value for name, value in _client(flow).items() if name.lower() != _OF_READERS}
+    return _over({**client, "topic": sink.target}, dict(sink.options))
 
 
 def plain_options(sink: Sink) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from penstock.spark.pipeline.wiring import lake_options, millis_of, source_options, start_options, topic_options
+from penstock.spark.source.options import SourceOptions
+from penstock.spark.topic_sink.options import SinkOptions
 from tests.unit.spark.pipeline.files import changed, flow_of
 
 
@@ -30,6 +32,17 @@ def test_options_of_the_user_win_whatever_their_case_but_not_over_a_lost_checkpo
     again = source_options(flow, source, start="table:/lake/orders")
     assert again["startingOffsets"] == "table:/lake/orders"
     assert "STARTINGoffsets" not in again
+
+
+def test_how_transactions_are_read_is_a_matter_of_sources() -> None:
+    flow = flow_of(changed(("[spark]", '[kafka]\n"isolation.level" = "read_uncommitted"\n[spark]')))
+    options = source_options(flow, flow.sources[0])
+    assert not SourceOptions.of(options, streaming=True).read_committed
+    assert "kafka.isolation.level" not in topic_options(flow, flow.sinks[2])
+    SinkOptions.of(topic_options(flow, flow.sinks[2]))
+    # The table says how it is fed, so that its log is read in the same way beside it.
+    feed = json.loads(lake_options(flow, flow.sink("lake"))["feed"])
+    assert feed["options"]["kafka.isolation.level"] == "read_uncommitted"
 
 
 def test_settings_of_the_client_go_to_sources_and_topics() -> None:
