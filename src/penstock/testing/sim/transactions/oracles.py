@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.client.consumer.batches import open_fetched
 from penstock.coordinators.transactions.transaction import PREPARED, STATUS_NAMES, Status
 from penstock.model.ids import PartitionKey
+from penstock.protocol.batch import read_records
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.testing.sim.replicas import partitions_of, readable, shards_of, transactions_of
 from penstock.testing.sim.topics import COPIES, LEDGER
@@ -243,7 +244,8 @@ class Oracles:
         shown = {
             record.offset: record.value
             for batch in open_fetched(data, start, aborted=aborted)
-            for record in batch.records()
+            if batch._view is not None
+            for record in read_records(batch._view)
             if start <= record.offset
         }
         complete = book.name.topic in (LEDGER, COPIES)
