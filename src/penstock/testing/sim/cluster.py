@@ -110,9 +110,7 @@ class Simulation:
         self.doors = Doors(world, plan, self.history, lambda: self.workload.stopping) if plan.secured else None
         self.transacting: Transacting | None = None
         if plan.transactions is not None:
-            self.transacting = Transacting(
-                world, plan, plan.transactions, self.history, self.invariants, self.workload
-            )
+            self.transacting = Transacting(world, plan, plan.transactions, self.history, self.invariants, self.workload)
         self.trouble = Trouble(world, plan, self.founding, world.new_random(), MISHAPS)
         self.activities = Activities(world, self.workload.admin)
         self.founding.on_replaced = self.invariants.disk_replaced

@@ -25,7 +25,6 @@ def _movable(admin: Administrator) -> tuple[str, ...]:
     return MOVED if admin.plan.transactions is None else (*MOVED, *ALSO_MOVED)
 
 
-
 async def moved(admin: Administrator, topic: str, number: int, replicas: list[int] | None) -> bool:
     """Asks for a partition's replicas; None cancels what was asked before."""
     ask = AlterPartitionReassignmentsRequest

@@ -95,7 +95,11 @@ class Oracles:
                     status = transaction.state.status
                     if status is Status.ONGOING or status in PREPARED:
                         found.append(f"{machine.host}: {name} is in {STATUS_NAMES[status]}")
-            found += [f"{machine.host}: {len(shard.table.pending)} offsets are pending" for shard in shards_of(node) if shard.table.pending]
+            found += [
+                f"{machine.host}: {len(shard.table.pending)} offsets are pending"
+                for shard in shards_of(node)
+                if shard.table.pending
+            ]
             for hosted in partitions_of(node) or ():
                 log = readable(hosted)
                 if log is not None and hosted.state.leading and log.last_stable != log.committed:
@@ -136,7 +140,7 @@ class Oracles:
             if book is not None:
                 if reading.shown and not reading.complete:
                     reading.start = reading.shown[0].offset
-                found += [f"T6: {words}" for words in check_reading(reading, book.lines)]  # type: ignore[arg-type]
+                found += [f"T6: {words}" for words in check_reading(reading, book.lines)]
         return found[:EXAMPLES]
 
     def _attempts(self) -> list[str]:
@@ -148,8 +152,7 @@ class Oracles:
                 if line.value is not None and line.value in entries:
                     fates.setdefault(line.value, []).append(line.committed)
         return [
-            f"T8: {words}"
-            for words in check_attempts(self._crowd.ledger.attempts, fates, lasting=self._crowd.lasting)
+            f"T8: {words}" for words in check_attempts(self._crowd.ledger.attempts, fates, lasting=self._crowd.lasting)
         ]
 
     def _fenced(self) -> list[str]:
@@ -262,5 +265,5 @@ class Oracles:
         listed = sorted(log.aborted(log.log_start, log.last_stable))
         wanted = sorted((each.producer_id, each.first) for each in book.ended if not each.committed)
         if listed != wanted:
-            missing, other = set(wanted) - set(listed), set(listed) - set(wanted)
-            yield f"T7: {book.name}: its aborted lists lack {sorted(missing)[:3]} and have {sorted(other)[:3]}"
+            missing, other = Counter(wanted) - Counter(listed), Counter(listed) - Counter(wanted)
+            yield f"T7: {book.name}: its aborted lists lack {sorted(missing)[:3]} and have {sorted(other)[:3]} besides"

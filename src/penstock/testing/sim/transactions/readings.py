@@ -58,9 +58,7 @@ class Reading:
 def check_reading(reading: Reading, lines: Mapping[int, Fate]) -> list[str]:
     """What was wrong with what a reader was shown, when the whole log is known."""
     found: list[str] = []
-    visible = sorted(
-        offset for offset, line in lines.items() if not reading.committed_only or line.committed is True
-    )
+    visible = sorted(offset for offset, line in lines.items() if not reading.committed_only or line.committed is True)
     position = reading.start
     for shown in reading.shown:
         where = f"{reading.reader} was shown {shown.value!r} at {reading.partition}@{shown.offset}"
@@ -110,4 +108,3 @@ def check_attempts(
             torn = [*void, *missing][0]
             found.append(f"torn transaction: {committed[0]!r} of {attempt} is committed, and {torn!r} is not")
     return found[:EXAMPLES]
-
