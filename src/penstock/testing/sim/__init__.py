@@ -16,7 +16,8 @@ Read `cluster.py` first (one run from begin to end), then `world.py` (what all s
 with `ages.py` (and may be old), `plan.py` (what the seed decides), `acts/` with `trouble.py` and `administrator.py`
 (what happens to a cluster), `topics.py`, `workload.py`, `versions.py` and `news.py` (its clients), `truth.py` and
 `history.py` (what was committed and what was promised), `invariants.py`, `activities.py` and `replicas.py` (what is
-checked), `doors.py` (who is let in, in the secured world) and `story.py` (what is told).
+checked), `doors.py` (who is let in, in the secured world), `transactions/` (the world with transactions) and
+`story.py` (what is told).
 """
 
 from penstock.testing.sim.cluster import run

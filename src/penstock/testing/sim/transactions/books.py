@@ -152,7 +152,7 @@ class Books:
                 self._due.append((now_s, lambda at_s: self._unknown(book.name, producer_id, epoch, at_s)))
             elif opened.epoch != epoch:
                 self._complain(
-                    f"T3: {book.name} has epochs {opened.epoch} and {epoch} of producer {producer_id} in one transaction"
+                    f"T3: {book.name} has epochs {opened.epoch} and {epoch} of producer {producer_id} in a transaction"
                 )
             opened.seen_s = now_s
         for record in read_records(batch):
@@ -169,8 +169,8 @@ class Books:
         last = book.producers[producer_id][1]
         if marker.coordinator_epoch < last:
             self._complain(
-                f"T12: {book.name}@{header.base_offset} is a marker of coordinator epoch {marker.coordinator_epoch} for "
-                f"producer {producer_id}, after one of {last}"
+                f"T12: {book.name}@{header.base_offset} is a marker of coordinator epoch {marker.coordinator_epoch} "
+                f"for producer {producer_id}, after one of {last}"
             )
         book.producers[producer_id] = epoch, marker.coordinator_epoch
         commits = not marker.aborts
@@ -216,7 +216,7 @@ class Books:
         if not is_old and state.status not in FOLLOWS[None if last is None else last.status]:
             was = "nothing" if last is None else last.status.name
             self._complain(f"T2: {name} goes from {was} to {state.status.name}")
-        owners = self.by_producer.get(state.producer_id, ())
+        owners = self.by_producer.get(state.producer_id, [])
         if any(each.transactional_id != name for each in owners):
             self._complain(f"T12: producer {state.producer_id} belongs to {owners[0].transactional_id} and to {name}")
         if last is not None and last.producer_id == state.producer_id and state.epoch < last.epoch:
@@ -252,7 +252,8 @@ class Books:
             if named and state.status in PREPARED and state.epoch in (epoch, epoch + 1):
                 return None
         told = ", ".join(f"{each.transactional_id} {_told(each.state)}" for each in states)
-        return f"T3: {name} has a batch of producer {producer_id}, epoch {epoch}; its coordinator knows: {told or 'nothing'}"
+        known = f"its coordinator knows: {told or 'nothing'}"
+        return f"T3: {name} has a batch of producer {producer_id}, epoch {epoch}; {known}"
 
     def _undecided(self, name: TopicPartition, producer_id: int, epoch: int, commits: bool, at_s: float) -> str | None:
         """T1: a marker is written after its outcome, and is of that kind."""
@@ -269,7 +270,7 @@ class Books:
         return {book.name.partition: book for book in self.books.values() if book.name.topic == topic}
 
     def offsets(self) -> dict[tuple[str, str, int], int | None]:
-        """By group, topic and partition, the offset that is in force by the order of records; None when it was taken."""
+        """By group, topic and partition, the offset in force by the order of records; None when it was taken."""
         found: dict[tuple[str, str, int], int | None] = {}
         for book in self.newest(OFFSETS_TOPIC).values():
             for _, line in sorted(book.lines.items()):

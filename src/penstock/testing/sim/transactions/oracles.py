@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.client.consumer.batches import open_fetched
 from penstock.coordinators.transactions.transaction import PREPARED, STATUS_NAMES, Status
 from penstock.model.ids import PartitionKey
+from penstock.protocol.batch import read_records
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.testing.sim.replicas import partitions_of, readable, shards_of, transactions_of
 from penstock.testing.sim.topics import COPIES, LEDGER
@@ -139,7 +140,7 @@ class Oracles:
             if book is not None:
                 if reading.shown and not reading.complete:
                     reading.start = reading.shown[0].offset
-                found += [f"T6: {words}" for words in check_reading(reading, book.lines)]  # type: ignore[arg-type]
+                found += [f"T6: {words}" for words in check_reading(reading, book.lines)]
         return found[:EXAMPLES]
 
     def _attempts(self) -> list[str]:
@@ -246,7 +247,8 @@ class Oracles:
         shown = {
             record.offset: record.value
             for batch in open_fetched(data, start, aborted=aborted)
-            for record in batch.records()
+            if batch._view is not None
+            for record in read_records(batch._view)
             if start <= record.offset
         }
         complete = book.name.topic in (LEDGER, COPIES)
@@ -263,5 +265,5 @@ class Oracles:
         listed = sorted(log.aborted(log.log_start, log.last_stable))
         wanted = sorted((each.producer_id, each.first) for each in book.ended if not each.committed)
         if listed != wanted:
-            missing, other = set(wanted) - set(listed), set(listed) - set(wanted)
-            yield f"T7: {book.name}: its aborted lists lack {sorted(missing)[:3]} and have {sorted(other)[:3]}"
+            missing, other = Counter(wanted) - Counter(listed), Counter(listed) - Counter(wanted)
+            yield f"T7: {book.name}: its aborted lists lack {sorted(missing)[:3]} and have {sorted(other)[:3]} besides"

@@ -64,6 +64,9 @@ def with_transactions(plan: Plan, random: Random) -> None:
         records_max=random.choice((1, 4, 12)),
         ledger=dict(random.choice(({}, {"internal.segment.bytes": "1000"}, {"internal.segment.bytes": "3000"}))),
     )
+    # The others do what they do elsewhere, and would take most of the time.
+    plan.producers = plan.consumers = 1
+    plan.emptied = plan.emptied and random.random() < 0.3
     ids = [*(writer_id(each) for each in range(drawn.writers)), *(copier_id(each) for each in range(drawn.copiers))]
     if random.random() < 0.4:
         drawn.old_ids = {name: OLD_EPOCH + random.randint(0, 6) for name in ids}

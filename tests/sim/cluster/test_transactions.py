@@ -1,0 +1,87 @@
+"""Whole clusters with transactions: both protocols, clients that die and are replaced, and bugs that must be found.
+
+`make test` runs seeds for some seconds and, of each planted bug, the seed that found it last; `make soak PART=txn` runs
+two thousand seeds, or as many as its minutes allow.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.testing.sim import Story, run
+from tests.faults.counts import MINUTES, SOAKING
+from tests.sim.cluster.seeds import SECONDS, SHAPES
+from tests.sim.cluster.transaction_bugs import BUGS, FOUND_BY
+
+FAST_S = 10.0
+"""How long `make test` tries new seeds."""
+
+SEEDS = 2_000
+BUG_SEEDS = 1_000
+FIRST_SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
+FOUND: tuple[int, ...] = ()
+"""Seeds that once found something."""
+
+HAPPENS = (
+    "transactions committed", "transactions aborted", "classic producers", "transactions ended in a partition",
+    "transactional client dies", "transactional client goes dark", "transactional client is paused",
+    "transactional client is doubled",
+)  # fmt: skip
+
+
+def live(seed: int) -> Story:
+    return run(seed, nodes=SHAPES[seed % len(SHAPES)], seconds=SECONDS, transactions=True)
+
+
+def seeds() -> Iterator[int]:
+    until = time.monotonic() + (MINUTES * 60 if SOAKING else FAST_S)
+    for seed in (*FOUND, *range(FIRST_SEED, FIRST_SEED + SEEDS)):
+        if time.monotonic() >= until:
+            return
+        yield seed
+
+
+@pytest.mark.timeout(MINUTES * 60 + 300 if SOAKING else 120)
+def test_transactions_keep_their_promises(capsys: pytest.CaptureFixture[str]) -> None:
+    began, worlds = time.monotonic(), Counter[str]()
+    count = 0
+    for seed in seeds():
+        story = live(seed)
+        if not story.ok:
+            pytest.fail(story.text(), pytrace=False)
+        count += 1
+        worlds.update(story.counts.keys())
+    with capsys.disabled():
+        print(f"\n{count} clusters with transactions, {count / (time.monotonic() - began):.2f} seeds a second")
+    if count >= 100:
+        assert [what for what in HAPPENS if worlds[what] < count // 10] == []
+
+
+def test_a_world_with_transactions_tells_the_same_story_twice() -> None:
+    first, second = (run(10, nodes=1, seconds=4, transactions=True) for _ in range(2))
+    assert first.last == second.last
+    assert first.digest == second.digest
+
+
+def test_a_story_says_how_to_see_it_again() -> None:
+    story = Story(9, nodes=1, transactions=True, trouble_s=5.0)
+    story.violated("something")
+    assert "penstock sim --seed 9 --nodes 1 --seconds 5 --transactions" in story.text()
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seed that found it last comes first: with another product it may be another one."""
+    BUGS[name](monkeypatch)
+    for seed in (FOUND_BY[name], *range(1, BUG_SEEDS)):
+        story = live(seed)
+        if not story.ok:
+            print(f"\nseed {seed}: {story.violations[0]}")
+            return
+    pytest.fail(f"{name} was not found within {BUG_SEEDS} seeds")
