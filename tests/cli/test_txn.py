@@ -312,3 +312,25 @@ def test_health_and_doctor_name_what_holds_readers_back(held: str) -> None:
     assert "`penstock txn find-hanging`" in found["try"]
     (check,) = [each for each in doctor.data["checks"] if each["check"] == "transactions"]
     assert "held back" in check["outcome"]
+
+
+def test_health_is_told_without_transactions_where_they_cannot_be_asked() -> None:
+    with broker(UNVERIFIED) as running:
+        node = running.bootstrap_servers
+        with Admin(bootstrap_servers=node) as admin:
+            admin.create_topic("stuck", 1)
+        hang(node, "stuck")
+        assert penstock("cluster", "health", "-b", node).code == 10
+        running.fail(api="DescribeProducers", code="TOPIC_AUTHORIZATION_FAILED")
+        assert penstock("cluster", "health", "-b", node).code == 0
+        running.fail(api="DescribeProducers", code="TOPIC_AUTHORIZATION_FAILED", times=2)
+        doctor = penstock("doctor", "--format", "json", "-b", node)
+        (check,) = [each["outcome"] for each in doctor.data["checks"] if each["check"] == "transactions"]
+        assert check == "brokers do not tell which are open"
+        running.fail(api="WriteTxnMarkers", code="CLUSTER_AUTHORIZATION_FAILED")
+        abort = ("abort", "--topic", "stuck", "--partition", "0", "--start-offset", "0", "--yes")
+        refused = txn(node, *abort)
+        assert (refused.code, refused.out) == (4, "")
+        running.fail(api="ListTransactions", code="CLUSTER_AUTHORIZATION_FAILED")
+        assert txn(node, "list").code == 4
+        assert txn(node, *abort).code == 0

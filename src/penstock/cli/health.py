@@ -228,18 +228,16 @@ async def look(admin: Admin) -> tuple[ClusterInfo, list[Reason]]:
 
 
 async def _held_by(admin: Admin, topics: Sequence[TopicInfo], alive: Collection[int]) -> list[OpenTransaction]:
-    """What holds readers of committed records back; nothing where nobody tells, or we may not know."""
-    from penstock.client.admin.session import unsupported
-    from penstock.client.errors import ClientError, NotAllowed, NotReachable, TimedOutWaiting
+    """What holds readers of committed records back; nothing where that cannot be asked.
+
+    Brokers may be too old to tell, we may not know, a coordinator may be moving: the rest of the answer is wanted.
+    """
+    from penstock.client.errors import ClientError
 
     try:
         return await held_back.holding_back(admin, led_by(topics, alive))
-    except (NotAllowed, NotReachable, TimedOutWaiting):
+    except ClientError:
         return []
-    except ClientError as failure:
-        if unsupported(failure):
-            return []
-        raise
 
 
 def led_by(topics: Sequence[TopicInfo], alive: Collection[int]) -> list[TopicPartition]:

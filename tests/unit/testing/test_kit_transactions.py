@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer as ConfluentConsumer
+from confluent_kafka import Producer as ConfluentProducer
+from confluent_kafka import TopicPartition as ConfluentPartition
 
 from penstock.blocking import Admin, Consumer, Producer
 from penstock.client.errors import BrokerRefused, ClientError, TransactionAbortable, TransactionFenced
@@ -133,3 +136,25 @@ def test_time_and_faults_reach_the_transactions_of_a_cluster(penstock_cluster: E
         assert admin.describe_transaction("shop").state in ("CompleteAbort", "PrepareAbort", "Empty")
         penstock_cluster.advance(days=8)
         assert "shop" in admin.describe_transactions(["shop"]).failed
+
+
+def test_the_requests_of_the_classic_protocol_can_be_refused(penstock_broker: EmbeddedBroker) -> None:
+    """librdkafka adds partitions itself, and tries again what passes."""
+    apis = ("AddPartitionsToTxn", "AddOffsetsToTxn")
+    settings = {"bootstrap.servers": penstock_broker.bootstrap_servers, "log_level": 0}
+    producer = ConfluentProducer({**settings, "transactional.id": "classic"})
+    producer.init_transactions(within(30))
+    for api in apis:
+        penstock_broker.fail(api=api, code="CONCURRENT_TRANSACTIONS", times=2)
+    reader = ConfluentConsumer({**settings, "group.id": "g"})
+    producer.begin_transaction()
+    producer.produce("orders", b"classic", partition=0)
+    producer.flush(within(30))
+    position = ConfluentPartition("orders", 0, 7)
+    producer.send_offsets_to_transaction([position], reader.consumer_group_metadata(), within(30))
+    producer.commit_transaction(within(30))
+    assert [penstock_broker.faults_left(api) for api in apis] == [0, 0]
+    assert committed(penstock_broker, 1) == [b"classic"]
+    (found,) = reader.committed([ConfluentPartition("orders", 0)], timeout=within(30))
+    assert found.offset == 7
+    reader.close()
