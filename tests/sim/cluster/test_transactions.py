@@ -74,12 +74,14 @@ def test_a_story_says_how_to_see_it_again() -> None:
     assert "penstock sim --seed 9 --nodes 1 --seconds 5 --transactions" in story.text()
 
 
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.timeout(14_400)
+@pytest.mark.parametrize(
+    "name", [name if name in FOUND_BY else pytest.param(name, marks=pytest.mark.soak) for name in BUGS]
+)
 def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The seed that found it last comes first: with another product it may be another one."""
     BUGS[name](monkeypatch)
-    for seed in (FOUND_BY[name], *range(1, BUG_SEEDS)):
+    for seed in (*([FOUND_BY[name]] if name in FOUND_BY else []), *range(1, BUG_SEEDS)):
         story = live(seed)
         if not story.ok:
             print(f"\nseed {seed}: {story.violations[0]}")

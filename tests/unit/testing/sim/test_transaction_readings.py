@@ -85,7 +85,10 @@ def test_transactions_that_came_to_what_was_told() -> None:
 def test_a_lost_write() -> None:
     assert charges(attempt(Told.COMMITTED, b"a", b"b"), {b"a": [True]}) == ["lost write"]
     assert charges(attempt(Told.COMMITTED, b"a", b"b"), {b"a": [True], b"b": [False]}) == ["lost write"]
+    assert charges(attempt(Told.COMMITTED, b"a", b"b"), {b"a": [True], b"b": [None]}) == ["lost write"]
     assert charges(attempt(Told.COMMITTED, b"a", b"c"), {b"a": [True]}) == [], "where records go nobody can tell"
+    assert charges(attempt(Told.COMMITTED, b"a", b"c"), {b"a": [True], b"c": [None]}) == [], "its topic went first"
+    assert charges(attempt(Told.COMMITTED, b"a", b"c"), {b"a": [True], b"c": [False]}) == ["lost write"]
 
 
 def test_a_duplicate() -> None:
