@@ -27,7 +27,7 @@ from penstock.testing.sim.replicas import (
     records,
 )
 from penstock.testing.sim.topics import ORDERS
-from penstock.testing.sim.transactions.plan import with_transactions
+from penstock.testing.sim.transactions.drawing import with_transactions
 from penstock.testing.sim.transactions.transacting import Transacting
 from penstock.testing.sim.trouble import Trouble, absent_voters, controller_image
 from penstock.testing.sim.truth import Truth
