@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from penstock.cli.failures import FAILED, NOT_FOUND, UNHEALTHY, USAGE
-from penstock.cli.options import examples, format_option
+from penstock.cli.options import connection_options, examples, format_option
 from penstock.cli.output import show, table
 from penstock.declared.amounts import size_of
 from penstock.model.errors import PenstockError
 from penstock.model.units import count
 
 if TYPE_CHECKING:
+    from penstock.cli.connection import Connection
     from penstock.spark.lake.findings import Audit
     from penstock.spark.lake.store import TableStore
     from penstock.spark.lake.warehouse import Warehouse
@@ -284,20 +285,14 @@ def _check_safe(name: str, store: TableStore, sweep: timedelta | None) -> None:
 
 @lake.command(epilog=examples("penstock lake audit orders", "penstock lake audit --format json"))
 @click.argument("names", nargs=-1, metavar="[TABLE]...")
-@click.option(
-    "-b",
-    "--bootstrap",
-    default="",
-    metavar="HOST:PORT",
-    help="Where the topics are, if not where tables say: asked about offsets that no commit explains.",
-)
 @format_option
+@connection_options
 @warehouse_options
-def audit(names: tuple[str, ...], bootstrap: str, style: str, warehouse: Warehouse) -> None:
+def audit(names: tuple[str, ...], style: str, connection: Connection, warehouse: Warehouse) -> None:
     """Prove from commits and ledger that no offset was skipped or doubled; all tables if none is named.
 
     Offsets that hold no record (compacted, markers of transactions, aborted) are counted by the commits. Where one does
-    not explain them all, the topic is read again.
+    not explain them all, the topic is read again: from the brokers that the table names, or from those of -b.
 
     Exit code 10 when something is not as it must be.
     """
@@ -311,7 +306,7 @@ def audit(names: tuple[str, ...], bootstrap: str, style: str, warehouse: Warehou
             with steps() as told:
                 told(f"auditing {each.name}")
                 store = each.open()
-                found.append((each.name, _audited(each.name, store, bootstrap)))
+                found.append((each.name, _audited(each.name, store, connection)))
         except NotUnderstood as failure:
             # What nobody can prove is not clean, and does not hide the others.
             click.echo(f"penstock: {each.name} cannot be audited: {failure}", err=True)
@@ -324,16 +319,21 @@ def audit(names: tuple[str, ...], bootstrap: str, style: str, warehouse: Warehou
         click.get_current_context().exit(UNHEALTHY)
 
 
-def _audited(name: str, store: TableStore, bootstrap: str) -> Audit:
+def _audited(name: str, store: TableStore, connection: Connection) -> Audit:
     """With what the topics tell, if they have to be asked and answer."""
-    from penstock.spark.errors import Missing
+    from penstock.client.settings import ConsumerSettings
+    from penstock.spark.errors import BadOption, Missing
     from penstock.spark.lake.audit import audit as look
     from penstock.spark.recount import recount_for
 
+    def settings_for(bootstrap: str) -> dict[str, Any]:
+        return connection.towards(bootstrap).beside().keywords(ConsumerSettings)
+
+    said = click.get_current_context().get_parameter_source("bootstrap") is click.core.ParameterSource.COMMANDLINE
     store.refresh()
     try:
-        return look(store, recount_for(store, bootstrap))
-    except Missing as silent:
+        return look(store, recount_for(store, connection.bootstrap if said else "", settings_for))
+    except (BadOption, Missing) as silent:
         click.echo(f"penstock: {name} is audited without its topics: {silent}", err=True)
         return look(store)
 

@@ -6,16 +6,14 @@ batch says how many of them there were, as its tasks told. Where that did not re
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from penstock.client.errors import ClientError
 from penstock.client.spans import Span, SpanEnd, SpanLost
 from penstock.spark.dialogue import for_process, reader_for
 from penstock.spark.errors import Missing
 from penstock.spark.feed import Feed
-from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
 from penstock.spark.lake.audit import Recount
 from penstock.spark.lake.store import FEED_PROPERTY, Commit, TableStore
 from penstock.spark.source.client_settings import client_settings
@@ -28,19 +26,27 @@ class _Trimmed(Exception):
     """What was to be counted was deleted meanwhile."""
 
 
-def recount_for(store: TableStore, bootstrap: str = "") -> Recount | None:
-    """Asks the brokers that feed the table, or those at `bootstrap`; None when nobody says which they are."""
+def recount_for(
+    store: TableStore, bootstrap: str = "", settings_for: Callable[[str], Mapping[str, Any]] = lambda _: {}
+) -> Recount | None:
+    """Asks the brokers that feed the table, or those at `bootstrap`; None when nobody says which they are.
+
+    `settings_for` an address are a consumer's: how one logs in there, above all.
+    """
     text = store.properties().get(FEED_PROPERTY)
     feed = Feed.of_property(text) if text else Feed(bootstrap)
     address = bootstrap or feed.bootstrap
     if not address:
         return None
-    # Whatever decides which records there are is as the table's own query has it.
-    kafka = {name.removeprefix("kafka."): value for name, value in feed.options.items() if name.startswith("kafka.")}
-    login = os.environ.get(CLIENT_CONFIG_VARIABLE)
-    given = {"default.api.timeout.ms": str(PATIENCE_MS), **kafka, "bootstrap.servers": address}
-    settings = client_settings(given if login is None else {**given, "client.config": login})
-    return lambda commits: _counts(settings, commits)
+
+    def recount(commits: Sequence[Commit]) -> Mapping[int, int]:
+        kafka = {name: value for name, value in feed.options.items() if name.startswith("kafka.")}
+        given = {name.removeprefix("kafka."): value for name, value in kafka.items()}
+        # Whatever decides which records there are is as the table's own query has it.
+        settings = client_settings({"default.api.timeout.ms": str(PATIENCE_MS), **given, "bootstrap.servers": address})
+        return _counts(settings | {name: str(each) for name, each in settings_for(address).items()}, commits)
+
+    return recount
 
 
 def _counts(settings: Mapping[str, str], commits: Sequence[Commit]) -> dict[int, int]:
