@@ -149,5 +149,6 @@ FOUND_BY = {
     "outcome_of_the_log_forgotten": 22,
     "aborted_list_forgotten_at_a_start": 16,
     "offsets_shown_before_the_marker": 22,
+    "aborted_while_batches_are_under_way": 22,
 }
 """The seed that found each bug last. The others are looked for in the soak."""

@@ -147,13 +147,13 @@ class SimLoop(asyncio.AbstractEventLoop):
         their `finally` blocks do must come to nothing, but always in the same order. Ports see that the loop is dead.
         """
         self.dead = self.halted = True
-        self.held.clear()
         with self.running():
             while self._tasks:  # a closing one may begin another
                 tasks, self._tasks = self._tasks, {}
                 for found in [reference() for _, reference in sorted(tasks.items())]:
                     if found is not None and not found.done():
                         _bury(found)
+        self.held.clear()  # not before: only these know of tasks that were never begun, which would complain of it
 
     @contextmanager
     def running(self) -> Iterator[None]:
