@@ -1,7 +1,6 @@
 """Penstock's own client in transactions: one suite for Apache Kafka and for our node, in both protocols.
 
-The level of `transaction.version` decides which protocol the client speaks. Our own node joins as soon as it serves the
-feature.
+The level of `transaction.version` decides which protocol the client speaks.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from penstock import (
 from penstock.client.errors import ClientError, RecordTooLarge, UnknownTopic
 from penstock.client.producer.transactions.reactions import Api
 from penstock.client.spans import Piece, Span, SpanEnd, SpanReader
-from penstock.metadata.features import SUPPORTED, TRANSACTION_VERSION
+from penstock.metadata.features import TRANSACTION_VERSION
 from penstock.model.ids import TopicPartition
 from tests.compat.apache.node import ApacheKafka
 from tests.compat.cluster import ApacheCluster, Cluster, PenstockCluster
@@ -43,7 +42,6 @@ from tests.patience import wait_for, within
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
 CLASSIC, BUMPING = 0, 2
-OURS = ["penstock"] if TRANSACTION_VERSION in SUPPORTED else []
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "300",
@@ -74,7 +72,7 @@ def set_level(bootstrap: str, level: int) -> None:
             wait_for(f"level {level}", lambda: told() == level or None, timeout_s=30)
 
 
-@pytest.fixture(scope="module", params=["apache", *OURS])
+@pytest.fixture(scope="module", params=["apache", "penstock"])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     kind = {"apache": ApacheKafka, "penstock": Penstock}[request.param]
     with kind(tmp_path_factory.mktemp(request.param), properties=QUICK) as started:
@@ -734,7 +732,7 @@ def test_every_program_of_the_guide_runs(make_node: NodeFactory, tmp_path: Path)
 # -- brokers come and go
 
 
-@pytest.fixture(scope="module", params=["apache", *OURS])
+@pytest.fixture(scope="module", params=["apache", "penstock"])
 def three(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     kind = {"apache": ApacheCluster, "penstock": PenstockCluster}[request.param]
     with kind(tmp_path_factory.mktemp("three"), 3, properties={"transaction.state.log.num.partitions": "3"}) as started:

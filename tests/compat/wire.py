@@ -48,16 +48,27 @@ def request(key: int, version: int, body: bytes, correlation_id: int = 0, client
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
-def produce_request(topic: str, partition: int, batch: bytes, acks: int, timeout_ms: int = 30_000) -> bytes:
-    return produce_many_request(topic, [(partition, batch)], acks, timeout_ms)
+def produce_request(
+    topic: str,
+    partition: int,
+    batch: bytes,
+    acks: int,
+    timeout_ms: int = 30_000,
+    transactional_id: str | None = None,
+) -> bytes:
+    return produce_many_request(topic, [(partition, batch)], acks, timeout_ms, transactional_id)
 
 
 def produce_many_request(
-    topic: str, batches: Sequence[tuple[int, bytes]], acks: int, timeout_ms: int = 30_000
+    topic: str,
+    batches: Sequence[tuple[int, bytes]],
+    acks: int,
+    timeout_ms: int = 30_000,
+    transactional_id: str | None = None,
 ) -> bytes:
     """A Produce with one batch for each of several partitions of a topic."""
     parts = b"".join(struct.pack(">i", partition) + blob(batch) for partition, batch in batches)
-    body = text(None) + struct.pack(">hi", acks, timeout_ms) + struct.pack(">i", 1) + text(topic)
+    body = text(transactional_id) + struct.pack(">hi", acks, timeout_ms) + struct.pack(">i", 1) + text(topic)
     return request(PRODUCE, PRODUCE_VERSION, body + struct.pack(">i", len(batches)) + parts)
 
 
@@ -262,8 +273,16 @@ def produce_reply(reply: Cursor) -> Produced:
     return Produced(error, base_offset, log_append_time_ms)
 
 
-def produce(connection: Connection, topic: str, partition: int, batch: bytes, acks: int = -1) -> Produced:
-    produced = produce_reply(connection.call(produce_request(topic, partition, batch, acks)))
+def produce(
+    connection: Connection,
+    topic: str,
+    partition: int,
+    batch: bytes,
+    acks: int = -1,
+    transactional_id: str | None = None,
+) -> Produced:
+    frame = produce_request(topic, partition, batch, acks, transactional_id=transactional_id)
+    produced = produce_reply(connection.call(frame))
     if produced.error:
         raise BrokerError(f"producing to {topic}-{partition}: error {produced.error}")
     return produced

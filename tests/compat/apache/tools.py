@@ -31,8 +31,10 @@ MAINS = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "log-compaction-tester": "org.apache.kafka.tools.LogCompactionTester",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
 
 
