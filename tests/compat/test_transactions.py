@@ -12,6 +12,7 @@ import pytest
 
 from penstock import TransactionFenced
 from penstock.blocking import Admin, Producer
+from penstock.coordinators.home import home_partition
 from penstock.model.ids import TopicPartition
 from tests.compat.apache.tools import Outcome, Tools
 from tests.compat.batches import Record, encode_batch
@@ -277,7 +278,8 @@ def test_the_formatter_reads_the_coordinators_log(tools: Tools, bootstrap: str, 
         producer.send(topic, "one", partition=0)
     settled(bootstrap, topic)
     shown = tools.run(
-        "kafka-console-consumer", "--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "5000",
+        "kafka-console-consumer", "--topic", "__transaction_state", "--partition", str(home_partition(txn, 50)),
+        "--offset", "earliest", "--timeout-ms", "8000",
         "--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter",
     )  # fmt: skip
     # The formatter puts no line ends between them.
