@@ -85,7 +85,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
         lambda exchange, difference: _missing(
             exchange, difference, ".api_keys[]", lambda each: APIS[each.api_key].name in SERVED
         ),
-        "No transactions, share groups or streams groups.",
+        "No share groups or streams groups.",
     ),
     Deviation(
         "features that are not there",
