@@ -23,7 +23,7 @@ _TIMES = frozenset(
         "max_timestamp", "transaction_start_time_ms",
     }
 )  # fmt: skip
-_UNORDERED = frozenset({"subscribed_topic_names"})
+_UNORDERED = frozenset({"subscribed_topic_names", "partitions"})
 _NEAR_MS = 60 * 60 * 1_000
 _BATCH_HEAD = 12
 # What tells the elements of an unordered array apart.
