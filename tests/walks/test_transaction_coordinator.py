@@ -21,6 +21,7 @@ from penstock.model.errors import (
     INVALID_TXN_STATE,
     OPERATION_NOT_ATTEMPTED,
     PRODUCER_FENCED,
+    TOPIC_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_NOT_FOUND,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -184,6 +185,18 @@ def test_a_classic_producer_adds_all_partitions_or_none() -> None:
     walk(steps, **FEW)
 
 
+def test_clients_take_no_partition_of_a_coordinator_into_their_transaction() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("orders", 2)
+        await coordinator_of(client, "copier")
+        producer = Producer(client, classic=True)
+        await producer.init()
+        assert await producer.add(TRANSACTIONS_TOPIC, 0) == [TOPIC_AUTHORIZATION_FAILED.code]
+        assert (await producer.described()).transaction_state == "Empty"
+
+    walk(steps, **FEW)
+
+
 def test_offsets_join_by_the_partition_of_their_group_and_bring_its_topic() -> None:
     async def steps(machine: Machine, client: Client) -> None:
         await coordinator_of(client, "copier")
@@ -280,6 +293,7 @@ def test_what_init_producer_id_does_not_take() -> None:
         assert await told(transactional_id="") == (INVALID_REQUEST.code, -1, -1)
         assert await told(producer_id=5) == (INVALID_REQUEST.code, -1, -1)
         assert await told(producer_epoch=5) == (INVALID_REQUEST.code, -1, -1)
+        assert await told(transactional_id=None, producer_id=-5) == (INVALID_REQUEST.code, -1, -1)
         assert await told(transaction_timeout_ms=0) == (INVALID_TRANSACTION_TIMEOUT.code, -1, -1)
         assert await told(transaction_timeout_ms=900_001) == (INVALID_TRANSACTION_TIMEOUT.code, -1, -1)
         assert (await told(transaction_timeout_ms=900_000))[0] == 0

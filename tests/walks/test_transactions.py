@@ -24,6 +24,7 @@ from penstock.model.errors import (
     TRANSACTION_ABORTABLE,
     TRANSACTION_COORDINATOR_FENCED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
     ErrorCode,
@@ -322,6 +323,19 @@ def test_markers_are_answered_by_producer_and_partition() -> None:
             (one.id, [("orders", [OK, OK, unknown, OK]), ("missing", [unknown, unknown])]),
             (other.id, [("orders", [fenced]), ("missing", [unknown])]),
         ]
+
+    walk(steps)
+
+
+def test_a_marker_of_no_producer_or_epoch_is_not_written() -> None:
+    async def steps(machine: Machine, client: Client) -> None:
+        serve_transactions(machine)
+        await client.create("orders")
+        producer = Transactional(client)
+        assert await mark(client, producer, ORDERS, epoch=-1) == [UNKNOWN_SERVER_ERROR.code]
+        producer.id = -1
+        assert await mark(client, producer, ORDERS, epoch=0) == [UNKNOWN_SERVER_ERROR.code]
+        assert log_of(machine).next == 0
 
     walk(steps)
 

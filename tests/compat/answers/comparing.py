@@ -20,10 +20,10 @@ _TIMES = frozenset(
     {
         "timestamp", "log_append_time_ms", "last_fetch_timestamp", "last_caught_up_timestamp", "last_timestamp",
         "issue_timestamp_ms", "issue_timestamp", "expiry_timestamp_ms", "expiry_timestamp", "max_timestamp_ms",
-        "max_timestamp",
+        "max_timestamp", "transaction_start_time_ms",
     }
 )  # fmt: skip
-_UNORDERED = frozenset({"subscribed_topic_names"})
+_UNORDERED = frozenset({"subscribed_topic_names", "partitions"})
 _NEAR_MS = 60 * 60 * 1_000
 _BATCH_HEAD = 12
 # What tells the elements of an unordered array apart.
@@ -31,7 +31,7 @@ _KEYS = (
     "api_key", "resource_type", "resource_name", "name", "topic", "topic_name",
     "topic_id", "group_id", "member_id", "key", "partition_index", "partition", "partition_id", "index", "node_id",
     "broker_id", "replica_id", "producer_id", "group", "log_dir", "user", "token_id", "pattern_type", "principal",
-    "host", "operation", "permission_type",
+    "host", "operation", "permission_type", "transactional_id",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ _BY_NAME = {
     "leader": "member",
     "session_id": "session",
     "producer_id": "producer",
+    "v3_and_below_producer_id": "producer",
     "cluster_id": "cluster",
     "log_dir": "directory",
     "path": "directory",
@@ -30,7 +31,7 @@ def kind_of(field: Field) -> str | None:
     if field.kind == "uuid" or (field.kind == "array" and field.of == "uuid"):
         return "uuid"
     if field.kind == "array":
-        return None
+        return "producer" if field.name == "producer_id_filters" else None
     return _BY_NAME.get(field.name)
 
 
@@ -58,6 +59,10 @@ class Pairs:
     def ours(self, kind: str, theirs: Hashable) -> Hashable:
         """What we call a value of theirs; the value itself while it is unknown."""
         return self._ours.get((kind, theirs), theirs)
+
+    def theirs(self, kind: str, ours: Hashable) -> Hashable:
+        """What they call a value of ours; the value itself while it is unknown."""
+        return self._theirs.get((kind, ours), ours)
 
     def known(self, kind: str, value: Hashable, *, theirs: bool) -> Hashable:
         """What we call a value of ours or theirs that both have spoken of; None for one that was made just now."""

@@ -6,6 +6,7 @@ PROPERTIES = {
     # A missing topic is made by the first who names it: at once by us, a while later by Kafka.
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.session.timeout.ms": "1700000",
     "group.consumer.max.session.timeout.ms": "1700000",
@@ -27,7 +28,7 @@ READS = frozenset(
         "ApiVersions", "Metadata", "ListOffsets", "OffsetForLeaderEpoch", "OffsetFetch", "ListGroups", "DescribeGroups",
         "ConsumerGroupDescribe", "DescribeConfigs", "ListConfigResources", "DescribeCluster", "DescribeTopicPartitions",
         "DescribeLogDirs", "DescribeProducers", "DescribeQuorum", "ListPartitionReassignments", "FindCoordinator",
-        "DescribeAcls",
+        "DescribeAcls", "DescribeTransactions", "ListTransactions",
     }
 )  # fmt: skip
 """What may be asked again when the answers differ, in case one broker was only a little later."""

@@ -19,7 +19,6 @@ ALSO_HERE = frozenset(
     {
         "what is not served",
         "features that are not there",
-        "a transactional id",
         "a topic without partitions",
     }
 )

@@ -29,6 +29,7 @@ EVERY_TOPIC = (*TOPICS, *MISSING, METADATA_TOPIC, OFFSETS_TOPIC, PENSTOCK_TOPIC)
 EVERY_GROUP = (*GROUPS, *CROWDS, *MISSING)
 TRANSACTIONAL_IDS = ("own", "pre-one", "other")
 STRANGER = Uuid(b"nobody's topic, ")
+NOBODYS_PRODUCER = 4_000
 FOLLOWER = 2
 """A broker that there is not."""
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -194,6 +195,115 @@ for _id in TRANSACTIONAL_IDS:
 
     _with_a_transactional_id.__name__ = f"_with_the_transactional_id_{_id}"
     question("InitProducerId")(_with_a_transactional_id)
+
+
+def _each_transaction(*apis: str, until: int = 99) -> Callable[[Callable[[Any, int, str], Any]], None]:
+    """A question about a transactional id, about each of three. No producer has the id that is named."""
+
+    def add(make: Callable[[Any, int, str], Any]) -> None:
+        for each in TRANSACTIONAL_IDS if TRANSACTIONS else ():
+
+            def of_transaction(made: Any, version: int, _: World, name: str = each) -> Any:
+                return make(made, version, name)
+
+            of_transaction.__name__ = f"{make.__name__}_of_{each}"
+            question(*apis, until=until)(of_transaction)
+
+    return add
+
+
+@_each_transaction("AddPartitionsToTxn", until=3)
+def _every_partition(made: Any, version: int, name: str) -> Any:
+    return _added(made, name, *TOPICS, "void")
+
+
+@_each_transaction("AddPartitionsToTxn", until=3)
+def _two_partitions(made: Any, version: int, name: str) -> Any:
+    return _added(made, name, "own", "pre-one")
+
+
+def _added(made: Any, name: str, *topics: str) -> Any:
+    return made(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=NOBODYS_PRODUCER,
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=[made.AddPartitionsToTxnTopic(name=topic, partitions=[0]) for topic in topics],
+    )
+
+
+@question("AddPartitionsToTxn", since=4 if TRANSACTIONS else 99)
+def _as_a_leader(made: Any, version: int, _: World) -> Any:
+    return made(
+        transactions=[
+            made.AddPartitionsToTxnTransaction(
+                transactional_id=name,
+                producer_id=NOBODYS_PRODUCER,
+                producer_epoch=0,
+                verify_only=verify_only,
+                topics=[made.AddPartitionsToTxnTopic(name="own", partitions=[0])],
+            )
+            for name, verify_only in (("own", True), ("pre-one", False), ("other", True))
+        ]
+    )
+
+
+@_each_transaction("AddOffsetsToTxn")
+def _offsets(made: Any, version: int, name: str) -> Any:
+    return made(transactional_id=name, producer_id=NOBODYS_PRODUCER, producer_epoch=0, group_id="own")
+
+
+@_each_transaction("AddOffsetsToTxn")
+def _offsets_of_another_group(made: Any, version: int, name: str) -> Any:
+    return made(transactional_id=name, producer_id=NOBODYS_PRODUCER, producer_epoch=0, group_id="pre-one")
+
+
+@_each_transaction("EndTxn")
+def _end(made: Any, version: int, name: str) -> Any:
+    return made(transactional_id=name, producer_id=NOBODYS_PRODUCER, producer_epoch=0, committed=True)
+
+
+for _group in ("own", "pre-one", "other"):
+
+    def _offsets_of_a_group(made: Any, version: int, name: str, group: str = _group) -> Any:
+        part = made.TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=COMMITTED, committed_metadata=""
+        )
+        return made(
+            transactional_id=name,
+            group_id=group,
+            producer_id=NOBODYS_PRODUCER,
+            producer_epoch=0,
+            topics=[made.TxnOffsetCommitRequestTopic(name=topic, partitions=[part]) for topic in (*TOPICS, "void")],
+        )
+
+    _offsets_of_a_group.__name__ = f"_offsets_of_the_group_{_group}"
+    _each_transaction("TxnOffsetCommit")(_offsets_of_a_group)
+
+
+@question("WriteTxnMarkers", since=0 if TRANSACTIONS else 99)
+def _where_nobody_wrote(made: Any, version: int, _: World) -> Any:
+    """In a topic that there is not, so that nothing is written."""
+    return made(
+        markers=[
+            made.WritableTxnMarker(
+                producer_id=NOBODYS_PRODUCER,
+                producer_epoch=0,
+                transaction_result=False,
+                topics=[made.WritableTxnMarkerTopic(name="void", partition_indexes=[0])],
+                coordinator_epoch=0,
+            )
+        ]
+    )
+
+
+@question("DescribeTransactions", since=0 if TRANSACTIONS else 99)
+def _described_transactions(made: Any, version: int, _: World) -> Any:
+    return made(transactional_ids=[*TRANSACTIONAL_IDS, "void"])
+
+
+@question("ListTransactions", since=0 if TRANSACTIONS else 99)
+def _listed_transactions(made: Any, version: int, _: World) -> Any:
+    return made(state_filters=[], producer_id_filters=[])
 
 
 # -- metadata

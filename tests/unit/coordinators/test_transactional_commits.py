@@ -217,6 +217,7 @@ def test_anybody_may_commit_for_an_empty_classic_group() -> None:
         ("a", -1, (0,), ILLEGAL_GENERATION),
         ("x", 3, (0,), UNKNOWN_MEMBER_ID),
         ("", 3, (0,), UNKNOWN_MEMBER_ID),
+        ("", -2, (0,), UNKNOWN_MEMBER_ID),
     ],
 )
 def test_who_may_commit_in_a_transaction_for_a_consumer_group(

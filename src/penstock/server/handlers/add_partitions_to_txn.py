@@ -1,8 +1,9 @@
 """AddPartitionsToTxn (24), versions 0-5. Takes partitions into a transaction, or looks whether they are in it.
 
 Behaviour: up to v3 clients ask, for one transaction and all or nothing: a partition that is unknown or forbidden is
-told so, the others OPERATION_NOT_ATTEMPTED. From v4 on only brokers ask, for several transactions at once, each of
-which is added to or, with `verify_only`, only looked at; answered when all are.
+told so, the others OPERATION_NOT_ATTEMPTED. Topics of coordinators are forbidden to everybody. From v4 on only brokers
+ask, for several transactions at once, each of which is added to or, with `verify_only`, only looked at; answered when
+all are.
 Notes: v2 knows PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before; v5 knows TRANSACTION_ABORTABLE.
 """
 
@@ -27,6 +28,7 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode,
 )
+from penstock.model.ids import INTERNAL_TOPICS
 from penstock.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from penstock.server.doors import Operation, ResourceType
 from penstock.server.loops.later import gathered, then
@@ -48,7 +50,11 @@ def _of_a_client(ctx: Context, request: AddPartitionsToTxnRequest) -> Outcome:
     partitions = _partitions(topics)
     if not ctx.allow(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return _told_client(ctx, PartitionsAdded.all_with(TRANSACTIONAL_ID_AUTHORIZATION_FAILED, partitions))
-    writable = {topic.name: ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic.name) for topic in topics}
+    writable = {
+        # What coordinators keep joins by AddOffsetsToTxn alone, or not at all.
+        topic.name: topic.name not in INTERNAL_TOPICS and ctx.allow(Operation.WRITE, ResourceType.TOPIC, topic.name)
+        for topic in topics
+    }
     refused = all_or_nothing(
         {each: _known(ctx, each) if writable[each[0]] else TOPIC_AUTHORIZATION_FAILED for each in partitions}
     )

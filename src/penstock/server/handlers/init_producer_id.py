@@ -37,7 +37,7 @@ async def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerId
             return _refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     elif not _may_write(ctx):
         return _refused(CLUSTER_AUTHORIZATION_FAILED)
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(INVALID_REQUEST)  # an id without an epoch, or the other way round
     if transactional_id is not None:
         return await _of_transactions(ctx, transactional_id, request)

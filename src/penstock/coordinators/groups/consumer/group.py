@@ -162,8 +162,10 @@ class ConsumerGroup:
 
     def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> ErrorCode:
         epoch = request.generation_id
-        if epoch < 0 and (not self.members or (not request.member_id and request.group_instance_id is None)):
+        if epoch < 0 and not self.members:
             return NONE
+        if epoch == -1 and not request.member_id and request.group_instance_id is None:
+            return NONE  # clients of before KIP-447 do not say who they are
         member = self.members.get(request.member_id)
         if member is None:
             return UNKNOWN_MEMBER_ID

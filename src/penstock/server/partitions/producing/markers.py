@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.model.errors import (
     KAFKA_STORAGE_ERROR,
     NONE,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode,
     Refused,
@@ -85,6 +86,8 @@ class MarkerDriver:
     def _write(self, marker: Wanted, topic: str, index: int, place: Place, now: Millis) -> tuple[Hosted, Offset] | None:
         try:
             hosted = self._find(topic, index)
+            if marker.producer_id < 0 or marker.producer_epoch < 0:
+                raise Refused(UNKNOWN_SERVER_ERROR, "a marker is of a producer and an epoch")
             ticket = hosted.write_marker(
                 marker.producer_id,
                 marker.producer_epoch,
