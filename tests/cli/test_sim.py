@@ -20,8 +20,8 @@ def test_a_seed_that_holds_is_summed_up() -> None:
 
 
 def test_a_violation_ends_the_search_with_its_story(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(seed: int, *, nodes: int, seconds: float, secured: bool) -> Story:
-        story = Story(seed, nodes, secured=secured, trouble_s=seconds)
+    def run(seed: int, *, nodes: int, seconds: float, secured: bool, transactions: bool) -> Story:
+        story = Story(seed, nodes, secured=secured, transactions=transactions, trouble_s=seconds)
         story.tell("node-2", "is killed")
         if seed == 8:
             story.violated("orders-0 has b'p1:7' twice")

@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,11 @@ from tests.cli.command import Running, Said, penstock
 from tests.hanging_transactions import UNVERIFIED, hang
 from tests.patience import within
 
-LATER_MS = time.time_ns() // 1_000_000 + 600_000
+
+@cache
+def later_ms() -> int:
+    """Ten minutes after somebody first asked: tests are collected long before they run."""
+    return time.time_ns() // 1_000_000 + 600_000
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +237,7 @@ def held(node: str, shop: Producer) -> str:
         other.send("held", b"aborted", partition=0).result(within(30))
         other.abort()
         hang(node, "held", b"open")
-        plain.send("held", b"last", partition=0, timestamp=LATER_MS).result(within(30))
+        plain.send("held", b"last", partition=0, timestamp=later_ms()).result(within(30))
     return node
 
 
@@ -256,7 +261,7 @@ def test_consume_shows_what_the_isolation_allows(held: str, options: tuple[str, 
 
 
 def test_the_end_of_a_time_span_is_not_waited_for_behind_an_open_transaction(held: str) -> None:
-    where = f"@-1h:{LATER_MS}"
+    where = f"@-1h:{later_ms()}"
     said = penstock("consume", "held", "-o", where, "-f", "text", "-b", held)
     assert said.out.split() == ["first", "aborted", "open"]
     said = penstock("consume", "held", "-o", where, "-f", "text", "--isolation", "read_committed", "-b", held)
