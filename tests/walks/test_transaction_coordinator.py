@@ -19,12 +19,14 @@ from penstock.model.errors import (
     INVALID_REQUEST,
     INVALID_TRANSACTION_TIMEOUT,
     INVALID_TXN_STATE,
+    NOT_COORDINATOR,
     OPERATION_NOT_ATTEMPTED,
     PRODUCER_FENCED,
     TOPIC_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_NOT_FOUND,
     UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode,
 )
 from penstock.model.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Offset
 from penstock.protocol.batch import read_records
@@ -65,6 +67,19 @@ def test_the_first_who_looks_for_a_coordinator_brings_the_topic(version: int) ->
             "unclean.leader.election.enable": "false",
         }
         assert image.topic(OFFSETS_TOPIC) is None, "nobody has spoken of a group"
+
+    walk(steps, **FEW)
+
+
+@pytest.mark.parametrize(("timeout_ms", "error"), [(0, INVALID_TRANSACTION_TIMEOUT), (60_000, NOT_COORDINATOR)])
+def test_what_is_wrong_with_a_request_is_told_by_those_who_do_not_coordinate_it_too(
+    timeout_ms: int, error: ErrorCode
+) -> None:
+    """Nobody has looked for the coordinator, so there is none: Kafka looks at the time-out first."""
+
+    async def steps(_machine: Machine, client: Client) -> None:
+        request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=timeout_ms)
+        assert (await client.ask(request, 2)).error_code == error.code
 
     walk(steps, **FEW)
 

@@ -36,6 +36,7 @@ from penstock.replication.verifying import VerifyMode as VerifyMode
 if TYPE_CHECKING:
     from penstock.coordinators.decision import Decision, Moment, ProducerEpoch
     from penstock.coordinators.groups.shard import GroupShard
+    from penstock.coordinators.transactions.settings import TransactionSettings
     from penstock.coordinators.transactions.shard import TransactionShard
     from penstock.kernels import PlainProduce
     from penstock.metadata.image import ClusterImage
@@ -473,6 +474,10 @@ class GroupsDoor(Protocol):
 
 class TransactionsDoor(Protocol):
     """The transactional ids whose shards live here. `refuse` makes the reply when this node cannot coordinate."""
+
+    @property
+    def settings(self) -> TransactionSettings:
+        """What holds for every id, whoever coordinates it."""
 
     def home_of(self, transactional_id: str) -> int:
         """The partition of the transaction state topic that an id belongs to."""

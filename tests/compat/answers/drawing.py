@@ -165,7 +165,10 @@ class Drawing:
         }
         by_struct: dict[tuple[str, str], Maker] = {
             ("OpData", "key"): one_of("producer_byte_rate", "request_percentage", "connection_creation_rate", "x"),
-            ("OpData", "value"): one_of(1.0, 1_024.0, 0.5, 0.0, -1.0, float(1 << 63)),
+            # Nobody reaches a limit that is allowed: how long a broker waits then is up to its own speed.
+            ("OpData", "value"): one_of(1e12, 1e12 + 1_024, 1e12 + 0.5, -1.0, float(1 << 63)),
+            # A name without a kind makes Kafka fail inside.
+            ("CreateDelegationTokenRequest", "owner_principal_type"): one_of("User", "User", "Group", ""),
             ("UserName", "name"): some_name,
             ("ScramCredentialDeletion", "name"): some_name,
             ("ScramCredentialUpsertion", "name"): some_name,

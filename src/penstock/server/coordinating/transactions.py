@@ -83,13 +83,17 @@ class TransactionKind:
         if self.markers is not None:
             self.markers.follow(image, delta)
 
+    def settings(self) -> TransactionSettings:
+        if self._transaction_settings is None:
+            from penstock.coordinators.transactions.settings import TransactionSettings
+
+            self._transaction_settings = TransactionSettings(self._settings.number, self._settings.flag)
+        return self._transaction_settings
+
     def new_shard(self, image: ClusterImage) -> TransactionShard:
-        from penstock.coordinators.transactions.settings import TransactionSettings
         from penstock.coordinators.transactions.shard import TransactionShard
 
-        if self._transaction_settings is None:
-            self._transaction_settings = TransactionSettings(self._settings.number, self._settings.flag)
-        return TransactionShard(self._transaction_settings, image, next_producer_id=self._next_producer_id)
+        return TransactionShard(self.settings(), image, next_producer_id=self._next_producer_id)
 
     def carry_out(self, index: int, epoch: Epoch, effects: Sequence[Effect]) -> None:
         if self.markers is None:
@@ -128,6 +132,10 @@ class Transactions(Runtime["TransactionShard"]):
         self._settings, self._peers, self._write_markers = settings, peers, write_markers
         self.verifier: TransactionVerifier | None = None
         """None until a leader here has asked for the first time."""
+
+    @property
+    def settings(self) -> TransactionSettings:
+        return self.kind.settings()
 
     @property
     def markers(self) -> MarkerSender | None:

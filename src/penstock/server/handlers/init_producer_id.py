@@ -18,6 +18,7 @@ from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_LOAD_IN_PROGRESS,
     INVALID_REQUEST,
+    NONE,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode,
     Refused,
@@ -55,9 +56,11 @@ async def _of_transactions(
 ) -> InitProducerIdResponse:
     """The coordinator may need a producer id, and cannot wait for one."""
     from penstock.coordinators.transactions.answers import init_refused, init_reply
+    from penstock.coordinators.transactions.init import check_init
 
-    if not transactional_id:
-        return _refused(INVALID_REQUEST)
+    error = check_init(ctx.node.transactions.settings, request)
+    if error is not NONE:
+        return init_reply(_refused(error), ctx.api_version)
     with suppress(Refused):  # whether none is needed is for the coordinator to say
         await ctx.node.producer_ids.at_hand()
     reply: InitProducerIdResponse | Awaitable[InitProducerIdResponse] = ctx.node.transactions.ask(
