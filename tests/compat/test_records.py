@@ -66,16 +66,6 @@ def perf(tools: Tools, topic: str, count: int, size: int, *properties: str) -> N
     assert summary.startswith(f"{count} records sent, ")
 
 
-def test_a_transactional_producer_is_stopped_at_once(tools: Tools, topic: str, judged_is_apache: bool) -> None:
-    load = ("--topic", topic, "--num-records", "1", "--record-size", "10", "--throughput", "-1")
-    if judged_is_apache:
-        tools.run("kafka-producer-perf-test", *load, "--transactional-id", topic)
-    else:
-        # Its max.block.ms is a minute, and so is the time that a tool is given here.
-        told = tools.fail("kafka-producer-perf-test", *load, "--transactional-id", topic).stderr
-        assert "TransactionalIdAuthorizationException" in told
-
-
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize(
     "properties",

@@ -21,6 +21,7 @@ from penstock.model.errors import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_COMPRESSION_TYPE,
+    UNSUPPORTED_VERSION,
 )
 from penstock.model.ids import uuid_parse
 from penstock.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -287,6 +288,21 @@ def test_a_client_whose_log_went_another_way_is_told_where() -> None:
         (epoch,) = [hosted.state.epoch for hosted in machine.node.partitions]
         reply = await client.fetch(at("orders", 5, last_fetched_epoch=epoch), max_wait_ms=LONG_MS)
         assert data_of(reply).diverging_epoch == FetchResponse.EpochEndOffset(epoch=epoch, end_offset=2)
+
+    walk(steps)
+
+
+def test_a_session_is_told_of_a_divergence_in_a_version_that_has_no_word_for_it() -> None:
+    """It named its last epoch in a newer version; the answer could not be written, and was UNKNOWN_SERVER_ERROR."""
+
+    async def steps(machine: Machine, client: Client) -> None:
+        await client.create("orders")
+        await client.produce("orders", b"x", b"y")
+        (epoch,) = [hosted.state.epoch for hosted in machine.node.partitions]
+        begun = await client.fetch(at("orders", 5, last_fetched_epoch=epoch), session=(0, 0))
+        await client.produce("orders", b"z")
+        later = await client.fetch(session=(begun.session_id, 1), version=10)
+        assert (later.error_code, errors(later)) == (0, [UNSUPPORTED_VERSION.code])
 
     walk(steps)
 

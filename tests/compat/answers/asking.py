@@ -21,7 +21,7 @@ from tests.compat.node import Node
 
 AGAIN_WITHIN_S = 2.0
 """How much later one broker may know what the other knows already."""
-TOLD_MAX = 10
+TOLD_MAX = 30
 SHOWN_CHARACTERS = 2_000
 
 

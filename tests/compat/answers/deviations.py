@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
-from penstock.model.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+from penstock.model.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, UNSUPPORTED_VERSION
 from penstock.model.ids import OFFSETS_TOPIC
 from penstock.protocol.registry import APIS
+from penstock.server.partitions.fetching.reading import DIVERGENCE_SINCE
 from penstock.server.reception.dispatch import SERVED
 from tests.compat.answers.chance import about
 from tests.compat.answers.comparing import Difference
@@ -169,6 +170,15 @@ DEVIATIONS: tuple[Deviation, ...] = (
             and all(each.diverging_epoch.end_offset >= 0 for each in _partitions(difference.theirs))
         ),
         "a divergence is told once in a session",
+    ),
+    Deviation(
+        "a divergence that the version cannot tell",
+        lambda exchange, _: (
+            exchange.api == "Fetch"
+            and exchange.version < DIVERGENCE_SINCE
+            and exchange.theirs.error_code == UNSUPPORTED_VERSION.code
+        ),
+        "one that the version of the request cannot tell is UNSUPPORTED_VERSION of its partition",
     ),
     Deviation(
         "the epoch of a record that is gone",

@@ -11,6 +11,8 @@ PROPERTIES = {
     "group.consumer.session.timeout.ms": "1700000",
     "group.consumer.max.session.timeout.ms": "1700000",
     "group.consumer.assignment.interval.ms": "0",
+    # Which of too many fetch sessions ends first is up to each broker.
+    "max.incremental.fetch.session.cache.slots": "100000",
     "log.retention.ms": "-1",
     # What a broker does now and then by itself is not done in the time that this takes.
     "log.initial.task.delay.ms": "3600000",

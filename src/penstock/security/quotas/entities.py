@@ -78,7 +78,8 @@ def check_limit(entity: QuotaEntity, key: str, value: float) -> None:
     if whole is None:
         return
     highest, type = whole
-    if value > highest:
+    # Kafka compares as doubles: 2^63 itself is no larger than the highest LONG then.
+    if value > float(highest):
         raise Refused(INVALID_REQUEST, f"Proposed value for {key} is too large for {type}.")
     if value % 1.0 > _WHOLE_WITHIN:
         raise Refused(INVALID_REQUEST, f"{key} cannot be a fractional value.")

@@ -113,3 +113,4 @@ def test_shares_may_be_fractions() -> None:
     check_limit(entity(client_id=None), "request_percentage", 0.5)
     check_limit(entity(user="u", client_id="c"), "controller_mutation_rate", 2.25)
     check_limit(check_entity([("ip", None)]), "connection_creation_rate", 10)
+    check_limit(entity(user="u"), KEY, float(1 << 63))  # no larger than the highest LONG, as doubles go

@@ -15,6 +15,7 @@ from penstock.model.errors import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_VERSION,
     Corrupt,
     ErrorCode,
     Refused,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 Data = FetchResponse.PartitionData
 
 _READ_COMMITTED: Final = 1
+DIVERGENCE_SINCE: Final = 12
 LEADERS_SINCE: Final = 16
 _UNREAD: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION})
 """What is refused before there is a log to look at; Kafka tells it without records rather than with empty ones."""
@@ -151,7 +153,7 @@ class Reading:
         outdated = self._partitions.neighbours.is_outdated(ask.replica, ask.replica_epoch)
         follower = decide_follower_read(state, log, interest, ask.replica, ask.replica_epoch, outdated=outdated)
         if isinstance(follower, Diverging):
-            return _found(interest, log, follower)
+            return _diverged(ask, interest, log, follower)
         offset, listed = Offset(interest.offset), hosted.settings.leader_replication_throttled_replicas
         throttled = listed and lists(listed, interest.partition, state.me)
         read = None
@@ -188,7 +190,7 @@ class Reading:
             version=ask.version, read_committed=ask.read_committed, codec=hosted.settings.compression_type,
         )  # fmt: skip
         if isinstance(limit, Diverging):
-            return _found(interest, log, limit)
+            return _diverged(ask, interest, log, limit)
         if self._by_rack and ask.rack and state.followers:
             neighbours = self._partitions.neighbours
             nearest = nearest_replica(state, log, ask.rack, interest.offset, neighbours, self._clock.now_ms())
@@ -237,8 +239,17 @@ class Reading:
         return data
 
 
-def _found(interest: Wish, log: Log, diverging: Diverging | None = None) -> Data:
-    data = Data(
+def _diverged(ask: Ask, interest: Wish, log: Log, diverging: Diverging) -> Data:
+    if ask.version < DIVERGENCE_SINCE:
+        # Its session was told of an epoch in a newer version than it speaks now.
+        return _failed(interest, UNSUPPORTED_VERSION)
+    data = _found(interest, log)
+    data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end)
+    return data
+
+
+def _found(interest: Wish, log: Log) -> Data:
+    return Data(
         partition_index=interest.partition,
         error_code=NONE.code,
         high_watermark=log.committed,
@@ -246,9 +257,6 @@ def _found(interest: Wish, log: Log, diverging: Diverging | None = None) -> Data
         log_start_offset=log.log_start,
         records=b"",
     )
-    if diverging is not None:
-        data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end)
-    return data
 
 
 def _failed(interest: Wish, error: ErrorCode) -> Data:
