@@ -2,7 +2,8 @@
 
 With one directory the controller knows without being told. With several the broker chooses, and the controller has to
 learn its choice: when a directory fails it must know which replicas went with it. Reports wait a moment, so that a
-topic of many partitions makes one request.
+topic of many partitions makes one request. A directory that fails in that moment, or while the controller is away, is
+reported all the same: else its replicas would stay in their ISRs, and lead, for ever.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class DirectoryAssignments:
     ) -> None:
         self._node_id, self._broker_epoch, self._ask, self._locate = node_id, broker_epoch, ask, locate
         self._image: ClusterImage | None = None
-        self._pending: dict[PartitionKey, None] = {}
+        self._pending: dict[PartitionKey, Uuid] = {}
+        """Replicas to report, with the directory that each was last seen in."""
         self._reporting: asyncio.Task[None] | None = None
 
     def follow(self, image: ClusterImage, delta: Delta) -> None:
@@ -64,7 +66,7 @@ class DirectoryAssignments:
             return
         actual = self._locate(key)
         if actual is not None and actual != partition.directory_of(self._node_id):
-            self._pending[key] = None
+            self._pending[key] = actual
             if self._reporting is None:
                 self._reporting = duty(self._report(), name="directory assignments")
 
@@ -82,19 +84,19 @@ class DirectoryAssignments:
                 found = self._gather()
                 if found and not await self._send(found):
                     wait_ms = RETRY_MS
-                    self._pending.update(dict.fromkeys(found))
+                    self._pending = found | self._pending
         finally:
             self._reporting = None
 
     def _gather(self) -> dict[PartitionKey, Uuid]:
-        """Takes what can be reported off the list; what the controller knows or nobody hosts any more just goes."""
+        """Takes what can be reported off the list; what the controller knows or this node has no replica of just goes."""
         assert self._image is not None, "reports come from an image"
         found: dict[PartitionKey, Uuid] = {}
         for key in list(self._pending):
             partition = self._image.partition(*key)
-            actual = self._locate(key)
-            del self._pending[key]
-            if partition is None or actual is None or self._node_id not in partition.replicas:
+            seen = self._pending.pop(key)
+            actual = self._locate(key) or seen  # a log that is gone went with its directory
+            if partition is None or self._node_id not in partition.replicas:
                 continue
             if actual != partition.directory_of(self._node_id):
                 found[key] = actual

@@ -43,6 +43,29 @@ def test_the_controller_learns_where_replicas_are() -> None:
     walk(steps, directories=TWO)
 
 
+def test_a_directory_that_fails_before_it_was_reported_is_reported_all_the_same() -> None:
+    """Its log is gone by the time of the report; the controller has to learn that the replica went with it."""
+
+    async def steps(plane: ControlPlane) -> None:
+        places: dict[PartitionKey, Uuid] = {}
+        assignments = DirectoryAssignments(
+            NodeId(1), lambda: plane.lifecycle.broker_epoch, plane.controller.submit_own, places.get
+        )
+        plane.metadata.on_publish(assignments.follow)
+        topic_id = await plane.create("orders", 1)
+        failed = plane.directory_ids["/more"]
+        places[PartitionKey(topic_id, 0)] = failed
+        assignments.check(PartitionKey(topic_id, 0))
+        places.clear()
+        await plane.lifecycle.directory_failed(failed)
+        assert plane.image.topics[topic_id].partitions[0].leader == 1, "nobody knows yet what it took along"
+        await reported(assignments)
+        assert plane.image.topics[topic_id].partitions[0].leader == -1
+        await assignments.close()
+
+    walk(steps, directories=TWO)
+
+
 def test_one_directory_needs_no_report() -> None:
     async def steps(plane: ControlPlane) -> None:
         only = plane.directory_ids["/data"]
