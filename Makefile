@@ -62,7 +62,10 @@ demo: $(STAMP)
 
 # One and the same order of everything that is hashed: a run that fails must fail again.
 test: export PYTHONHASHSEED := 0
+# What the first run took is told by the second.
+test: export PENSTOCK_TOOK := $(VENV)/took
 test: $(STAMP)
+	@rm -f $(PENSTOCK_TOOK)
 	@echo "== tests of modules, walks and simulations, two at a time"
 	@$(BIN)/python -m pytest -q --durations=15 -n 2 --dist worksteal $(TESTS_ASIDE); aside=$$?; \
 	echo "== tests with nodes, clients, pages and Spark, two files at a time"; \
