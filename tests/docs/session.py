@@ -31,8 +31,8 @@ SERVER_PORTS = ("9092", "9093", "9644")
 ADMIN_STEP = 552
 NODES = 4
 PORTS = range(13_000, 20_000)
-"""Where neither clusters that choose for themselves nor outgoing connections have theirs. Each process of the suite has a
-part of its own: a page takes its port some seconds after it was found to be free."""
+"""Where neither clusters that choose for themselves nor outgoing connections have theirs. Each process of the suite has
+a part of its own: a page takes its port some seconds after it was found to be free."""
 HOSTS = ("on-1", "on-2", "on-3")
 FOLDER = "/var/lib/penstock"
 

@@ -34,7 +34,11 @@ REPLICAS_MAX: Final = 2_000
 
 
 class DirectoryAssignments:
-    """Owns the reports that are still to be made. `locate` gives the directory of a replica, None if it has none."""
+    """Owns the reports that are still to be made. `locate` gives the directory of a replica, None if it has none.
+
+    A directory may fail before its replicas were reported. They are reported all the same: the controller takes those
+    out of service that it knows to be there.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,7 @@ class DirectoryAssignments:
     ) -> None:
         self._node_id, self._broker_epoch, self._ask, self._locate = node_id, broker_epoch, ask, locate
         self._image: ClusterImage | None = None
-        self._pending: dict[PartitionKey, None] = {}
+        self._pending: dict[PartitionKey, Uuid] = {}
         self._reporting: asyncio.Task[None] | None = None
 
     def follow(self, image: ClusterImage, delta: Delta) -> None:
@@ -64,7 +68,7 @@ class DirectoryAssignments:
             return
         actual = self._locate(key)
         if actual is not None and actual != partition.directory_of(self._node_id):
-            self._pending[key] = None
+            self._pending[key] = actual
             if self._reporting is None:
                 self._reporting = duty(self._report(), name="directory assignments")
 
@@ -82,7 +86,7 @@ class DirectoryAssignments:
                 found = self._gather()
                 if found and not await self._send(found):
                     wait_ms = RETRY_MS
-                    self._pending.update(dict.fromkeys(found))
+                    self._pending.update(found)
         finally:
             self._reporting = None
 
@@ -92,9 +96,9 @@ class DirectoryAssignments:
         found: dict[PartitionKey, Uuid] = {}
         for key in list(self._pending):
             partition = self._image.partition(*key)
-            actual = self._locate(key)
-            del self._pending[key]
-            if partition is None or actual is None or self._node_id not in partition.replicas:
+            was_in = self._pending.pop(key)
+            actual = self._locate(key) or was_in
+            if partition is None or self._node_id not in partition.replicas:
                 continue
             if actual != partition.directory_of(self._node_id):
                 found[key] = actual

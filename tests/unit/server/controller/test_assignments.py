@@ -43,6 +43,26 @@ def test_the_controller_learns_where_replicas_are() -> None:
     walk(steps, directories=TWO)
 
 
+def test_a_directory_that_fails_before_it_was_reported_takes_its_replicas_out_of_service() -> None:
+    async def steps(plane: ControlPlane) -> None:
+        topic_id = await plane.create("orders", 2)
+        sound, failing = (plane.directory_ids[path] for path in TWO)
+        places = {PartitionKey(topic_id, 0): sound, PartitionKey(topic_id, 1): failing}
+        assignments = DirectoryAssignments(
+            NodeId(1), lambda: plane.lifecycle.broker_epoch, plane.controller.submit_own, places.get
+        )
+        plane.metadata.on_publish(assignments.follow)
+        del places[PartitionKey(topic_id, 1)]  # nobody has its log any more
+        await plane.lifecycle.directory_failed(failing)
+        await reported(assignments)
+        partitions = plane.image.topics[topic_id].partitions
+        assert [each.directories for each in partitions] == [(sound,), (failing,)]
+        assert [each.leader for each in partitions] == [1, -1]
+        await assignments.close()
+
+    walk(steps, directories=TWO)
+
+
 def test_one_directory_needs_no_report() -> None:
     async def steps(plane: ControlPlane) -> None:
         only = plane.directory_ids["/data"]
