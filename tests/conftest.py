@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
 from typing import Any
 
@@ -12,6 +13,10 @@ from tests.faults.counts import SOAKING
 from tests.spreading import Spread, lengths, turn
 
 properties.load_profile()
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell makes what it starts in the background deaf to it, and so would be every child that is to be interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 METER = took.Meter()
 
