@@ -52,6 +52,15 @@ LONGEST = (
     "tests/faults/test_kills.py",
     "tests/faults/test_endings.py",
     "tests/faults/security/test_faults.py",
+    "tests/sim/quorum/test_quorum_world.py",
+    "tests/sim/cluster/test_seeds.py",
+    "tests/sim/cluster/test_transactions.py",
+    "tests/walks/test_mechanisms_between_nodes.py",
+    "tests/sim/cluster/test_hanging_disks.py",
+    "tests/walks/test_retention_of_replicas.py",
+    "tests/walks/test_transaction_failovers.py",
+    "tests/walks/test_three_nodes.py",
+    "tests/unit/testing/test_secured.py",
 )
 """Chains and files that take longest, in the order in which they are handed out; a run prints what they took."""
 
