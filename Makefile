@@ -13,6 +13,8 @@ SUITE ?= headline
 export PYTHONDONTWRITEBYTECODE :=
 # Tests that keep to themselves in one process; the others have nodes, clients, JVMs and ports, and stay together by file.
 TESTS_ASIDE := tests/sim tests/walks tests/unit
+# Tests wait for elections, sessions and processes two thirds of their time: on two cores four keep both busy.
+AT_ONCE ?= 4
 # What PART=... means; any other part is one file of tests/faults.
 SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
@@ -62,11 +64,14 @@ demo: $(STAMP)
 
 # One and the same order of everything that is hashed: a run that fails must fail again.
 test: export PYTHONHASHSEED := 0
+# What the first run took is told by the second.
+test: export PENSTOCK_TOOK := $(VENV)/took
 test: $(STAMP)
-	@echo "== tests of modules, walks and simulations, two at a time"
-	@$(BIN)/python -m pytest -q --durations=15 -n 2 --dist worksteal $(TESTS_ASIDE); aside=$$?; \
-	echo "== tests with nodes, clients, pages and Spark, two files at a time"; \
-	$(BIN)/python -m pytest -q --durations=30 -m "not compat" -n 2 --dist loadgroup $(TESTS_ASIDE:%=--ignore=%) tests && exit $$aside
+	@rm -f $(PENSTOCK_TOOK)
+	@echo "== tests of modules, walks and simulations, $(AT_ONCE) at a time"
+	@$(BIN)/python -m pytest -q --durations=15 -n $(AT_ONCE) --dist worksteal $(TESTS_ASIDE); aside=$$?; \
+	echo "== tests with nodes, clients, pages and Spark, $(AT_ONCE) files at a time"; \
+	$(BIN)/python -m pytest -q --durations=30 -m "not compat" -n $(AT_ONCE) --dist loadgroup $(TESTS_ASIDE:%=--ignore=%) tests && exit $$aside
 
 lint: $(STAMP)
 	@echo "== ruff"

@@ -1,16 +1,24 @@
-"""What holds for the whole suite: patience, what is for the soak alone, and what must not be torn apart."""
+"""What holds for the whole suite: patience, what is for the soak alone, what must not be torn apart, what took long."""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from tests import hanging, properties
+from tests import hanging, properties, took
 from tests.faults.counts import SOAKING
 from tests.spreading import Spread, lengths, turn
 
 properties.load_profile()
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell makes what it starts in the background deaf to it, and so would be every child that is to be interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+METER = took.Meter()
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
@@ -39,12 +47,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     properties.assert_there_is_time()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    report.processors_s = METER.since_last_s()
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """What a property was refuted by, as decorators to paste: an example that was found once is kept for good."""
+    """How long what took; what a property was refuted by, as decorators to paste, so that it is kept for good."""
+    every = [report for each in terminalreporter.stats.values() for report in each]
+    reports = [each for each in every if isinstance(each, pytest.TestReport)]
     if config.getoption("dist", "no") == "loadgroup":
         terminalreporter.section("how it was shared out")
-        every = [report for each in terminalreporter.stats.values() for report in each]
-        terminalreporter.line("\n".join(lengths([each for each in every if isinstance(each, pytest.TestReport)])))
+        terminalreporter.line("\n".join(lengths(reports)))
+    if len(set(map(took.folder_of, (each.nodeid for each in reports)))) > 1:
+        terminalreporter.section("what each folder took")
+        terminalreporter.line("\n".join(took.told(reports)))
     failed = terminalreporter.getreports("failed")
     pasted = [words for report in failed for words in properties.to_paste(report.nodeid, report.longreprtext)]
     if pasted:

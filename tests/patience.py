@@ -19,7 +19,7 @@ T = TypeVar("T")
 Seconds = TypeVar("Seconds", int, float)
 
 CORES = os.cpu_count() or 1
-# Two workers of the suite with their nodes, clients and JVMs are what the deadlines were chosen for.
+# The processes of the suite with their nodes, clients and JVMs are what the deadlines were chosen for.
 USUAL_LOAD_PER_CORE = 2.0
 # A machine busier than this is out of order, and a hang must end some day.
 FACTOR_MAX = 20.0

@@ -85,8 +85,12 @@ def test_a_node_is_killed_and_comes_back_another_is_added_and_all_stop(folder: P
         added = penstock("dev", "start", "4", "--data-dir", folder)
         assert added.code == 0, added.err
         assert "penstock cluster partitions balance" in added.err
-        brokers = penstock("cluster", "brokers", "--format", "json", "-b", bootstrap).data
-        assert [broker["id"] for broker in brokers] == [1, 2, 3, 4]
+
+        def brokers() -> list[int]:
+            return [each["id"] for each in penstock("cluster", "brokers", "--format", "json", "-b", bootstrap).data]
+
+        # Node 4 knows that it serves; whichever node is asked may hear of it a moment later.
+        wait_for("everybody to know of node 4", lambda: brokers() == [1, 2, 3, 4], timeout_s=DEADLINE_S)
         quorum = penstock("cluster", "quorum", "--format", "json", "-b", bootstrap).data
         assert sorted(voter["id"] for voter in quorum["voters"]) == [1, 2, 3]
 

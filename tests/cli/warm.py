@@ -1,9 +1,9 @@
 """`penstock …` as a process that need not load Python and its modules first.
 
 A template process has them loaded and forks for every command. What it forks has the arguments, the folder, the
-environment and the three streams that it is given, ends as any interpreter ends, and is waited for by its exit code: a
-script cannot tell it from `penstock` but by the time it takes. Commands in whose start or signals something is to be
-seen are started in full (`tests.cli.command.Running`, `test_startup`).
+environment and the three streams that it is given, ends as an interpreter ends to those who look from outside, and is
+waited for by its exit code: a script cannot tell it from `penstock` but by the time it takes. Commands in whose start
+or signals something is to be seen are started in full (`tests.cli.command.Running`, `test_startup`).
 
 `run` asks the template of this process; `install` makes a `penstock` for a PATH that asks it.
 """
@@ -144,7 +144,32 @@ def main(address: str, *libraries: str) -> None:
         from penstock.cli.main import main as penstock
 
         sys.argv = ["penstock", *order]
-        penstock(order)
+        try:
+            penstock(order)
+        except SystemExit as ended:
+            if not isinstance(ended.code, int | None):
+                raise
+            code = ended.code or 0
+        else:
+            code = 0
+        _end(code)
+
+
+def _end(code: int) -> None:
+    """What an interpreter does when it ends, but for taking down every module that the template has loaded, which takes
+    longer than most commands. An end that goes wrong is left to the interpreter, which has words for it."""
+    import gc
+    import threading
+
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    gc.collect()  # who forgot to close something is told now or never
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        sys.exit(code)
+    os._exit(code)
 
 
 def _load(libraries: Sequence[str]) -> None:

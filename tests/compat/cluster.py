@@ -474,7 +474,10 @@ class Cluster(ABC):
     def _all_know(self, topic: str, partitions: int) -> bool:
         for node in self.brokers:
             if node.running and not node.paused:
-                found = [each for each in self.look(node, [topic]).partitions if each.topic == topic]
+                try:
+                    found = [each for each in self.look(node, [topic]).partitions if each.topic == topic]
+                except OSError:
+                    return False  # too busy to answer is not yet
                 if len(found) != partitions or any(each.leader < 1 for each in found):
                     return False
         return True

@@ -30,8 +30,9 @@ NO_SERVERS = ("penstock dev kill", "penstock dev start", "penstock dev stop")
 SERVER_PORTS = ("9092", "9093", "9644")
 ADMIN_STEP = 552
 NODES = 4
-PORTS = range(13_000, 18_500, 7)
-"""Where neither clusters that choose for themselves nor outgoing connections have theirs."""
+PORTS = range(13_000, 20_000)
+"""Where neither clusters that choose for themselves nor outgoing connections have theirs. Each process of the suite has
+a part of its own: a page takes its port some seconds after it was found to be free."""
 HOSTS = ("on-1", "on-2", "on-3")
 FOLDER = "/var/lib/penstock"
 
@@ -199,7 +200,10 @@ class Reader:
 
 def _free_port() -> int:
     """A port that is free together with those that go with it, none of which reads like another port of the pages."""
-    for port in random.sample(PORTS, len(PORTS)):
+    width = 3 * ADMIN_STEP
+    parts = len(PORTS) // width
+    own = PORTS[_number_of_this_process() % parts * width :][: ADMIN_STEP - NODES : 7]
+    for port in random.sample(own, len(own)):
         first = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP)
         needed = [each + node for each in first for node in range(NODES)]
         # 18089 would be taken for the agent's 8089, and translated.
@@ -207,6 +211,11 @@ def _free_port() -> int:
         if not ambiguous and all(_is_free(each) for each in needed):
             return port
     raise AssertionError("no free ports")
+
+
+def _number_of_this_process() -> int:
+    """Among those of the suite: xdist calls them gw0, gw1 and so on."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def _is_free(port: int) -> bool:

@@ -236,7 +236,10 @@ def test_a_stop_without_handing_over_is_felt_like_a_crash() -> None:
 
 
 def test_a_process_that_dies_is_missed_long_before_its_session_ends() -> None:
+    """Who leads the quorum after it has seen why. A leader that is deposed by a stall of the machine takes that with it
+    and its successor waits for the session, so here nobody is deposed for being slow."""
     session_s = 12
+    patient = {"controller_quorum_fetch_timeout_ms": str(2 * session_s * 1_000)}
 
     async def lose(cluster: Cluster, lost: int) -> None:
         cluster.crash(lost)
@@ -257,7 +260,7 @@ def test_a_process_that_dies_is_missed_long_before_its_session_ends() -> None:
             await until(lambda: cluster.in_sync("orders", 3), "the in-sync sets do not grow again")
         await load.end()
 
-    walk(steps, broker_session_timeout_ms=str(session_s * 1_000))
+    walk(steps, broker_session_timeout_ms=str(session_s * 1_000), **patient)
 
 
 def test_a_crash_leaves_nothing_running() -> None:

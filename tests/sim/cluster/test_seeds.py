@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing import get_context
@@ -14,7 +13,7 @@ from multiprocessing.pool import AsyncResult
 import pytest
 
 from penstock.testing.sim import Story, run
-from tests.faults.counts import MINUTES, SOAKING
+from tests.faults.counts import MINUTES, SOAKING, time_s
 from tests.sim.cluster.seeds import FOUND, SECONDS, SHAPES
 
 FAST_S = 10.0
@@ -30,9 +29,9 @@ def held(story: Story) -> None:
 
 def by_time(limit_s: float) -> Iterator[int]:
     """Seeds until time is over."""
-    until = time.monotonic() + limit_s
+    until = time_s() + limit_s
     seed = FIRST_SEED
-    while time.monotonic() < until:
+    while time_s() < until:
         yield seed
         seed += 1
 
@@ -63,12 +62,12 @@ def test_what_was_found_once_is_not_found_again(seed: int, nodes: int) -> None:
 
 @pytest.mark.timeout(MINUTES * 60 + 300 if SOAKING else 120)
 def test_clusters_keep_their_promises(capsys: pytest.CaptureFixture[str]) -> None:
-    began, seeds, virtual_s = time.monotonic(), 0, 0.0
+    began, seeds, virtual_s = time_s(), 0, 0.0
     for lived_s, broken in on_all_cores(MINUTES * 60) if SOAKING else map(live, by_time(FAST_S)):
         if broken:
             pytest.fail(broken, pytrace=False)
         seeds, virtual_s = seeds + 1, virtual_s + lived_s
-    rate = seeds / (time.monotonic() - began)
+    rate = seeds / (time_s() - began)
     with capsys.disabled():
         print(f"\n{seeds} whole clusters, {virtual_s:.0f} virtual seconds, {rate:.2f} seeds a second")
 

@@ -41,11 +41,10 @@ def missing(text: str, known: set[str]) -> list[str]:
     return sorted({name for name in named(text) if name not in known})
 
 
-def docstrings() -> Iterator[tuple[Path, str]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-        if told:
-            yield path, told
+@cache
+def docstrings() -> list[tuple[Path, str]]:
+    read = [(path, ast.get_docstring(ast.parse(path.read_text("utf-8")))) for path in sorted(SOURCE.rglob("*.py"))]
+    return [(path, told) for path, told in read if told]
 
 
 def near(path: Path, name: str) -> bool:

@@ -54,6 +54,7 @@ class Entrance:
             self.logins.bearers.open(reception.clock, reception.offload, reception.sparing)
 
     def close(self) -> None:
+        self.strangers.close()
         if self.logins is not None and self.logins.bearers is not None:
             self.logins.bearers.close()
         if self.tls is not None:

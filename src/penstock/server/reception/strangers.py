@@ -16,16 +16,23 @@ STRANGERS_PER_HOST_MAX: Final = 500
 class Strangers:
     """How many there are at one listener, in all and by address."""
 
-    __slots__ = ("_by_host", "_most", "_most_per_host", "count", "refused")
+    __slots__ = ("_by_host", "_closed", "_most", "_most_per_host", "count", "refused")
 
     def __init__(self, most: int = STRANGERS_MAX, most_per_host: int = STRANGERS_PER_HOST_MAX) -> None:
         self._most, self._most_per_host = most, most_per_host
         self._by_host: dict[str, int] = {}
+        self._closed = False
         self.count = 0
         self.refused = 0
 
+    def close(self) -> None:
+        """Nobody may come any more. A listener hears of whom it accepted last after it has closed."""
+        self._closed = True
+
     def enter(self, host: str) -> bool:
         """Whether one more may come; who may has to `leave`."""
+        if self._closed:
+            return False
         if self.count >= self._most or self._by_host.get(host, 0) >= self._most_per_host:
             self.refused += 1
             return False

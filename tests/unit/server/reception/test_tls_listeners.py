@@ -16,6 +16,7 @@ from penstock.server.doors import Context
 from penstock.server.reception.listener import BadListeners, Listeners
 from penstock.server.reception.strangers import STRANGERS_PER_HOST_MAX, Strangers
 from penstock.server.reception.tls_door import TlsDoor
+from penstock.transport.tls.stream import HANDSHAKE_TIMEOUT_S
 from tests.patience import until
 from tests.unit.server.served import PROPERTIES, Client, World, on_loop, serving, settings_with
 from tests.unit.transport.tls.world import authority, authority_text, chain_text, key_text, leaf, write_private
@@ -159,6 +160,19 @@ async def test_too_many_strangers_are_turned_away(tmp_path: Path) -> None:
         await until(lambda: few.count == 1)
         assert await (await world.stranger()).hung_up()
         assert few.refused == 1
+
+
+@on_loop
+async def test_who_was_accepted_in_the_turn_in_which_the_listener_closed_is_cut(tmp_path: Path) -> None:
+    async with serving({"Heartbeat": echo}, **secured(tmp_path)) as world:
+        entrance = next(iter(world.listeners)).entrance
+        assert entrance is not None
+        entrance.close()
+        # The socket still listens, so this one is told of after the end of all that were known.
+        client = await world.stranger()
+        async with asyncio.timeout(HANDSHAKE_TIMEOUT_S / 2):
+            assert await client.hung_up()
+        assert world.strangers.count == 0
 
 
 @on_loop
