@@ -162,4 +162,4 @@ _REFUSED: dict[type, Callable[[Any], object]] = {
     AddOffsetsToTxnRequest: lambda _: add_offsets_refused(COORDINATOR_NOT_AVAILABLE),
     EndTxnRequest: lambda _: end_refused(COORDINATOR_NOT_AVAILABLE),
 }
-"""What is told while a broker does not know transactions (`readiness.py`)."""
+"""What is told while a broker does not know transactions (`metadata/readiness.py`)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.coordinators.transactions.readiness import waits_for
 from penstock.coordinators.transactions.records import state_of, value_version
 from penstock.coordinators.transactions.requests import Partition
 from penstock.coordinators.transactions.settings import TransactionSettings
 from penstock.coordinators.transactions.transaction import PREPARED, Status, Transaction
 from penstock.metadata.features import TRANSACTION_VERSION
 from penstock.metadata.image import ClusterImage
+from penstock.metadata.readiness import waits_for
 from penstock.model.errors import ErrorCode
 from penstock.model.ids import NO_EPOCH, Epoch, Offset
 from penstock.protocol.disk.transaction_records import TransactionLogValue

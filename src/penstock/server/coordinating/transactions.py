@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from penstock.coordinators.transactions.readiness import waits_for, why
+from penstock.metadata.readiness import waits_for, why
 from penstock.model.ids import TRANSACTIONS_TOPIC, NodeId
 from penstock.server.coordinating.records import Classes, RecordReader
 from penstock.server.coordinating.runtime import Runtime

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.coordinators.transactions.readiness import knows_transactions, waits_for, why
+from penstock.metadata.readiness import knows_transactions, waits_for, why
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_NOT_AVAILABLE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordinators.transactions.readiness import waits_for, why
 from penstock.metadata.features import TRANSACTION_VERSION
 from penstock.metadata.image import ClusterImage
+from penstock.metadata.readiness import waits_for, why
 from penstock.model.errors import COORDINATOR_NOT_AVAILABLE, NONE
 from penstock.model.ids import Epoch, NodeId, Offset, Uuid
 from penstock.protocol.disk.metadata_brokers import RegisterBrokerRecord
