@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,6 +126,20 @@ def counting(
         told.close()
         for each in started:
             each.kill()
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([1, 2], "again came 3 times; 2 counts, from place 2 on []"),
+        ([1, 2, 2, 3], "again came 3 times; 4 counts, from place 2 on [2, 3]"),
+        ([1, 3], "again came 3 times; 2 counts, from place 1 on [3]"),
+        ([1, 2, 3, 4], "again came 3 times; 4 counts, from place 3 on [4]"),
+    ],
+)
+def test_a_count_too_few_or_too_many_is_noticed(told: list[int], words: str) -> None:
+    assert mistakes({"again": told}, Counter(again=3)) == [words]
+    assert not mistakes({"again": [1, 2, 3]}, Counter(again=3))
 
 
 @pytest.mark.parametrize(("guarantee", "store"), [(AT_LEAST_ONCE, MEMORY), (EXACTLY_ONCE, ROCKSDB)])

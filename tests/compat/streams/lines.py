@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
+from itertools import takewhile
 
 from penstock import TransactionAbortable
 from penstock.blocking import Consumer, Producer
@@ -117,9 +118,7 @@ def mistakes(told: dict[str, list[int]], wanted: Counter[str]) -> list[str]:
     for word in sorted(told.keys() | wanted.keys()):
         counts, right = told.get(word, []), list(range(1, wanted[word] + 1))
         if counts != right:
-            at = next(
-                (i for i, (told_, is_) in enumerate(zip(counts, right, strict=False)) if told_ != is_), len(right)
-            )
+            at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(counts, right, strict=False)))
             found.append(
                 f"{word} came {len(right)} times; {len(counts)} counts, from place {at} on {counts[at : at + 5]}"
             )
