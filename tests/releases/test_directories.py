@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.blocking import Admin, Consumer, Producer
+from penstock.metadata.features import TRANSACTION_VERSION
 from penstock.testing import broker
 from tests.releases.contents import CODECS, TOPIC, TRIMMED_BEFORE, read, records
 
@@ -27,6 +29,26 @@ def test_a_directory_of_an_earlier_release_shows_what_it_held(archive: Path, tmp
     assert ends == [(TRIMMED_BEFORE, len(rows)), (0, 0)]
     assert found["topics"]["emptied"][1] == {"cleanup.policy": "compact"}
     assert found["by time"] == TRIMMED_BEFORE, "record 2 is the first of that time, but it was deleted"
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name)
+def test_a_cluster_of_an_earlier_release_takes_transactions(archive: Path, tmp_path: Path) -> None:
+    """Classic ones, until `transaction.version` is raised; beside the records of then."""
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    shown = {"offset_reset": "earliest", "isolation_level": "read_committed"}
+    with broker(data_dir=str(tmp_path)) as running, Admin(bootstrap_servers=running.bootstrap_servers) as admin:
+        for level in (0, 2):
+            if level:
+                admin.update_features({TRANSACTION_VERSION: level})
+            with Producer(running.bootstrap_servers, transactional_id="writer") as producer:
+                with producer.transaction():
+                    producer.send("emptied", f"level {level}", key="k", partition=0)
+                producer.begin()
+                producer.send("emptied", "aborted", key="k", partition=0)
+                producer.abort()
+        with Consumer("emptied", bootstrap_servers=running.bootstrap_servers, **shown) as consumer:
+            assert [record.value for _, record in zip(range(2), consumer, strict=False)] == [b"level 0", b"level 2"]
 
 
 def test_there_is_a_directory_of_every_release() -> None:

@@ -12,10 +12,12 @@ TODAY = None
 
 
 class MixedCluster(PenstockCluster):
-    """Three nodes; `code` says what each of them runs when it is started next."""
+    """Three nodes, if not said otherwise; `code` says what each of them runs when it is started next."""
 
-    def __init__(self, home: Path, release: Path, properties: Mapping[str, str] | None = None) -> None:
-        super().__init__(home, 3, properties=properties)
+    def __init__(
+        self, home: Path, release: Path, properties: Mapping[str, str] | None = None, *, nodes: int = 3
+    ) -> None:  # fmt: skip
+        super().__init__(home, nodes, properties=properties)
         self.release = release
         self.changes = self.kills = 0
         self.code: dict[int, Path | None] = dict.fromkeys(self.nodes, release)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.blocking import Admin
-from penstock.metadata.features import ELR_VERSION, SUPPORTED
+from penstock.metadata.features import ELR_VERSION, SUPPORTED, TRANSACTION_VERSION
 from tests.cli.command import penstock
 from tests.compat.cluster import wait_for
 from tests.faults.cluster import readers, writers
@@ -22,13 +22,14 @@ from tests.faults.counts import SOAKING, rounds
 from tests.releases.code import CODE, unpack
 from tests.upgrades.mixed import TODAY, MixedCluster
 from tests.upgrades.resent import ResentLoad
+from tests.upgrades.transactions import Transactions, transactions
 
 # kafka-python leaves sockets behind whose connection failed.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 log = logging.getLogger(__name__)
 
-TOPIC, PARTITIONS = "ledger", 3
+TOPIC, BOOKS, PARTITIONS = "ledger", "books", 3
 SEGMENTS = {"log.segment.bytes": "1048576", "log.flush.offset.checkpoint.interval.ms": "2000"}
 WRITING = (writers.Confluent, writers.Own)
 READING = (readers.OwnAssigned, readers.ConfluentMember, readers.OwnMember)
@@ -48,6 +49,14 @@ def staged(home: Path, archive: Path, *, full: bool) -> Iterator[tuple[MixedClus
         with ResentLoad(cluster, TOPIC, PARTITIONS, writing=writing, reading=reading, rate_per_s=20) as load:
             load.wait_for_progress()
             yield cluster, load
+
+
+@contextmanager
+def in_transactions(cluster: MixedCluster) -> Iterator[Transactions]:
+    for name in (BOOKS, f"{BOOKS}-source"):
+        cluster.new_topic(name, PARTITIONS)
+    with transactions(cluster.bootstrap, BOOKS, PARTITIONS) as everybody:
+        yield everybody
 
 
 def roll(cluster: MixedCluster, load: ResentLoad, to: Path | None, chance: random.Random, kills: int) -> None:
@@ -71,7 +80,7 @@ def roll(cluster: MixedCluster, load: ResentLoad, to: Path | None, chance: rando
 def raise_features(cluster: MixedCluster) -> None:
     """As the guide says: with the command, when every node runs the new release."""
     said = penstock("cluster", "features", "upgrade", "--yes", "-b", cluster.bootstrap)
-    assert (said.code, said.err) == (0, f"raised {ELR_VERSION} from 0 to 1\n")
+    assert (said.code, said.err) == (0, f"raised {TRANSACTION_VERSION} from 0 to 2\n")
     highest = {name: supported.max for name, supported in SUPPORTED.items()}
     with Admin(bootstrap_servers=cluster.bootstrap) as admin:
 
@@ -118,24 +127,35 @@ def test_a_release_becomes_todays_code_and_comes_back(archive: Path, tmp_path: P
 @pytest.mark.timeout(7_200)
 @releases
 def test_ten_rolling_upgrades_and_back_lose_nothing(archive: Path, tmp_path: Path) -> None:
-    """Ten times there and back with kills, then there for good, and the features raised. PENSTOCK_SEED draws others."""
+    """Ten times there and back with kills, then there for good, and the features raised. PENSTOCK_SEED draws others.
+
+    Whenever the last node runs today's code transactions go on, with those in the middle that were left open before.
+    """
     assert SOAKING
     chance = random.Random(os.environ.get("PENSTOCK_SEED", "1"))
-    with staged(tmp_path, archive, full=True) as (cluster, load):
+    with staged(tmp_path, archive, full=True) as (cluster, load), in_transactions(cluster) as everybody:
         for number in rounds(fast=0, full=10):
             began = time.monotonic()
-            for to in (TODAY, cluster.release):
-                roll(cluster, load, to, chance, kills=chance.randint(0, 2))
+            roll(cluster, load, TODAY, chance, kills=chance.randint(0, 2))
+            everybody.wait_for_commits()
+            roll(cluster, load, cluster.release, chance, kills=chance.randint(0, 2))
             print(f"\nround {number + 1}: {time.monotonic() - began:.0f} s", end="", flush=True)
         roll(cluster, load, TODAY, chance, kills=1)
+        # Levels that the release knows keep nobody from going back to it.
+        with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            admin.update_features({ELR_VERSION: 1})
+        for to in (cluster.release, TODAY):
+            cluster.change(1, to)
+            cluster.wait_until_whole()
+            load.wait_for_progress()
         raise_features(cluster)
         load.wait_for_progress()
-        # Levels that the release knows keep nobody from going back to it.
-        cluster.change(1, cluster.release)
-        cluster.wait_until_whole()
-        load.wait_for_progress()
+        everybody.wait_for_commits()
+        everybody.finish()
+        everybody.judge()
         judge(cluster, load)
         print(f"\n{cluster.changes} changes of code, {cluster.kills} of them by kill -9; {load.history.summary()}")
+        print(f"in transactions: {everybody.summary()}")
         print(f"sent twice by librdkafka's own choice: {[str(each) for each in load.resent]}")
 
 

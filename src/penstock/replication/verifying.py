@@ -22,7 +22,6 @@ from penstock.model.errors import (
     INVALID_PRODUCER_EPOCH,
     INVALID_TXN_STATE,
     NETWORK_EXCEPTION,
-    NONE,
     NOT_COORDINATOR,
     NOT_ENOUGH_REPLICAS,
     PRODUCER_FENCED,
@@ -37,8 +36,9 @@ _PRODUCE_ABORTABLE_SINCE: Final = 11
 _OFFSETS_ADD_SINCE: Final = 5
 _OFFSETS_ABORTABLE_SINCE: Final = 4
 
-NO_ANSWER: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT})
-"""Nobody knows what the coordinator would say."""
+NO_ANSWER: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION})
+"""Nobody knows what the coordinator would say. One that cannot be asked is of a release without transactions: whatever
+is let in unseen, nobody would end. (Kafka lets it in, whose older releases have coordinators.)"""
 _ELSEWHERE: Final = frozenset({COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR})
 
 
@@ -91,8 +91,6 @@ def committer_told(error: ErrorCode | None, mode: VerifyMode) -> ErrorCode:
 
 
 def _told(error: ErrorCode, mode: VerifyMode) -> ErrorCode:
-    if error is UNSUPPORTED_VERSION:
-        return NONE  # a coordinator of an older release cannot be asked
     if error is PRODUCER_FENCED:
         return INVALID_PRODUCER_EPOCH
     if error is CLUSTER_AUTHORIZATION_FAILED or (error is TRANSACTION_ABORTABLE and mode is VerifyMode.VERIFY):

@@ -13,7 +13,7 @@ from penstock.blocking import Admin, Consumer, Producer
 from penstock.client.errors import BrokerRefused, ClientError, TransactionAbortable, TransactionFenced
 from penstock.model.errors import TRANSACTIONAL_ID_NOT_FOUND
 from penstock.model.ids import TopicPartition
-from penstock.testing import EmbeddedBroker, EmbeddedCluster
+from penstock.testing import EmbeddedBroker, EmbeddedCluster, broker
 from tests.patience import within
 
 ORDERS = TopicPartition("orders", 0)
@@ -56,6 +56,39 @@ def test_an_id_expires_in_no_time(penstock_broker: EmbeddedBroker) -> None:
         with pytest.raises(BrokerRefused) as refused:
             admin.describe_transaction("shop")
         assert refused.value.error is TRANSACTIONAL_ID_NOT_FOUND
+
+
+def test_producer_ids_expire_in_no_time_but_not_with_a_transaction_open() -> None:
+    week_ms = 7 * 24 * 3_600_000
+    with (
+        broker({"transaction.max.timeout.ms": week_ms}) as running,
+        Admin(bootstrap_servers=running.bootstrap_servers) as admin,
+    ):
+        admin.create_topic("orders", 1)
+
+        def known() -> list[bool]:
+            """Of each producer that the partition remembers: whether it has a transaction open."""
+            found = admin.describe_producers([ORDERS]).checked()[ORDERS]
+            return sorted(each.transaction_start >= 0 for each in found)
+
+        bootstrap = running.bootstrap_servers
+        with (
+            Producer(bootstrap) as plain,
+            Producer(bootstrap, transactional_id="done") as done,
+            Producer(bootstrap, transactional_id="open", transaction_timeout_ms=week_ms) as still_open,
+        ):
+            plain.send("orders", b"plain", partition=0).result(within(30))
+            with done.transaction():
+                done.send("orders", b"done", partition=0)
+            still_open.begin()
+            still_open.send("orders", b"open", partition=0).result(within(30))
+            running.advance(hours=23)
+            assert known() == [False, False, True]
+            running.advance(hours=2)
+            assert known() == [True]
+            still_open.commit()
+            running.advance(hours=25)
+            assert known() == []
 
 
 @pytest.mark.parametrize("code", ["COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"])

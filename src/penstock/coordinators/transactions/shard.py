@@ -9,17 +9,18 @@ from penstock.coordinators.decision import Answer, Caller, Decision, Moment, Sta
 from penstock.coordinators.shard import Demand
 from penstock.coordinators.transactions import expiry, markers, timeouts
 from penstock.coordinators.transactions.adding import decide_add, decide_add_offsets
+from penstock.coordinators.transactions.answers import add_offsets_refused, end_refused, init_refused
 from penstock.coordinators.transactions.describe import Described, Listed, Wanted, described, listed
 from penstock.coordinators.transactions.effects import SendMarkers
 from penstock.coordinators.transactions.ending import decide_end
 from penstock.coordinators.transactions.init import decide_init
-from penstock.coordinators.transactions.requests import AddPartitions, Partition
+from penstock.coordinators.transactions.requests import AddPartitions, Partition, PartitionsAdded
 from penstock.coordinators.transactions.settings import TransactionSettings
 from penstock.coordinators.transactions.table import TransactionTable
 from penstock.coordinators.transactions.verifying import decide_verify
 from penstock.metadata.delta import Delta
 from penstock.metadata.image import ClusterImage
-from penstock.model.errors import ErrorCode
+from penstock.model.errors import COORDINATOR_NOT_AVAILABLE, ErrorCode
 from penstock.model.ids import Epoch, Millis, Offset
 from penstock.protocol.disk.transaction_records import TransactionLogKey, TransactionLogValue
 from penstock.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -45,6 +46,8 @@ class TransactionShard:
         return Demand.READS if isinstance(request, AddPartitions) and request.verify_only else Demand.WRITES
 
     def decide(self, request: object, caller: Caller, now: Moment) -> Decision:
+        if self.table.waits_for is not None and self.demand_of(request) is Demand.WRITES:
+            return Decision(reply=_REFUSED[request.__class__](request))
         return _DECIDE[request.__class__](self, request, caller, now)
 
     def _init(self, request: InitProducerIdRequest, _caller: Caller, now: Moment) -> Decision:
@@ -133,8 +136,8 @@ class TransactionShard:
             yield from expiry.expire(table, now)
 
     def see(self, image: ClusterImage) -> None:
-        """The cluster is as `image` says: its transaction.version, and the partitions of the offsets topic."""
-        self.table.image = image
+        """The cluster is as `image` says: its features, the partitions of the offsets topic, and what brokers know."""
+        self.table.see(image)
 
     def image_changed(self, image: ClusterImage, delta: Delta, now: Moment) -> Iterator[Decision]:
         """Nothing follows by itself: topics that are deleted are found by whoever writes markers."""
@@ -152,3 +155,11 @@ _DECIDE: dict[type, Callable[[TransactionShard, Any, Caller, Moment], Decision]]
     AddOffsetsToTxnRequest: TransactionShard._add_offsets,
     EndTxnRequest: TransactionShard._end,
 }
+
+_REFUSED: dict[type, Callable[[Any], object]] = {
+    InitProducerIdRequest: lambda _: init_refused(COORDINATOR_NOT_AVAILABLE),
+    AddPartitions: lambda asked: PartitionsAdded.all_with(COORDINATOR_NOT_AVAILABLE, asked.partitions),
+    AddOffsetsToTxnRequest: lambda _: add_offsets_refused(COORDINATOR_NOT_AVAILABLE),
+    EndTxnRequest: lambda _: end_refused(COORDINATOR_NOT_AVAILABLE),
+}
+"""What is told while a broker does not know transactions (`metadata/readiness.py`)."""

@@ -10,6 +10,7 @@ from penstock.coordinators.transactions.settings import TransactionSettings
 from penstock.coordinators.transactions.transaction import PREPARED, Status, Transaction
 from penstock.metadata.features import TRANSACTION_VERSION
 from penstock.metadata.image import ClusterImage
+from penstock.metadata.readiness import waits_for
 from penstock.model.errors import ErrorCode
 from penstock.model.ids import NO_EPOCH, Epoch, Offset
 from penstock.protocol.disk.transaction_records import TransactionLogValue
@@ -20,13 +21,14 @@ class TransactionTable:
 
     __slots__ = (
         "deadlines", "epoch", "image", "marking", "marking_number", "next_check", "next_expiry", "next_producer_id",
-        "prepared", "refused", "settings", "transactions", "unmarked",
+        "prepared", "refused", "settings", "transactions", "unmarked", "waits_for",
     )  # fmt: skip
 
     def __init__(
         self, settings: TransactionSettings, image: ClusterImage, next_producer_id: Callable[[], int | None]
     ) -> None:
-        self.settings, self.image, self.next_producer_id = settings, image, next_producer_id
+        self.settings, self.next_producer_id = settings, next_producer_id
+        self.see(image)
         self.transactions: dict[str, Transaction] = {}
         self.epoch: Epoch = NO_EPOCH
         """The coordinator epoch: that in which this node leads the partition of the shard."""
@@ -44,6 +46,10 @@ class TransactionTable:
         """What is left to mark of prepared transactions of which some partitions are marked. Never in a record."""
         self.refused: dict[str, ErrorCode] = {}
         """Prepared transactions whose markers were refused for good in this epoch, and why."""
+
+    def see(self, image: ClusterImage) -> None:
+        """The cluster is as `image` says."""
+        self.image, self.waits_for = image, waits_for(image)
 
     @property
     def transaction_version(self) -> int:

@@ -6,9 +6,11 @@ of them is needed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from penstock.metadata.readiness import waits_for, why
 from penstock.model.ids import TRANSACTIONS_TOPIC, NodeId
 from penstock.server.coordinating.records import Classes, RecordReader
 from penstock.server.coordinating.runtime import Runtime
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from penstock.server.live_settings import LiveSettings
     from penstock.server.partitions.partition_driver import PartitionDriver
     from penstock.server.peers import Peers
+
+log = logging.getLogger("penstock.transactions")
 
 UNCOMPRESSED: Final = 0
 _STATE: Final = 0
@@ -64,6 +68,7 @@ class TransactionKind:
         self._settings, self._next_producer_id, self._make_markers = settings, next_producer_id, make_markers
         self._transaction_settings: TransactionSettings | None = None
         self.markers: MarkerSender | None = None
+        self._waits_for: NodeId | None = None
 
     def partition_of(self, key: str, partitions: int) -> int:
         from penstock.coordinators.home import home_partition
@@ -80,8 +85,20 @@ class TransactionKind:
         return self._settings.number("request.timeout.ms")
 
     def follow(self, image: ClusterImage, delta: Delta) -> None:
+        if delta.brokers:
+            self._say_who_is_waited_for(image)
         if self.markers is not None:
             self.markers.follow(image, delta)
+
+    def _say_who_is_waited_for(self, image: ClusterImage) -> None:
+        """Once, when it changes: clients are told no more than that they may try again."""
+        before, self._waits_for = self._waits_for, waits_for(image)
+        if self._waits_for == before:
+            return
+        if self._waits_for is None:
+            log.info("every broker knows transactions now")
+        else:
+            log.warning("%s", why(self._waits_for))
 
     def settings(self) -> TransactionSettings:
         if self._transaction_settings is None:

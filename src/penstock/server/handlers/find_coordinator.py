@@ -2,6 +2,7 @@
 
 Behaviour: groups are looked after by the leader of their partition of the offsets topic, transactional ids by that of
 theirs of the transaction state topic. Each of the two is created for the first who asks; the reply waits for that.
+A node of a release without transactions coordinates none, and while one is registered their topic is not made.
 There is no coordinator of share partitions yet, for which only brokers look: COORDINATOR_NOT_AVAILABLE.
 Notes: v0-3 one key, v4+ several; v1 key types (0 group, 1 transactional id); v6 share partitions (type 2). librdkafka
 compresses with lz4 only when it sees that this API is served.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.metadata.features import TRANSACTION_VERSION
+from penstock.metadata.readiness import knows_transactions, waits_for, why
 from penstock.model.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_NOT_AVAILABLE,
@@ -29,7 +30,6 @@ from penstock.server.handlers.shared.cluster_view import addresses
 if TYPE_CHECKING:
     from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
     from penstock.server.doors import Context, GroupsDoor, Outcome, TransactionsDoor
-    from penstock.server.handlers.shared.cluster_view import Address
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
@@ -54,10 +54,16 @@ class _Found(NamedTuple):
 def handle(ctx: Context, request: FindCoordinatorRequest) -> Outcome:
     keys = [request.key] if ctx.api_version < _BATCHED_SINCE else request.coordinator_keys
     refusals = [_refusal(ctx, request.key_type, key) for key in keys]
-    topic = _TOPICS.get(request.key_type)
-    if topic is not None and None in refusals and ctx.node.metadata.image.topic(topic) is None:
+    if request.key_type in _TOPICS and None in refusals and _is_to_be_made(ctx, request.key_type):
         return _after_creation(ctx, request, keys, refusals)
     return _reply(ctx, request, keys, refusals)
+
+
+def _is_to_be_made(ctx: Context, key_type: int) -> bool:
+    """Nobody may have transactions while a broker does not know them; until then they need no topic."""
+    if ctx.node.metadata.image.topic(_TOPICS[key_type]) is not None:
+        return False
+    return key_type != _TRANSACTION or waits_for(ctx.node.metadata.image) is None
 
 
 async def _after_creation(
@@ -121,14 +127,11 @@ def _coordinator(ctx: Context, key_type: int, key: str) -> _Found:
     partition = None if topic is None else topic.get(_coordinators(ctx, key_type).home_of(key))
     if partition is not None:
         for address in addresses(ctx):
-            if address.broker.id == partition.leader and (key_type == _GROUP or _coordinates_transactions(address)):
+            if address.broker.id == partition.leader and (key_type == _GROUP or knows_transactions(address.broker)):
                 return _Found(NONE, "", partition.leader, address.host, address.port)
-    return _Found(COORDINATOR_NOT_AVAILABLE, "The coordinator is not available; try again.")
-
-
-def _coordinates_transactions(address: Address) -> bool:
-    """A node of a release without transactions would stop the producer for good; it is about to be upgraded."""
-    return address.broker.supports(TRANSACTION_VERSION).max > 0
+    unready = waits_for(ctx.node.metadata.image) if key_type == _TRANSACTION else None
+    said = "The coordinator is not available; try again." if unready is None else why(unready)
+    return _Found(COORDINATOR_NOT_AVAILABLE, said)
 
 
 def _coordinators(ctx: Context, key_type: int) -> GroupsDoor | TransactionsDoor:

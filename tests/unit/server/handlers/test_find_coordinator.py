@@ -7,6 +7,8 @@ from penstock.model.errors import (
     INVALID_REQUEST,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
+from penstock.model.ids import TRANSACTIONS_TOPIC, Epoch, Uuid
+from penstock.protocol.disk.metadata_brokers import RegisterBrokerRecord
 from penstock.protocol.messages.find_coordinator import FindCoordinatorRequest
 from penstock.server.doors import Operation, ResourceType
 from penstock.server.handlers import find_coordinator
@@ -51,3 +53,15 @@ def test_each_kind_takes_its_own_right() -> None:
         assert await error_of(plane, 6, SHARE_KEY, SHARE) == CLUSTER_AUTHORIZATION_FAILED.code
 
     walk(steps, authorizer=no)
+
+
+def test_transactional_ids_have_no_coordinator_while_a_broker_does_not_know_them() -> None:
+    async def steps(plane: ControlPlane) -> None:
+        record = RegisterBrokerRecord(broker_id=5, incarnation_id=Uuid(bytes(16)), broker_epoch=1)
+        plane.image.apply(record, plane.image.offset, Epoch(1))
+        found = (await plane.ask(find_coordinator, of(6, "t", kind=TRANSACTION), 6)).coordinators[0]
+        assert (found.error_code, found.node_id) == (COORDINATOR_NOT_AVAILABLE.code, -1)
+        assert found.error_message.startswith("Transactions wait for broker 5,")
+        assert plane.image.topic(TRANSACTIONS_TOPIC) is None, "it is made for nobody"
+
+    walk(steps)

@@ -66,7 +66,13 @@ from penstock.client.producer.transactions.messages import (
 from penstock.client.producer.transactions.prepared import BUMPING_VERSION, PreparedTransaction, ProducerEpoch
 from penstock.client.producer.transactions.reactions import Api, Reaction, to_answer, to_answers, to_failed_batch
 from penstock.client.retry import Backoff
-from penstock.model.errors import CONCURRENT_TRANSACTIONS, INVALID_TRANSACTION_TIMEOUT, ErrorCode, error_of
+from penstock.model.errors import (
+    CONCURRENT_TRANSACTIONS,
+    INVALID_TRANSACTION_TIMEOUT,
+    UNSUPPORTED_VERSION,
+    ErrorCode,
+    error_of,
+)
 from penstock.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -121,6 +127,7 @@ class TransactionMachine:
         self._level = 0
         self._retry_at = 0.0
         self._failures = 0
+        self._met_too_old = False  # by the last coordinator that was looked for
         self._effects: list[Effect] = []
         # A commit or abort whose outcome the application does not know yet, and whether it has succeeded.
         self._call = ""
@@ -277,6 +284,7 @@ class TransactionMachine:
 
     def replied(self, sent: Send, reply: Any, now: float) -> list[Effect]:
         self._answered(sent)
+        self._met_too_old = False
         match sent.api:
             case Api.INIT:
                 self._initialised(sent, reply, now)
@@ -295,7 +303,11 @@ class TransactionMachine:
         self._answered(sent)
         if reached:
             self._doubt(sent)
-        if failure.error is not None and not failure.retriable:
+        if failure.error is UNSUPPORTED_VERSION and not self._met_too_old:
+            # It may be another release since it was found to coordinate, and somebody else coordinates by now.
+            self._met_too_old = True
+            self._react(Reaction.ELSEWHERE, failure, sent, now)
+        elif failure.error is not None and not failure.retriable:
             self._react(to_answer(sent.api, failure.error), failure, sent, now)
         else:
             self._react(Reaction.ELSEWHERE if failure.retriable else Reaction.FATAL, failure, sent, now)

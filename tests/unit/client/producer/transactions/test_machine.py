@@ -396,7 +396,19 @@ def test_a_new_epoch_is_refused_to_whoever_was_replaced_and_the_commit_stays_one
 def test_a_broker_that_is_too_old_is_no_use() -> None:
     old = refusal(35, "EndTxn 5 is needed", "broker")
     life = begun(BUMPING).do("commit").do("quiet")
+    life.do("unanswered", life.asked, old, reached=False).later()
     assert life.do("unanswered", life.asked, old, reached=False).state is State.FATAL
+
+
+def test_a_coordinator_that_has_become_too_old_is_looked_for_once_more() -> None:
+    """Its node went back to a release without transactions, and somebody else coordinates by now."""
+    old = refusal(35, "the broker does not serve EndTxn", "broker")
+    life = begun(CLASSIC).do("commit").do("quiet")
+    life.do("unanswered", life.asked, old, reached=False)
+    assert any(isinstance(effect, ForgetCoordinator) for effect in life.effects)
+    life.later().answer()
+    life.machine.take_outcome()
+    assert life.state is State.READY
 
 
 # -- levels
