@@ -16,9 +16,6 @@ One partition, JSON values. Compacted by key and kept for a week, so its end is 
 DECISIONS_TOPIC: Final = "__penstock_decisions"
 """What exactly-once sinks have decided: which transactions hold what was made of which offsets. Compacted."""
 
-STAGE_ATTEMPTS_VARIABLE: Final = "PENSTOCK_SPARK_STAGE_ATTEMPTS"
-"""Where processes that Spark starts find how often it may begin a stage anew."""
-
 GROUP_PREFIX: Final = "spark-"
 
 

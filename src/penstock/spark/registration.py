@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Final
 
 from penstock.spark.lake.data_source import LakeDataSource
-from penstock.spark.naming import STAGE_ATTEMPTS_VARIABLE
 from penstock.spark.progress.listener import listen
 from penstock.spark.source.data_source import TopicDataSource
 from penstock.spark.source.options import TASKS_VARIABLE
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-
-STAGE_ATTEMPTS: Final = "spark.stage.maxConsecutiveAttempts"
-STAGE_ATTEMPTS_DEFAULT: Final = "4"
 
 _FOUND_BY_SPARK: Final = {"pyspark_penstock": TopicDataSource, "pyspark_penstock_lake": LakeDataSource}
 
@@ -29,7 +23,7 @@ def register(spark: SparkSession) -> None:
     Installing the package already registers both formats in every session; what this adds is the listener, which
     tells lag tools of a query's last batch. Calling it again changes nothing.
     """
-    _tell_processes(spark)
+    _tell_cores(spark)
     found = {module.name for module in iter_modules()}
     for module, source in _FOUND_BY_SPARK.items():
         # What Spark finds by itself it registers by itself; a second time it warns.
@@ -38,17 +32,8 @@ def register(spark: SparkSession) -> None:
     listen(spark)
 
 
-def _tell_processes(spark: SparkSession) -> None:
-    """Planning happens in processes that know nothing of the session: how many tasks are worth making is told them, and
-    whether first attempts at a task may come twice."""
+def _tell_cores(spark: SparkSession) -> None:
+    """Planning happens in processes that know nothing of the session: how many tasks are worth making is told them."""
     context = getattr(spark, "_sc", None)
     if context is not None:  # A session of Spark Connect has none.
         context.environment.setdefault(TASKS_VARIABLE, str(context.defaultParallelism))
-        context.environment[STAGE_ATTEMPTS_VARIABLE] = _stage_attempts(context)
-
-
-def _stage_attempts(context: SparkContext) -> str:
-    """One process cannot lose what it has shuffled, so it never begins a stage anew."""
-    if re.fullmatch(r"local(\[.*\])?", context.master or ""):
-        return "1"
-    return str(context.getConf().get(STAGE_ATTEMPTS, STAGE_ATTEMPTS_DEFAULT))

@@ -45,8 +45,10 @@ class Attempt:
         self.name = f"{driver} task {task}.{number} #{world.attempts}"
         self.dead = False
         self._asker = world.asker(self.name, lambda: not self.dead)
-        self._extra = "" if number == 0 and task < len(handout.pool) else extra_id(
-            QUERY, handout.run, handout.driver, world.attempts
+        self._extra = (
+            ""
+            if number == 0 and task < len(handout.pool)
+            else extra_id(QUERY, handout.run, handout.driver, world.attempts)
         )
 
     def __repr__(self) -> str:

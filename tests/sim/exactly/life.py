@@ -1,4 +1,4 @@
-"""A whole life of a query: drivers die, sleep and are replaced; then calm, in which one of them reads all that is left."""
+"""A whole life of a query: drivers die, sleep and are replaced; then calm, in which one of them reads what is left."""
 
 from __future__ import annotations
 

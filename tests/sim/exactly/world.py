@@ -117,9 +117,7 @@ class SinkWorld(World):
         written = self.rows.get((producer_id, epoch))
         if written is not None and commits:
             written.commit_asked = True
-        request = EndTxnRequest(
-            transactional_id=name, producer_id=producer_id, producer_epoch=epoch, committed=commits
-        )
+        request = EndTxnRequest(transactional_id=name, producer_id=producer_id, producer_epoch=epoch, committed=commits)
 
         def ended(reply: Any) -> None:
             if not reply.error_code and written is not None and written.partitions:
@@ -129,7 +127,12 @@ class SinkWorld(World):
         asker.ask(request, 5 if version >= 2 else 4, ended)
 
     def put(
-        self, asker: Asker, one: tuple[str, int, int, int], place: Partition, written: Rows, then: Callable[[bool], None]
+        self,
+        asker: Asker,
+        one: tuple[str, int, int, int],
+        place: Partition,
+        written: Rows,
+        then: Callable[[bool], None],
     ) -> None:
         """A batch, which its leader or its client has taken into the transaction first."""
         name, producer_id, epoch, version = one
@@ -169,7 +172,9 @@ class SinkWorld(World):
         decision = None if standing is None else standing.decision
         if decision is not None and not decision.ended:
             listed = {each.id for each in decision.transactions} & set(ids)
-            assert not listed, f"{listed} are listed by decision {decision.sequence}, and somebody begins anew or aborts"
+            assert not listed, (
+                f"{listed} are listed by decision {decision.sequence}, and somebody begins anew or aborts"
+            )
 
     def described(self, name: str) -> Any:
         return self._committed_of(name)

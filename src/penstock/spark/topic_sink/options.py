@@ -82,7 +82,9 @@ comes back, and a batch that takes longer can never be committed."""
 BATCH_OPTION: Final = "penstock.batch"
 """Says which batch of a query a DataFrame is: pipelines set it where Spark lets no sink of ours stand."""
 _TIMEOUT: Final = "transaction.timeout.ms"
-_OURS: Final = frozenset({"topic", EXACTLY_ONCE, BATCH_OPTION})
+STAGES_ONCE: Final = "penstock.stages.once"
+"""Says that the session has spark.stage.maxConsecutiveAttempts=1, which no process can ask for where it matters."""
+_OURS: Final = frozenset({"topic", EXACTLY_ONCE, BATCH_OPTION, STAGES_ONCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class SinkOptions:
     """Of the query, which Spark names by itself."""
     batch: int = -1
     """Of a batch that is written as a DataFrame of its own; -1 where Spark says which it is."""
+    stages_once: bool = False
+    """Whether the session lets no stage be begun again (spark.stage.maxConsecutiveAttempts=1)."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -125,7 +129,8 @@ class SinkOptions:
         assert timeout_ms is not None, "it has a default"
         checkpoint, batch = given.text("checkpointlocation") or "", given.count(BATCH_OPTION, -1, least=0)
         assert batch is not None, "it has a default"
-        return cls(settings, topic, exactly_once, timeout_ms, checkpoint, batch)
+        stages_once = given.flag(STAGES_ONCE, False)
+        return cls(settings, topic, exactly_once, timeout_ms, checkpoint, batch, stages_once)
 
 
 def _check_transactional(settings: Mapping[str, str]) -> None:

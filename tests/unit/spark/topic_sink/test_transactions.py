@@ -11,8 +11,7 @@ import pytest
 
 from penstock.blocking import Admin, Consumer
 from penstock.spark import dialogue
-from penstock.spark.errors import BadOption, CommitRefused
-from penstock.spark.naming import STAGE_ATTEMPTS_VARIABLE
+from penstock.spark.errors import CommitRefused
 from penstock.spark.topic_sink.options import SinkOptions
 from penstock.spark.topic_sink.transactions import incarnation, plan, writing
 from penstock.spark.topic_sink.transactions.driving import Driving
@@ -29,11 +28,6 @@ def node() -> Iterator[EmbeddedBroker]:
     dialogue.for_process().close()
 
 
-@pytest.fixture(autouse=True)
-def one_attempt_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STAGE_ATTEMPTS_VARIABLE, "1")
-
-
 class Query:
     """One query's checkpoint and sink, whose driver may be another process each time."""
 
@@ -44,6 +38,7 @@ class Query:
         given = {"kafka.bootstrap.servers": node.bootstrap_servers, "topic": topic, "exactly.once": "true"}
         given |= {name.replace("_", "."): value for name, value in kafka.items()}
         self.options = SinkOptions.of({**given, "checkpointLocation": str(home)})
+        self.local = True
         self.reads(0, 0, 10)
 
     def reads(self, batch: int, start: int, end: int) -> None:
@@ -57,6 +52,7 @@ class Query:
 
     def write(self, planned: ExactlyOnce, task: int, values: Sequence[int], attempt: int = 0) -> TaskWrote:
         self._patch.setattr(writing, "_task", lambda: (task, attempt, 100 + task + 10 * attempt))
+        self._patch.setattr(writing, "driver_run", lambda: planned.handout.run if self.local else "an executor")
         rows = pa.record_batch({"value": pa.array([b"%d" % each for each in values], pa.binary())})
         return planned.deliver([(self.topic, rows)] if values else [])
 
@@ -129,6 +125,15 @@ def test_attempts_that_lost_are_not_shown_and_hold_nobody_up(query: Query) -> No
     query.commit(planned, [second], 0)
     assert third.prepared.transactional_id != second.prepared.transactional_id
     assert query.shown() == [1]
+
+
+def test_on_a_cluster_that_begins_stages_again_every_attempt_has_an_id_of_its_own(query: Query) -> None:
+    query.local = False
+    planned = query.plan()
+    first = query.write(planned, 0, [1])
+    assert first.prepared not in [planned.handout.slot(number) for number in range(2)]
+    query.commit(planned, [first, query.write(planned, 1, [2])], 0)
+    assert query.shown() == [1, 2]
 
 
 def test_a_driver_that_was_replaced_decides_nothing(query: Query) -> None:
@@ -251,12 +256,6 @@ def test_a_batch_whose_time_is_nearly_over_is_not_decided(query: Query) -> None:
         query.commit(planned, [wrote], 0)
     query.abort(planned, [wrote], 1)
     assert query.shown() == []
-
-
-def test_a_session_that_may_begin_stages_anew_is_refused(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STAGE_ATTEMPTS_VARIABLE, "4")
-    with pytest.raises(BadOption, match=r"spark\.stage\.maxConsecutiveAttempts=1"):
-        query.plan()
 
 
 def test_one_jvm_is_one_driver() -> None:

@@ -58,6 +58,14 @@ class Superseded(SparkRoomError):
     """Another driver of the same query has taken over."""
 
 
+class Replaced(Superseded):
+    """The ledger says so, and it will say so for as long as this process lives."""
+
+
+class Untold(SparkRoomError):
+    """Whether a transaction of a decision is committed is not to be seen yet."""
+
+
 class NotInTime(SparkRoomError):
     """The transactions of a batch are over, or nearly, before it could be decided."""
 
@@ -203,7 +211,7 @@ def _abort_leftovers(standing: Standing, run: str) -> Generator[Effect, Any, Non
 
 def _check_in_charge(query_id: str, run: str, standing: Standing | None) -> None:
     if standing is not None and run in standing.superseded:
-        raise _superseded(query_id)
+        raise Replaced(str(_superseded(query_id)))
 
 
 def _check_open(handout: Handout, written: Sequence[Listed]) -> Generator[Effect, Any, None]:
@@ -279,12 +287,17 @@ def _torn(decision: Decision, aborted: Sequence[Listed]) -> Torn:
     )
 
 
-def _unknown(decision: Decision, unknown: Sequence[Listed], seen: Mapping[str, Seen]) -> Torn:
+def _unknown(decision: Decision, unknown: Sequence[Listed], seen: Mapping[str, Seen]) -> SparkRoomError:
     told = "; ".join(f"{each.id} ({_places(each)}) is {seen[each.id].value}" for each in unknown)
+    words = f"batch {decision.batch} was decided, and whether all of it is committed cannot be told: {told}. "
+    if all(seen[each.id] is Seen.OPEN for each in unknown):
+        return Untold(
+            words + "Another transaction is open before it, or its coordinator does not answer: `penstock cluster "
+            "health` and `penstock txn find-hanging` tell; then start again"
+        )
     return Torn(
-        f"batch {decision.batch} was decided, and whether all of it is committed cannot be told: {told}. If it is "
-        "open, start again when the brokers answer. If its records are gone (retention, or a topic that was made "
-        "anew), begin with a new checkpoint after the offsets that it has read"
+        words + "Its records went by retention or compaction, or the topic was made anew: look at the topic, and begin "
+        "with a new checkpoint before or after the offsets that the batch has read"
     )
 
 

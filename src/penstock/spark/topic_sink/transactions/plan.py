@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.client.settings import AdminSettings, ConsumerSettings
 from penstock.spark.dialogue import admin_for, for_process, reader_for
-from penstock.spark.errors import BadOption
 from penstock.spark.lake import offset_log
-from penstock.spark.naming import STAGE_ATTEMPTS_VARIABLE
 from penstock.spark.topic_sink.options import SinkOptions
 from penstock.spark.topic_sink.transactions import machine
 from penstock.spark.topic_sink.transactions.driving import Driving
@@ -39,20 +36,13 @@ class ExactlyOnce:
     @classmethod
     def planned(cls, options: SinkOptions) -> ExactlyOnce:
         """On the driver, before the tasks of a batch run."""
-        if os.environ.get(STAGE_ATTEMPTS_VARIABLE) != "1":
-            # Tasks of a stage that is begun again are first attempts again, and two would write as one producer.
-            raise BadOption(
-                "exactly.once on a cluster needs a session with spark.stage.maxConsecutiveAttempts=1, so that a batch "
-                "whose shuffled rows were lost fails and is played again as a whole; and every session needs "
-                "penstock.spark.register(spark), which penstock.spark.session() calls by itself"
-            )
         query_id = offset_log.query_id_of(options.checkpoint)
         driving = _driving(query_id, options)
         return cls(options, for_process().run(_planned(driving, query_id, options)))
 
     def deliver(self, records: Iterable[tuple[str, pa.RecordBatch]]) -> TaskWrote:
         """In a task."""
-        return write(self.handout, self.options.producer_settings, records)
+        return write(self.handout, self.options, records)
 
 
 async def _planned(driving: Driving, query_id: str, options: SinkOptions) -> Handout:
