@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from penstock.blocking import Admin, Consumer
+from penstock.blocking import Admin, Consumer, Producer
 from penstock.spark import dialogue
 from penstock.spark.errors import CommitRefused
+from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.options import SinkOptions
 from penstock.spark.topic_sink.transactions import incarnation, plan, writing
 from penstock.spark.topic_sink.transactions.driving import Driving
@@ -261,3 +262,44 @@ def test_a_batch_whose_time_is_nearly_over_is_not_decided(query: Query) -> None:
 def test_one_jvm_is_one_driver() -> None:
     assert incarnation.driver_run() == incarnation.driver_run()
     assert len(incarnation.driver_run()) == 12
+
+
+def three_batches(query: Query) -> ExactlyOnce:
+    for batch in range(3):
+        query.reads(batch, 10 * batch, 10 * batch + 10)
+        planned = query.plan()
+        query.commit(planned, [query.write(planned, 0, [batch, batch]), query.write(planned, 1, [batch])], batch)
+    return planned
+
+
+def test_an_audit_proves_ranges_and_rows(query: Query) -> None:
+    three_batches(query)
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as other:
+        other.send(query.topic, b"0").result()  # what others write is not ours to explain
+    found = plan.audited(query.options)
+    assert found.clean, str(found)
+    assert (found.decisions, found.oldest, found.offsets, found.rows, found.untold) == (3, 1, 30, 9, 0)
+    assert "3 decisions, from number 1 on" in str(found)
+
+
+def test_an_audit_finds_a_task_that_commits(query: Query) -> None:
+    planned = three_batches(query)
+    query.reads(3, 30, 40)
+    planned = query.plan()
+    zombie = query.write(planned, 0, [7])
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.end_transaction(zombie.prepared, commit=True)
+    (finding,) = plan.audited(query.options).findings
+    assert "1 rows at" in finding
+    assert "no decision lists them" in finding
+
+
+def test_an_audit_finds_a_decision_that_is_lost(query: Query) -> None:
+    three_batches(query)
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as vandal:
+        vandal.send(DECISIONS_TOPIC, None, key=f"query-of-{query.topic}/2", partition=0).result()
+    findings = plan.audited(query.options).findings
+    assert "decision 2 is not in the ledger" in findings[0]
+    assert "decision 3 begins at 20 of in-0, and decision 1 ended at 10: it skips 10 offsets" in findings[1]
+    assert all("no decision lists them" in each for each in findings[2:])
+    assert findings[2:]

@@ -12,6 +12,7 @@ from penstock.spark.dialogue import admin_for, for_process, reader_for
 from penstock.spark.lake import offset_log
 from penstock.spark.topic_sink.options import SinkOptions
 from penstock.spark.topic_sink.transactions import machine
+from penstock.spark.topic_sink.transactions.audit import SinkAudit, gather, judge
 from penstock.spark.topic_sink.transactions.driving import Driving
 from penstock.spark.topic_sink.transactions.incarnation import driver_run
 from penstock.spark.topic_sink.transactions.machine import Handout, TaskWrote
@@ -104,3 +105,12 @@ _OF_ROWS: Final = frozenset({"acks", "linger_ms", "compression", "partitioner"})
 
 def _writing(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in _OF_ROWS}
+
+
+def audited(options: SinkOptions) -> SinkAudit:
+    """What ledger and topics prove of the query whose checkpoint that is."""
+    settings = options.producer_settings
+    query_id = offset_log.query_id_of(options.checkpoint)
+    reader = reader_for({**_those_of(ConsumerSettings, settings), "isolation_level": "read_committed"})
+    admin = admin_for(_those_of(AdminSettings, settings))
+    return judge(for_process().run(gather(admin, reader, str(settings["bootstrap_servers"]), query_id)))
