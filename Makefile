@@ -20,6 +20,7 @@ SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
 SOAK_txn := tests/sim/transactions tests/sim/cluster/test_transactions.py
 SOAK_spark := tests/faults/spark
+SOAK_exactly := tests/sim/exactly tests/faults/exactly
 SOAK_quorum := tests/sim/quorum tests/sim/controller
 SOAK_sim := tests/sim/cluster
 # What it counted and drew is told, so that it can be drawn again.

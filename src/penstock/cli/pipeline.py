@@ -1,4 +1,4 @@
-"""`penstock pipeline`: init, validate, run, list, status, stop, reset."""
+"""`penstock pipeline`: init, validate, run, list, status, audit, stop, reset."""
 
 from __future__ import annotations
 
@@ -435,6 +435,36 @@ def _description(found: Listed) -> str:
         lines += ["", table(HEADINGS, rows(found.sinks, _now_ms()))]
     lines += [wrapped(f"  {sink.sink}: {sink.error}", indent=4) for sink in found.sinks if sink.error]
     return "\n".join(lines)
+
+
+@pipeline.command(
+    epilog=examples("penstock pipeline audit orders.toml", "penstock pipeline audit orders.toml --format json")
+)
+@file_argument
+@sink_option
+@format_option
+@connection_options
+def audit(file: Path, sinks: tuple[str, ...], style: str, connection: Connection) -> None:
+    """Prove of the exactly-once topics of FILE that nothing was skipped or doubled on the way.
+
+    The ranges that were read follow each other, every transaction that a decision lists is shown row for row, and
+    nothing that the sink wrote is shown beside them. The last thousand decisions of a sink are kept. For tables there
+    is `penstock lake audit`.
+
+    Exit code 10 when something is not as it must be.
+    """
+    from penstock.spark.pipeline.auditing import audit_topics
+    from penstock.spark.pipeline.reading import read_flow
+
+    flow = _over_file(read_flow(file), connection)
+    _check_sinks(flow, sinks)
+    found = audit_topics(flow.only(sinks) if sinks else flow)
+    data = [{**result.to_json(), "sink": name} for name, result in found]
+    show(data, style, "\n\n".join(f"sink {name}, {result}" for name, result in found))
+    if not found:
+        click.echo(f"no sink of {file} says exactly_once = true", err=True)
+    if not all(result.clean for _, result in found):
+        click.get_current_context().exit(UNHEALTHY)
 
 
 @pipeline.command(epilog=examples("penstock pipeline stop orders"))

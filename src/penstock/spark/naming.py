@@ -13,6 +13,9 @@ INTERNAL_TOPIC: Final = "__penstock_spark"
 One partition, JSON values. Compacted by key and kept for a week, so its end is the present and it stays small.
 """
 
+DECISIONS_TOPIC: Final = "__penstock_decisions"
+"""What exactly-once sinks have decided: which transactions hold what was made of which offsets. Compacted."""
+
 GROUP_PREFIX: Final = "spark-"
 
 

@@ -26,7 +26,15 @@ WORDS_MAX: Final = 2_000
 
 _LOST: Final = frozenset({"DataLost", "TopicLost"})
 """Of ours: records that were to be read are gone."""
-_HOPELESS: Final = _LOST | {"BadOption", "CannotEvolve", "CommitRefused", "NotUnderstood", "Undecodable"}
+_HOPELESS: Final = _LOST | {
+    "BadOption",
+    "CannotEvolve",
+    "CommitRefused",
+    "NotUnderstood",
+    "Replaced",
+    "Torn",
+    "Undecodable",
+}
 """Of ours: what stays wrong until somebody does something. A broker or a topic that is missing may come back."""
 _RESETTING: Final = frozenset({"CommitRefused", "TopicLost"})
 """Of ours: what a query without its checkpoint does not meet, nor one that goes on where its table stands."""

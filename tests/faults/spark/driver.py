@@ -68,6 +68,7 @@ class Plan:
 def main() -> None:
     import penstock.spark
     from tests.cli.command import QUICK_JAVA
+    from tests.faults.exactly.blows import BlownTopic
     from tests.faults.spark.strikes import StruckLake
 
     plan = Plan(**json.loads(Path(sys.argv[1]).read_text()))
@@ -79,6 +80,7 @@ def main() -> None:
     }
     spark = penstock.spark.session(plan.master, app_name="penstock-faults", settings=settings)
     spark.dataSource.register(StruckLake)
+    spark.dataSource.register(BlownTopic)
     plan.drain(spark)
     spark.stop()
 

@@ -12,6 +12,7 @@ from penstock.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client.admin.acls import Acl, AclFilter
+    from penstock.client.admin.batches import CommittedSpan
     from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
     from penstock.client.admin.configs import ConfigEntry, ConfigResource
     from penstock.client.admin.copying import Behind, Damage
@@ -173,6 +174,12 @@ class Admin:
         times = {item: time_of(when) for item, when in wanted.items()}
         return await list_offsets(self._session, times, read_committed=read_committed)
 
+    async def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
+        """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""
+        from penstock.client.admin.batches import committed_batches
+
+        return await committed_batches(self._session, partition, start, end)
+
     async def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
         from penstock.client.admin.copying import find_damage
@@ -247,6 +254,18 @@ class Admin:
         from penstock.client.admin.transactions import fence_producers
 
         return await fence_producers(self._session, transactional_ids)
+
+    async def begin_producers(
+        self, transactional_ids: Mapping[str, ProducerEpoch | None], *, transaction_timeout_ms: int
+    ) -> Results[str, ProducerEpoch]:
+        """Gets producer ids for producers elsewhere, which `Producer.adopt` takes. What is open is aborted.
+
+        With None whoever had the id before is fenced. Who names the epoch it has gets the next one, or is refused when
+        another has begun since.
+        """
+        from penstock.client.admin.transactions import begin_producers
+
+        return await begin_producers(self._session, transactional_ids, transaction_timeout_ms)
 
     async def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
         """Commits or aborts what `Producer.prepare` gave; asking for the same end again is fine.

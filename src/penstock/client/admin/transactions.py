@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -143,17 +144,24 @@ def _info(found: DescribeTransactionsResponse.TransactionState, node: int) -> Tr
 
 async def fence_producers(session: Session, transactional_ids: Iterable[str]) -> Results[str, ProducerEpoch]:
     """Begins as a new producer would, and writes nothing: what is open is aborted, who had the id is refused."""
+    return await begin_producers(session, dict.fromkeys(transactional_ids), session.request_timeout_ms)
+
+
+async def begin_producers(
+    session: Session, transactional_ids: Mapping[str, ProducerEpoch | None], timeout_ms: int
+) -> Results[str, ProducerEpoch]:
+    """As a new producer of each id would, or as the one that is named and wants another epoch."""
+
+    async def begin(node: int, name: str) -> ProducerEpoch | ClientError:
+        reply = await session.broker(node, initialise(name, timeout_ms, transactional_ids[name]), INIT_NEWEST)
+        if reply.error_code:
+            return _refused(name, reply.error_code)
+        return ProducerEpoch(reply.producer_id, reply.producer_epoch)
 
     async def ask(node: int, names: list[str]) -> Mapping[str, ProducerEpoch | ClientError]:
-        outcomes: dict[str, ProducerEpoch | ClientError] = {}
-        for name in names:
-            reply = await session.broker(node, initialise(name, session.request_timeout_ms, None), INIT_NEWEST)
-            outcomes[name] = (
-                _refused(name, reply.error_code)
-                if reply.error_code
-                else ProducerEpoch(reply.producer_id, reply.producer_epoch)
-            )
-        return outcomes
+        # A coordinator waits for its log with each of them, so they wait together.
+        begun = await asyncio.gather(*(begin(node, name) for name in names))
+        return dict(zip(names, begun, strict=True))
 
     return await session.by_coordinator(transactional_ids, ask, TRANSACTION)
 

@@ -12,6 +12,7 @@ from penstock.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client.admin.acls import Acl, AclFilter
+    from penstock.client.admin.batches import CommittedSpan
     from penstock.client.admin.cluster import ClusterInfo, FeatureInfo, QuorumInfo
     from penstock.client.admin.configs import ConfigEntry, ConfigResource
     from penstock.client.admin.copying import Behind, Damage
@@ -123,6 +124,10 @@ class Admin:
         """The offset of "earliest", "latest", "max_timestamp", or of the first record at or after a time in ms."""
         return self._thread.call(self._inner.offsets(wanted, read_committed=read_committed))
 
+    def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
+        """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""
+        return self._thread.call(self._inner.committed_batches(partition, start, end))
+
     def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
         return self._thread.call(self._inner.find_damage(behind))
@@ -173,6 +178,13 @@ class Admin:
     def fence_producers(self, transactional_ids: Iterable[str]) -> Results[str, ProducerEpoch]:
         """Aborts what is open under transactional ids, and lets whoever has them write no more."""
         return self._thread.call(self._inner.fence_producers(transactional_ids))
+
+    def begin_producers(
+        self, transactional_ids: Mapping[str, ProducerEpoch | None], *, transaction_timeout_ms: int
+    ) -> Results[str, ProducerEpoch]:
+        """Gets producer ids for producers elsewhere, which `Producer.adopt` takes. What is open is aborted."""
+        begun = self._inner.begin_producers(transactional_ids, transaction_timeout_ms=transaction_timeout_ms)
+        return self._thread.call(begun)
 
     def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> ProducerEpoch:
         """Commits or aborts what `Producer.prepare` gave; asking for the same end again is fine."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.client.consumer import Consumer, GroupMetadata, OffsetAndMetadata
     from penstock.client.keywords import ProducerKeywords
     from penstock.client.producer.transactions.driver import TransactionDriver
-    from penstock.client.producer.transactions.prepared import PreparedTransaction
+    from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
     from penstock.kernels.shapes import HeaderPairs
 
 M = TypeVar("M", bound=Callable[..., Any])
@@ -242,6 +242,19 @@ class Producer(SendFront[Delivery, OnDelivery]):
             await future
 
     # Transactions.
+
+    def adopt(self, producer: ProducerEpoch, transaction_version: int) -> None:
+        """Goes on with what `Admin.begin_producers` was given for this `transactional_id`, in whatever process.
+
+        In place of asking for a producer id, which would fence; call it first, and once. `transaction_version` is the
+        level of that feature in the cluster. Two producers with one epoch write over each other: give each to one.
+        """
+        self._transactional().adopt(producer, transaction_version)
+
+    @property
+    def producer_epoch(self) -> ProducerEpoch | None:
+        """As whom brokers know it in transactions; the epoch rises as they end."""
+        return self._transactional().machine.producer
 
     async def begin(self) -> None:
         """Begins a transaction: what is sent from now on is shown to readers with the commit, or never.

@@ -10,7 +10,7 @@
     processes  driver.py has the session; preflight.py what brokers tell before; telling.py what the cluster is told;
                supervising.py keeps the driver alive; home.py what is kept on this machine; places.py checkpoint files
     for people view.py how it is doing; lag.py how far it is behind, now; listing.py here and elsewhere; resetting.py
-               forgetting checkpoints
+               forgetting checkpoints; auditing.py the proof of exactly-once topics
 
 May import the rooms below, `penstock.spark.progress` and, where they act, Spark. Reading and validating need neither
 Spark nor Java.

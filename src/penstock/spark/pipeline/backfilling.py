@@ -85,7 +85,9 @@ def _fill(spark: SparkSession, flow: Flow, sink: Sink, read: Callable[[Source], 
             rows.write.format(LAKE_FORMAT).options(**lake_options(flow, sink)).mode("overwrite").save()
         case SinkKind.TOPIC:
             records = as_records(rows, sink)
-            records.write.format(TOPIC_FORMAT).options(**topic_options(flow, sink)).mode("append").save()
+            # Transactions belong to queries, which know their batches when they play them again.
+            options = topic_options(flow, replace(sink, exactly_once=False))
+            records.write.format(TOPIC_FORMAT).options(**options).mode("append").save()
         case SinkKind.PARQUET:
             writer = rows.write.format("parquet").options(**plain_options(sink)).mode("errorifexists")
             (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).save(flow.table_path(sink))

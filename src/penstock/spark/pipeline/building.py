@@ -12,6 +12,7 @@ from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT, TOPIC_FORMAT
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
 from penstock.spark.pipeline.wiring import lake_options, plain_options, source_options, topic_options
+from penstock.spark.topic_sink.options import BATCH_OPTION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,7 +120,8 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             return writer.format(TOPIC_FORMAT).options(**topic_options(flow, sink))
         case SinkKind.TOPIC:
             # Spark lets no Python sink take changes of rows; a batch of them it writes anywhere.
-            return writer.foreachBatch(_write_records(topic_options(flow, sink)))
+            place = {"checkpointLocation": flow.checkpoint(sink)} if sink.exactly_once else {}
+            return writer.foreachBatch(_write_records({**topic_options(flow, sink), **place}, once=sink.exactly_once))
         case SinkKind.PARQUET:
             named = writer.format("parquet").option("path", flow.table_path(sink)).options(**plain_options(sink))
             return named.partitionBy(*sink.partition_by) if sink.partition_by else named
@@ -129,9 +131,10 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             return writer.format("console").options(**{"truncate": "false", **plain_options(sink)})
 
 
-def _write_records(options: dict[str, str]) -> Callable[[DataFrame, int], None]:
-    def write(rows: DataFrame, _: int) -> None:
-        rows.write.format(TOPIC_FORMAT).options(**options).mode("append").save()
+def _write_records(options: dict[str, str], *, once: bool) -> Callable[[DataFrame, int], None]:
+    def write(rows: DataFrame, batch: int) -> None:
+        which = {BATCH_OPTION: str(batch)} if once else {}
+        rows.write.format(TOPIC_FORMAT).options(**options, **which).mode("append").save()
 
     return write
 

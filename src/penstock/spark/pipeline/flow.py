@@ -79,6 +79,8 @@ class Sink:
     """record or any, as the user said; None leaves it to whether steps are in between."""
     key: str | None = None
     """The column that becomes the key of records of a topic."""
+    exactly_once: bool = False
+    """Whether records of a topic are written in transactions."""
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from typing import Final
 
 from penstock.declared.fields import Notes
 from penstock.declared.mistakes import did_you_mean
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source
-from penstock.spark.pipeline.wiring import lake_options, source_options
+from penstock.spark.pipeline.wiring import lake_options, source_options, topic_options
 
 _KEYS: Final = {
     "value.schema": "schema",
@@ -18,6 +19,7 @@ _KEYS: Final = {
     "deadletters": "dead_letters",
     "starting": "start",
     "subscribepattern": "pattern",
+    "exactly.once": "exactly_once",
 }
 """Which key of the file an option that a message begins with was made of."""
 
@@ -31,6 +33,8 @@ def check_options(flow: Flow, notes: Notes) -> None:
     for sink in flow.sinks:
         if sink.kind is SinkKind.TABLE:
             _check_table(flow, sink, notes)
+        elif sink.kind is SinkKind.TOPIC:
+            _check_topic(flow, sink, notes)
 
 
 def _check_source(flow: Flow, source: Source, notes: Notes) -> list[str]:
@@ -87,6 +91,16 @@ def _check_table(flow: Flow, sink: Sink, notes: Notes) -> None:
         return
     if options.table_format == "iceberg" and importlib.util.find_spec("pyiceberg") is None:
         notes.wrong(("sinks", sink.name, "table_format"), NEEDS_PYICEBERG)
+
+
+def _check_topic(flow: Flow, sink: Sink, notes: Notes) -> None:
+    from penstock.spark.topic_sink.options import SinkOptions
+
+    try:
+        # What the file says for all clients may be for sources alone; here it is the sink's own words.
+        SinkOptions.of(topic_options(replace(flow, kafka={}), sink))
+    except BadOption as wrong:
+        _wrong(("sinks", sink.name), str(wrong), set(sink.options), notes)
 
 
 def _wrong(path: tuple[str, ...], words: str, given: set[str], notes: Notes) -> None:

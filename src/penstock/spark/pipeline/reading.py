@@ -252,6 +252,7 @@ def _sink(table: Table, name: str) -> Sink:
         partition_by=table.texts("partition_by"),
         rows=table.choice("rows", ("record", "any"), "") or None,
         key=table.text("key"),
+        exactly_once=table.flag("exactly_once"),
         options=table.options("options"),
         line=table.line,
     )
@@ -265,6 +266,7 @@ _ONLY_FOR: Final = {
     "rows": (SinkKind.TABLE,),
     "partition_by": (SinkKind.TABLE, SinkKind.PARQUET),
     "key": (SinkKind.TOPIC,),
+    "exactly_once": (SinkKind.TOPIC,),
 }
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def open_session(flow: Flow) -> SparkSession:
     """A session on the flow's master, whose progress is published under the flow's name."""
-    from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
+    from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP, once_settings
     from penstock.spark.progress.listener import listen
     from penstock.spark.sessions import session
     from penstock.spark.source.client_settings import security_of
@@ -23,7 +23,7 @@ def open_session(flow: Flow) -> SparkSession:
     spark = session(
         flow.spark.master,
         app_name=f"penstock-{flow.name}",
-        settings={**cluster_settings(flow.spark.master), **flow.spark.settings},
+        settings={**cluster_settings(flow.spark.master), **once_settings(flow), **flow.spark.settings},
     )
     bootstrap = flow.bootstrap or DEFAULT_BOOTSTRAP
     login = security_of({**flow.kafka, "bootstrap.servers": bootstrap})

@@ -7,8 +7,11 @@ from typing import Final
 
 from penstock.spark.feed import Feed, FeedStep
 from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
+from penstock.spark.topic_sink.options import EXACTLY_ONCE, STAGES_ONCE
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
+
+STAGE_ATTEMPTS: Final = "spark.stage.maxConsecutiveAttempts"
 
 _OF_READERS: Final = "kafka.isolation.level"
 """Says something to sources alone; a producer has no such setting."""
@@ -89,7 +92,18 @@ def feed_of(flow: Flow, sink: Sink) -> Feed:
 def topic_options(flow: Flow, sink: Sink) -> dict[str, str]:
     """Options of format("penstock") as a sink."""
     client = {name: value for name, value in _client(flow).items() if name.lower() != _OF_READERS}
-    return _over({**client, "topic": sink.target}, dict(sink.options))
+    once = {EXACTLY_ONCE: "true"} if sink.exactly_once else {}
+    if sink.exactly_once and once_settings(flow).get(STAGE_ATTEMPTS) == "1":
+        once[STAGES_ONCE] = "true"
+    return _over({**client, "topic": sink.target, **once}, dict(sink.options))
+
+
+def once_settings(flow: Flow) -> dict[str, str]:
+    """What sinks that write in transactions want of the session, unless the file says otherwise: a stage whose input
+    was lost is not begun again, its batch is."""
+    if not any(sink.exactly_once for sink in flow.sinks):
+        return {}
+    return {STAGE_ATTEMPTS: str(flow.spark.settings.get(STAGE_ATTEMPTS, "1"))}
 
 
 def plain_options(sink: Sink) -> dict[str, str]:

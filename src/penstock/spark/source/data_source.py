@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -20,6 +21,15 @@ from penstock.spark.source.options import SourceOptions
 class TopicDataSource(DataSource):
     """Topics as rows, and rows to topics. Nothing is asked of a broker before Spark plans a read, unless a schema is to
     be inferred from what is there."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._plans = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Spark makes one of us to plan a batch, and commits the batch with one that it has unpickled: nothing else
+        # tells the two apart.
+        return {**self.__dict__, "_plans": False}
 
     @classmethod
     def name(cls) -> str:
@@ -54,7 +64,7 @@ class TopicDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         from penstock.spark.topic_sink.writers import TopicStreamWriter
 
-        return TopicStreamWriter(self.options, schema)
+        return TopicStreamWriter(self.options, schema, plans=self._plans)
 
     def _checked(self, schema: StructType, *, streaming: bool) -> SourceOptions:
         """The options, knowing what is read and which columns are wanted; a user's schema is checked here, because

@@ -1,8 +1,7 @@
 """How rows reach topics, and when they count.
 
-A plan delivers in the worker and is told in the driver how the batch ended. The only plan so far counts rows as
-written when brokers have acknowledged them; one with transactions would keep them back until `commit`, by what the
-messages of its tasks say.
+At least once: rows count as written when brokers have acknowledged them. `transactions/` is the other way, in which
+they count when their batch does, once.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.client.errors import ClientError
 from penstock.spark.dialogue import for_process, producer_for
@@ -54,19 +53,6 @@ class Written:
     landed: tuple[Landed, ...]
 
 
-class DeliveryPlan(Protocol):
-    """How a batch of rows becomes records that others see."""
-
-    def deliver(self, records: Iterable[tuple[str, pa.RecordBatch]]) -> tuple[Landed, ...]:
-        """In a worker: returns when brokers have all of it, raises when they have not."""
-
-    def commit(self, written: Sequence[Written], batch_id: int) -> None:
-        """In the driver: all tasks have delivered."""
-
-    def abort(self, written: Sequence[Written], batch_id: int) -> None:
-        """In the driver: some task has not, or a commit failed."""
-
-
 @dataclass(frozen=True, slots=True)
 class AtLeastOnce:
     """Rows count when they are acknowledged; a task or batch that is tried again writes them again. Pickles."""
@@ -78,9 +64,9 @@ class AtLeastOnce:
         found: dict[tuple[str, int], Landed] = {}
         for stride in strides(records, STRIDE_BYTES):
             try:
-                for landed in for_process().run(_delivered(producer, stride)):
+                for landed in for_process().run(delivered(producer, stride)):
                     key = landed.topic, landed.partition
-                    found[key] = _joined(found[key], landed) if key in found else landed
+                    found[key] = joined(found[key], landed) if key in found else landed
             except BaseException:
                 # What is left in it must not go out with the rows of another task.
                 for_process().drop(producer)
@@ -120,13 +106,13 @@ def strides(
         yield held
 
 
-async def _delivered(producer: Producer, stride: Sequence[tuple[str, pa.RecordBatch]]) -> list[Landed]:
+async def delivered(producer: Producer, stride: Sequence[tuple[str, pa.RecordBatch]]) -> list[Landed]:
     under_way = []
     for topic, rows in stride:
         try:
             under_way.append((topic, producer.send_arrow(topic, rows)))
         except ClientError as wrong:
-            raise _not_delivered(topic, wrong, 0) from wrong
+            raise _notdelivered(topic, wrong, 0) from wrong
         await producer.wait_for_room()
     await producer.flush()
     found = []
@@ -134,18 +120,18 @@ async def _delivered(producer: Producer, stride: Sequence[tuple[str, pa.RecordBa
         try:
             report = await delivery
         except ClientError as wrong:
-            raise _not_delivered(topic, wrong, delivery.delivered) from wrong
+            raise _notdelivered(topic, wrong, delivery.delivered) from wrong
         for span in report.spans:
             last = span.base_offset + span.count - 1 if span.base_offset >= 0 else -1
             found.append(Landed(topic, span.partition, span.count, span.base_offset, last))
     return found
 
 
-def _not_delivered(topic: str, why: ClientError, delivered: int) -> NotDelivered:
+def _notdelivered(topic: str, why: ClientError, delivered: int) -> NotDelivered:
     some = f"; {delivered} rows of the same part were written" if delivered else ""
     return NotDelivered(f"rows could not be written to topic {topic!r}: {why}{some}")
 
 
-def _joined(one: Landed, other: Landed) -> Landed:
+def joined(one: Landed, other: Landed) -> Landed:
     first = min(one.first, other.first)
     return Landed(one.topic, one.partition, one.rows + other.rows, first, max(one.last, other.last))

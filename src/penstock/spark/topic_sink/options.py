@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from penstock.client.errors import BadSetting
 from penstock.client.settings import ProducerSettings
 from penstock.spark.errors import BadOption
 from penstock.spark.given import Given, nearest
@@ -35,7 +36,8 @@ _REFUSED: Final = {
     "key.serializer": "keys are sent as they are; encode them with column expressions",
     "value.serializer": "values are sent as they are; encode them with column expressions",
     "interceptor.classes": "interceptors are Java classes, and no Java writes the topic here",
-    "transactional.id": "this sink writes at least once, without transactions",
+    "transactional.id": "ids of transactions are made by the sink: set exactly.once=true, and allow the prefix "
+    "penstock-spark- where there are ACLs",
 }
 
 _NOT_OURS: Final = frozenset(
@@ -63,7 +65,6 @@ _NOT_OURS: Final = frozenset(
         "send.buffer.bytes",
         "socket.connection.setup.timeout.max.ms",
         "socket.connection.setup.timeout.ms",
-        "transaction.timeout.ms",
         "transaction.two.phase.commit.enable",
     }
 )
@@ -74,6 +75,18 @@ _WRITING: Final = KafkaSettings(
 )
 
 
+EXACTLY_ONCE: Final = "exactly.once"
+TRANSACTION_TIMEOUT_MS: Final = 900_000
+"""What brokers allow unless they are told otherwise: readers of committed records wait so long for a driver that never
+comes back, and a batch that takes longer can never be committed."""
+BATCH_OPTION: Final = "penstock.batch"
+"""Says which batch of a query a DataFrame is: pipelines set it where Spark lets no sink of ours stand."""
+_TIMEOUT: Final = "transaction.timeout.ms"
+STAGES_ONCE: Final = "penstock.stages.once"
+"""Says that the session has spark.stage.maxConsecutiveAttempts=1, which no process can ask for where it matters."""
+_OURS: Final = frozenset({"topic", EXACTLY_ONCE, BATCH_OPTION, STAGES_ONCE})
+
+
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
     """Options of one write, checked. Small and plain: it is pickled to every worker."""
@@ -82,6 +95,15 @@ class SinkOptions:
     """Settings of our producer by our names, `bootstrap_servers` among them. There may be passwords among them."""
     topic: str | None = None
     """Where all rows go; None leaves it to the column `topic`."""
+    exactly_once: bool = False
+    """Whether rows are written in transactions that end with their batch."""
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    checkpoint: str = ""
+    """Of the query, which Spark names by itself."""
+    batch: int = -1
+    """Of a batch that is written as a DataFrame of its own; -1 where Spark says which it is."""
+    stages_once: bool = False
+    """Whether the session lets no stage be begun again (spark.stage.maxConsecutiveAttempts=1)."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -89,14 +111,33 @@ class SinkOptions:
         for name in given.values:
             if name == "path":
                 raise BadOption("a topic has no path: call save() or start() without one and name the option topic")
-            if name != "topic" and name not in _SPARKS_OWN and not name.startswith(_KAFKA):
-                raise BadOption(
-                    f"there is no option {name!r} to write{nearest(name, ('topic', 'kafka.bootstrap.servers'))}"
-                )
+            if name not in _OURS and name not in _SPARKS_OWN and not name.startswith(_KAFKA):
+                known = ("topic", EXACTLY_ONCE, "kafka.bootstrap.servers")
+                raise BadOption(f"there is no option {name!r} to write{nearest(name, known)}")
         topic = given.text("topic")
         if topic is not None and not topic.strip():
             raise BadOption("topic is empty: name a topic, or leave it out and have a column topic")
-        return cls(producer_settings(given.under(_KAFKA)), topic)
+        exactly_once = given.flag(EXACTLY_ONCE, False)
+        kafka = given.under(_KAFKA)
+        timeout_ms = Given(kafka).count(_TIMEOUT, TRANSACTION_TIMEOUT_MS)
+        if _TIMEOUT in kafka and not exactly_once:
+            raise BadOption(f"kafka.{_TIMEOUT} is for transactions: set {EXACTLY_ONCE}=true as well, or leave it out")
+        kafka.pop(_TIMEOUT, None)
+        settings = producer_settings(kafka)
+        if exactly_once:
+            _check_transactional(settings)
+        assert timeout_ms is not None, "it has a default"
+        checkpoint, batch = given.text("checkpointlocation") or "", given.count(BATCH_OPTION, -1, least=0)
+        assert batch is not None, "it has a default"
+        stages_once = given.flag(STAGES_ONCE, False)
+        return cls(settings, topic, exactly_once, timeout_ms, checkpoint, batch, stages_once)
+
+
+def _check_transactional(settings: Mapping[str, str]) -> None:
+    try:
+        ProducerSettings.of({**settings, "transactional_id": "checked", "transaction_timeout_ms": 1})
+    except BadSetting as wrong:
+        raise BadOption(f"{EXACTLY_ONCE}=true: {wrong}") from None
 
 
 def producer_settings(given: Mapping[str, str]) -> dict[str, str]:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from penstock.spark.pipeline.wiring import lake_options, millis_of, source_options, start_options, topic_options
+from penstock.spark.pipeline.wiring import (
+    lake_options,
+    millis_of,
+    once_settings,
+    source_options,
+    start_options,
+    topic_options,
+)
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.topic_sink.options import SinkOptions
-from tests.unit.spark.pipeline.files import changed, flow_of
+from tests.unit.spark.pipeline.files import changed, complaints, flow_of
 
 
 def test_a_source() -> None:
@@ -53,6 +61,23 @@ def test_settings_of_the_client_go_to_sources_and_topics() -> None:
         "kafka.client.rack": "a",
         "topic": "totals",
     }
+
+
+def test_a_topic_sink_writes_in_transactions_when_it_says_so() -> None:
+    flow = flow_of(changed(('mode = "update"', "exactly_once = true")))
+    assert SinkOptions.of(topic_options(flow, flow.sinks[2])).exactly_once
+    assert not SinkOptions.of(topic_options(flow_of(), flow_of().sinks[2])).exactly_once
+    assert once_settings(flow) == {"spark.stage.maxConsecutiveAttempts": "1"}
+    assert once_settings(flow_of()) == {}
+    assert SinkOptions.of(topic_options(flow, flow.sinks[2])).stages_once
+    retried = {"spark.sql.shuffle.partitions": 4, "spark.stage.maxConsecutiveAttempts": 3}
+    flow = replace(flow, spark=replace(flow.spark, settings=retried))
+    assert not SinkOptions.of(topic_options(flow, flow.sinks[2])).stages_once, "then attempts have ids of their own"
+
+
+def test_transactions_that_cannot_be_are_told_at_their_key() -> None:
+    acks = changed(('mode = "update"', 'exactly_once = true\noptions = { "kafka.acks" = "1" }'))
+    assert complaints(acks) == ["35:1: exactly.once=true: transactions need acks='all'"]
 
 
 def test_a_start_is_a_word_a_table_offsets_or_a_time() -> None:

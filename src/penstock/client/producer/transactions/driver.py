@@ -28,7 +28,7 @@ from penstock.client.producer.transactions.effects import (
 )
 from penstock.client.producer.transactions.machine import OffsetsJob, State, TransactionMachine
 from penstock.client.producer.transactions.messages import PRODUCE_NEWEST
-from penstock.client.producer.transactions.prepared import PreparedTransaction
+from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
 from penstock.client.retry import Backoff
 from penstock.client.settings import ProducerSettings
 from penstock.model.errors import PenstockError
@@ -110,6 +110,9 @@ class TransactionDriver:
         if self.machine.state in (State.UNINITIALIZED, State.FATAL):
             assert self.machine.failure is not None, "it says why"
             raise fresh(self.machine.failure)
+
+    def adopt(self, producer: ProducerEpoch, transaction_version: int) -> None:
+        self._call(lambda now: self.machine.adopt(producer, transaction_version, now))
 
     async def begin(self) -> None:
         if self.machine.state in (State.UNINITIALIZED, State.INITIALIZING):

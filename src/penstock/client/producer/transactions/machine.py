@@ -6,6 +6,7 @@ request at a time, in this order: a producer id, partitions and offsets into the
 | | UNINITIALIZED | INITIALIZING | READY | OPEN | PREPARED | COMMITTING | ABORTING | ABORTABLE | FATAL |
 |---|---|---|---|---|---|---|---|---|---|
 | `initialise` | INITIALIZING | | | | | | | | raises |
+| `adopt` | READY | raises | raises | raises | raises | raises | raises | raises | raises |
 | `begin` | raises | raises | OPEN | raises | raises | raises | raises | raises | raises |
 | a batch wants to go | | | | yes¹ | yes¹ | yes¹ | if its partition is in | if its partition is in | no |
 | `commit` | raises | raises² | raises² | COMMITTING | COMMITTING | goes on | raises | raises | raises |
@@ -170,6 +171,14 @@ class TransactionMachine:
             raise self._over()
         if self.state is State.UNINITIALIZED:
             self.state, self.failure = State.INITIALIZING, None
+        return self._flush(now)
+
+    def adopt(self, producer: ProducerEpoch, transaction_version: int, now: float) -> list[Effect]:
+        """Go on with a producer id that another process was given for us: nobody is asked, and nobody is fenced."""
+        self._check(State.UNINITIALIZED, "adopt")
+        self._level, self.bumping = transaction_version, transaction_version >= BUMPING_VERSION
+        self.state = State.READY
+        self._adopt(producer)
         return self._flush(now)
 
     def begin(self, now: float) -> list[Effect]:

@@ -1,0 +1,4 @@
+"""Exactly once from topic to topic on real Spark: drivers killed or stopped, workers killed, batches played again.
+
+`blows` is the topic sink that is struck at a chosen point, in a driver of `tests/faults/spark/driver`.
+"""

@@ -1,0 +1,305 @@
+"""Drivers and tasks of exactly-once sinks against a broker, without Spark: who is shown, who is fenced, who stops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from penstock.blocking import Admin, Consumer, Producer
+from penstock.spark import dialogue
+from penstock.spark.errors import CommitRefused
+from penstock.spark.naming import DECISIONS_TOPIC
+from penstock.spark.topic_sink.options import SinkOptions
+from penstock.spark.topic_sink.transactions import incarnation, plan, writing
+from penstock.spark.topic_sink.transactions.driving import Driving
+from penstock.spark.topic_sink.transactions.machine import NotInTime, Superseded, TaskWrote, Torn
+from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, abort, commit
+from penstock.testing import EmbeddedBroker, broker
+from tests.patience import wait_for, within
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[EmbeddedBroker]:
+    with broker() as running:
+        yield running
+    dialogue.for_process().close()
+
+
+class Query:
+    """One query's checkpoint and sink, whose driver may be another process each time."""
+
+    def __init__(self, node: EmbeddedBroker, home: Path, topic: str, patch: pytest.MonkeyPatch, **kafka: str) -> None:
+        self.node, self.home, self.topic, self._patch = node, home, topic, patch
+        (home / "offsets").mkdir(parents=True)
+        (home / "metadata").write_text(json.dumps({"id": f"query-of-{topic}"}))
+        given = {"kafka.bootstrap.servers": node.bootstrap_servers, "topic": topic, "exactly.once": "true"}
+        given |= {name.replace("_", "."): value for name, value in kafka.items()}
+        self.options = SinkOptions.of({**given, "checkpointLocation": str(home)})
+        self.local = True
+        self.reads(0, 0, 10)
+
+    def reads(self, batch: int, start: int, end: int) -> None:
+        """What Spark writes down before a batch runs."""
+        offset = {"in": {"0": end}, "@penstock": {"ids": {"in": "I"}, "from": {"in": {"0": start}}}}
+        (self.home / "offsets" / str(batch)).write_text(f'v1\n{{"batchTimestampMs":1}}\n{json.dumps(offset)}')
+
+    def plan(self, driver: str = "one") -> ExactlyOnce:
+        self._patch.setattr(plan, "driver_run", lambda: driver)
+        return ExactlyOnce.planned(self.options)
+
+    def write(self, planned: ExactlyOnce, task: int, values: Sequence[int], attempt: int = 0) -> TaskWrote:
+        self._patch.setattr(writing, "_task", lambda: (task, attempt, 100 + task + 10 * attempt))
+        self._patch.setattr(writing, "driver_run", lambda: planned.handout.run if self.local else "an executor")
+        rows = pa.record_batch({"value": pa.array([b"%d" % each for each in values], pa.binary())})
+        return planned.deliver([(self.topic, rows)] if values else [])
+
+    def commit(self, planned: ExactlyOnce, tasks: Sequence[TaskWrote], batch: int) -> None:
+        commit(self.options, planned.handout, tasks, batch)
+
+    def abort(self, planned: ExactlyOnce, tasks: Sequence[TaskWrote], count: int) -> None:
+        abort(self.options, planned.handout, tasks, count, 0)
+
+    def shown(self) -> list[int]:
+        """What readers of committed records see up to the end of the log, for which nothing may be open."""
+        with Admin(bootstrap_servers=self.node.bootstrap_servers) as admin:
+            wait_for("nothing open", lambda: not self.open(admin), timeout_s=20)
+        settings = {"bootstrap_servers": self.node.bootstrap_servers, "isolation_level": "read_committed"}
+        with Consumer(self.topic, **settings, offset_reset="earliest") as consumer:
+            found: list[int] = []
+            while records := consumer.poll(timeout_ms=within(400)):
+                found += [int(record.value) for record in records]
+            return sorted(found)
+
+    def open(self, admin: Admin) -> list[str]:
+        pattern = f"penstock-spark-query-of-{self.topic}-.*"
+        return [each.id for each in admin.list_transactions(states=["Ongoing"], pattern=pattern)]
+
+
+@pytest.fixture
+def query(
+    node: EmbeddedBroker, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Query:
+    topic = f"out-{abs(hash(request.node.name)) % 10**8}"
+    with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+        admin.create_topic(topic, partitions=2)
+    return Query(node, tmp_path, topic, monkeypatch)
+
+
+def test_a_batch_is_shown_when_it_is_decided_and_not_before(query: Query) -> None:
+    planned = query.plan()
+    tasks = [query.write(planned, 0, [1, 2]), query.write(planned, 1, [3]), query.write(planned, 2, [])]
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        assert len(query.open(admin)) == 2, "a task without rows begins nothing"
+    query.commit(planned, tasks, 0)
+    assert query.shown() == [1, 2, 3]
+    query.reads(1, 10, 20)
+    planned = query.plan()
+    assert len(planned.handout.pool) == 3, "the pool has grown to the tasks that there were"
+    query.commit(planned, [query.write(planned, 0, [4])], 1)
+    assert query.shown() == [1, 2, 3, 4]
+
+
+def test_a_batch_that_is_played_again_is_known_by_what_it_has_read(query: Query) -> None:
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [1, 2])], 0)
+    again = query.plan("two")
+    query.commit(again, [query.write(again, 0, [1]), query.write(again, 1, [2])], 0)
+    assert query.shown() == [1, 2]
+    query.reads(0, 0, 5)
+    lost_checkpoint = query.plan("three")
+    wrote = query.write(lost_checkpoint, 0, [1])
+    with pytest.raises(CommitRefused, match="does not begin where this query has written to"):
+        query.commit(lost_checkpoint, [wrote], 0)
+    query.abort(lost_checkpoint, [wrote], 1)
+    assert query.shown() == [1, 2]
+
+
+def test_attempts_that_lost_are_not_shown_and_hold_nobody_up(query: Query) -> None:
+    planned = query.plan()
+    query.write(planned, 0, [1])
+    second = query.write(planned, 0, [1], attempt=1)
+    third = query.write(planned, 0, [1], attempt=2)
+    query.commit(planned, [second], 0)
+    assert third.prepared.transactional_id != second.prepared.transactional_id
+    assert query.shown() == [1]
+
+
+def test_on_a_cluster_that_begins_stages_again_every_attempt_has_an_id_of_its_own(query: Query) -> None:
+    query.local = False
+    planned = query.plan()
+    first = query.write(planned, 0, [1])
+    assert first.prepared not in [planned.handout.slot(number) for number in range(2)]
+    query.commit(planned, [first, query.write(planned, 1, [2])], 0)
+    assert query.shown() == [1, 2]
+
+
+def test_a_driver_that_was_replaced_decides_nothing(query: Query) -> None:
+    zombie = query.plan("zombie")
+    wrote = query.write(zombie, 0, [1, 2])
+    successor = query.plan("successor")
+    query.commit(successor, [query.write(successor, 0, [1, 2])], 0)
+    query.reads(1, 10, 20)
+    successor = query.plan("successor")
+    query.commit(successor, [query.write(successor, 0, [3])], 1)
+    with pytest.raises(Superseded):
+        query.commit(zombie, [wrote], 0)
+    query.abort(zombie, [wrote], 1)
+    with pytest.raises(Superseded, match="another driver of this query has taken over"):
+        query.plan("zombie")
+    assert query.shown() == [1, 2, 3]
+
+
+def test_a_task_that_wakes_batches_later_writes_nothing(query: Query) -> None:
+    sleeping = query.plan()
+    winner = query.write(sleeping, 0, [1], attempt=1)
+    query.commit(sleeping, [winner], 0)
+    query.reads(1, 10, 20)
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [2])], 1)
+    with pytest.raises(Exception, match="INVALID_PRODUCER_EPOCH"):
+        query.write(sleeping, 0, [1])
+    assert query.shown() == [1, 2]
+
+
+def test_what_a_dead_driver_left_undecided_is_aborted_by_the_next_plan(query: Query) -> None:
+    dead = query.plan("dead")
+    query.write(dead, 0, [1])
+    query.write(dead, 1, [2], attempt=1)
+    successor = query.plan("successor")
+    assert query.shown() == []
+    query.commit(successor, [query.write(successor, 0, [1, 2])], 0)
+    assert query.shown() == [1, 2]
+
+
+def test_tasks_that_failed_hold_nobody_up(query: Query) -> None:
+    planned = query.plan()
+    wrote = query.write(planned, 1, [2])
+    query.write(planned, 0, [1])
+    query.abort(planned, [wrote], 2)
+    assert query.shown() == []
+
+
+def test_a_topic_that_was_made_anew_stops_the_query(query: Query) -> None:
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [1])], 0)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.delete_topic(query.topic)
+        admin.create_topic(query.topic, partitions=2)
+    query.reads(1, 10, 20)
+    planned = query.plan()
+    wrote = query.write(planned, 0, [2])
+    with pytest.raises(CommitRefused, match="deleted and made anew"):
+        query.commit(planned, [wrote], 1)
+    query.abort(planned, [wrote], 1)
+    assert query.shown() == []
+
+
+class Died(Exception):
+    """The driver."""
+
+
+def die_after_the_decision(query: Query, planned: ExactlyOnce, tasks: Sequence[TaskWrote]) -> None:
+    async def dies(*_: object) -> bool:
+        raise Died
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Driving, "_end", dies)
+        with pytest.raises(Died):
+            query.commit(planned, tasks, 0)
+
+
+def out_of_time(query: Query, *tasks: TaskWrote) -> None:
+    """What a coordinator does when the time of a transaction is over, now."""
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.fence_producers([each.prepared.transactional_id for each in tasks]).checked()
+
+
+def test_what_was_decided_is_ended_by_the_next_driver(query: Query) -> None:
+    planned = query.plan("dead")
+    die_after_the_decision(query, planned, [query.write(planned, 0, [1]), query.write(planned, 1, [2])])
+    again = query.plan("successor")
+    assert query.shown() == [1, 2]
+    query.commit(again, [query.write(again, 0, [1, 2])], 0)
+    assert query.shown() == [1, 2]
+
+
+def test_a_decision_whose_transactions_are_all_aborted_is_dropped_and_the_batch_written_again(query: Query) -> None:
+    planned = query.plan("away")
+    tasks = [query.write(planned, 0, [1]), query.write(planned, 1, [2])]
+    die_after_the_decision(query, planned, tasks)
+    out_of_time(query, *tasks)
+    again = query.plan("successor")
+    assert query.shown() == []
+    query.commit(again, [query.write(again, 0, [1, 2])], 0)
+    assert query.shown() == [1, 2]
+
+
+def test_a_decision_of_which_a_part_is_aborted_stops_the_query_and_says_what_to_do(query: Query) -> None:
+    planned = query.plan("away")
+    tasks = [query.write(planned, 0, [1]), query.write(planned, 1, [2])]
+    die_after_the_decision(query, planned, tasks)
+    out_of_time(query, tasks[1])
+    for driver in ("first", "second"):
+        with pytest.raises(Torn, match=r"there in part.*away for longer.*-1 \(.*in-0 \[0, 10\).*new checkpoint"):
+            query.plan(driver)
+    assert query.shown() == [1]
+
+
+def test_a_batch_whose_time_is_nearly_over_is_not_decided(query: Query) -> None:
+    planned = query.plan()
+    wrote = query.write(planned, 0, [1])
+    out_of_time(query, wrote)
+    with pytest.raises(NotInTime, match=r"kafka\.transaction\.timeout\.ms higher"):
+        query.commit(planned, [wrote], 0)
+    query.abort(planned, [wrote], 1)
+    assert query.shown() == []
+
+
+def test_one_jvm_is_one_driver() -> None:
+    assert incarnation.driver_run() == incarnation.driver_run()
+    assert len(incarnation.driver_run()) == 12
+
+
+def three_batches(query: Query) -> ExactlyOnce:
+    for batch in range(3):
+        query.reads(batch, 10 * batch, 10 * batch + 10)
+        planned = query.plan()
+        query.commit(planned, [query.write(planned, 0, [batch, batch]), query.write(planned, 1, [batch])], batch)
+    return planned
+
+
+def test_an_audit_proves_ranges_and_rows(query: Query) -> None:
+    three_batches(query)
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as other:
+        other.send(query.topic, b"0").result()  # what others write is not ours to explain
+    found = plan.audited(query.options)
+    assert found.clean, str(found)
+    assert (found.decisions, found.oldest, found.offsets, found.rows, found.untold) == (3, 1, 30, 9, 0)
+    assert "3 decisions, from number 1 on" in str(found)
+
+
+def test_an_audit_finds_a_task_that_commits(query: Query) -> None:
+    planned = three_batches(query)
+    query.reads(3, 30, 40)
+    planned = query.plan()
+    zombie = query.write(planned, 0, [7])
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.end_transaction(zombie.prepared, commit=True)
+    (finding,) = plan.audited(query.options).findings
+    assert "1 rows at" in finding
+    assert "no decision lists them" in finding
+
+
+def test_an_audit_finds_a_decision_that_is_lost(query: Query) -> None:
+    three_batches(query)
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as vandal:
+        vandal.send(DECISIONS_TOPIC, None, key=f"query-of-{query.topic}/2", partition=0).result()
+    findings = plan.audited(query.options).findings
+    assert "decision 2 is not in the ledger" in findings[0]
+    assert "decision 3 begins at 20 of in-0, and decision 1 ended at 10: it skips 10 offsets" in findings[1]
+    assert all("no decision lists them" in each for each in findings[2:])
+    assert findings[2:]
