@@ -21,7 +21,7 @@ FILE = """
 name = "walk"
 bootstrap = "{bootstrap}"
 host = "here"
-[output]
+{top}[output]
 linger = "1ms"
 flush_within = "{flush_within}"
 {output}
@@ -44,8 +44,9 @@ def settings_of(
     output: str = "",
     kafka: str = "",
     flush_within: str = "10s",
+    top: str = "",
 ) -> AgentSettings:
-    text = FILE.format(bootstrap=bootstrap, more=more, output=output, kafka=kafka, flush_within=flush_within)
+    text = FILE.format(bootstrap=bootstrap, more=more, output=output, kafka=kafka, flush_within=flush_within, top=top)
     found = examine(text, folder / "agent.toml")
     assert found.settings is not None, found.mistakes
     return found.settings
