@@ -13,7 +13,7 @@ from penstock.client.consumer import Consumer
 from penstock.testing import EmbeddedBroker
 from tests.faults.agent.tailing import append, numbered
 from tests.patience import until, within
-from tests.walks.agent.scene import PATIENCE_S, feed, lines, running, settings_of
+from tests.walks.agent.scene import committed_values, feed, lines, running, settings_of
 
 EXACTLY = "exactly_once = true\nmachine_id = \"m1\"\n"
 
@@ -28,22 +28,6 @@ rotate_wait = "200ms"
 """
 
 
-async def committed(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    """At least so many committed values, and all there are by then."""
-    place, found = (topic, 0), list[bytes]()
-    async with Consumer(
-        bootstrap_servers=bootstrap, offset_reset="earliest", isolation_level="read_committed"
-    ) as consumer:
-        consumer.assign([place])
-        async with asyncio.timeout(within(PATIENCE_S)):
-            while len(found) < count:
-                found += [record.value or b"" for record in await consumer.poll(10_000, timeout_ms=200)]
-            end = (await consumer.end_offsets(place))[place]
-            while await consumer.position(place) < end:
-                found += [record.value or b"" for record in await consumer.poll(10_000, timeout_ms=200)]
-    return found
-
-
 async def test_lines_are_committed_with_their_positions(tmp_path: Path, node: EmbeddedBroker) -> None:
     log = tmp_path / "logs" / "app.log"
     log.parent.mkdir()
@@ -56,4 +40,4 @@ async def test_lines_are_committed_with_their_positions(tmp_path: Path, node: Em
     append(log, more)
     async with running(settings) as agent:
         await until(lambda: agent.status().inputs["app"].events_out == 500)
-    assert await committed(node.bootstrap_servers, "app", 1000) == written + more
+    assert await committed_values(node.bootstrap_servers, "app", 1000) == written + more
