@@ -1,6 +1,6 @@
 """The loop of transactions of one agent: begin, fill, positions, commit; what failed is sent again, in its order.
 
-One transaction holds what took off from all lanes while it was open. It is closed after `every_ms`, sooner when it is
+One transaction holds what took off from all lanes while it was open. It is closed after `EVERY_MS`, sooner when it is
 large, or when somebody waits; then no shipment takes off, the positions behind those that did are written into it, and
 it is committed. Only after that are they done.
 
@@ -63,11 +63,9 @@ class ExactlyOnce:
         topic_of: Callable[[], PositionsTopic],
         identity: Identity,
         state_dir: Path,
-        *,
-        every_ms: float = EVERY_MS,
     ) -> None:
         self._outlet, self._positions, self._topic_of = outlet, positions, topic_of
-        self._identity, self._state_dir, self._every_ms = identity, state_dir, every_ms
+        self._identity, self._state_dir = identity, state_dir
         self._stamp = Stamp(uuid.uuid4().hex[:16], 0)
         """Of the transaction of now, or the next."""
         self._last: Stamp | None = None
@@ -272,7 +270,7 @@ class ExactlyOnce:
         self._hurried = False
         if self._next_producer is not None and self._since_ms is None:
             return True
-        return self._since_ms is not None and monotonic_ms() - self._since_ms >= self._every_ms
+        return self._since_ms is not None and monotonic_ms() - self._since_ms >= EVERY_MS
 
     @property
     def _is_stamped(self) -> bool:
@@ -281,7 +279,7 @@ class ExactlyOnce:
     def _wait_s(self) -> float:
         if self._since_ms is None:
             return LOOK_S
-        return max(self._since_ms + self._every_ms - monotonic_ms(), 0.0) / 1000 + 0.001
+        return max(self._since_ms + EVERY_MS - monotonic_ms(), 0.0) / 1000 + 0.001
 
     async def _write(self, attempt: Attempt) -> int:
         """Stages what took off, and sends positions and stamp after it. Answers the offset of the stamp."""

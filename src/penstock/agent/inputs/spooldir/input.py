@@ -74,7 +74,6 @@ class SpoolDirInput:
     async def run(self) -> None:
         if self._stopping:
             return
-        await self._load()
         await self._jobs.run(self._take_files(), self._put_away_files(), self._save_positions())
 
     async def stop(self) -> None:
@@ -115,6 +114,7 @@ class SpoolDirInput:
                 self._forgotten.add(row.key)
 
     async def _take_files(self) -> None:
+        await self._load()
         while True:
             try:
                 rested, resting = await asyncio.to_thread(self._search.search, self._env.monotonic_ms())
