@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,12 @@ import pytest
 from penstock.agent.agent import Agent
 from penstock.agent.settings import read_agent
 from penstock.cli.failures import FENCED
-from penstock.testing import EmbeddedBroker, broker
+from penstock.client.admin import Admin
+from penstock.testing import EmbeddedBroker, broker, cluster
 from tests.faults.agent.run_agent import STEPS
 from tests.faults.agent.tailing import append, numbered
 from tests.faults.counts import SOAKING, rounds
-from tests.patience import Patience, until, within
+from tests.patience import Patience, until, wait_for, within
 from tests.walks.agent.scene import committed_values, running
 
 AGENT_FILE = """
@@ -199,4 +202,112 @@ async def test_stopped_at_a_step_and_woken_when_a_successor_has_taken_over(
 def end(agent: subprocess.Popen[bytes]) -> None:
     if agent.poll() is None:
         agent.send_signal(signal.SIGKILL)
+    if agent.stderr is not None and not agent.stderr.closed:
         agent.communicate(timeout=within(30))
+
+
+# Nodes that are killed.
+
+
+async def test_the_coordinator_and_the_leaders_are_killed_in_turn(tmp_path: Path) -> None:
+    """Wherever coordinator, positions and records are led, their node goes while lines are on their way."""
+    with cluster(3) as nodes:
+        scene = Scene(tmp_path, nodes.bootstrap_servers, "nodes")
+        async with Admin(**nodes.client_settings) as admin:
+            await admin.create_topic(scene.name, 1, 3)
+        async with running(read_agent(scene.file())) as agent:
+            for node_id in list(nodes.nodes) if SOAKING else list(nodes.nodes)[:2]:
+                scene.write(500)
+                await until(lambda: agent.status().inputs["app"].waiting_bytes > 0)
+                await asyncio.to_thread(nodes.kill, node_id)
+                for _ in range(10):
+                    scene.write(100)
+                    await asyncio.sleep(0.05)  # the pace of the writer
+                scene.rotate()
+                scene.write(100)
+                await asyncio.to_thread(nodes.start, node_id)
+                await asyncio.to_thread(nodes.wait_until_in_sync)
+                await until(lambda: agent.status().inputs["app"].events_out == len(scene.lines))
+        found = await committed_values(nodes.bootstrap_servers, scene.name, len(scene.lines))
+        scene.check(found)
+
+
+# The spool.
+
+HTTP = """
+[spool]
+size = "50 MB"
+after = "100ms"
+[inputs.api]
+type = "http"
+listen = "127.0.0.1:{port}"
+topic = "{name}-api"
+"""
+
+
+class Sender:
+    """Sends over HTTP, one request after another, and keeps account of what was said to be safe."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.safe: list[bytes] = []
+        self.doubtful: list[bytes] = []
+        """No answer came: it may be there once."""
+
+    def send(self, count: int) -> bool:
+        first = len(self.safe) + len(self.doubtful)
+        lines = [b'{"n":%d}' % number for number in range(first, first + count)]
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=10)
+        try:
+            connection.request("POST", "/", b"\n".join(lines), {"Content-Type": "application/x-ndjson"})
+            told = connection.getresponse().status == 200
+        except OSError:
+            self.doubtful += lines
+            return False
+        finally:
+            connection.close()
+        (self.safe if told else self.doubtful).extend(lines)
+        return told
+
+
+@pytest.mark.parametrize("step", ["filled", "written", "ending", "committed"])
+async def test_kill_9_while_the_spool_is_sent(step: str, tmp_path: Path) -> None:
+    with broker({"num.partitions": 1}) as node, socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        name = f"spool-{step}"
+        scene = Scene(tmp_path, node.bootstrap_servers, name, more=HTTP.format(port=port, name=name))
+        sender = Sender(port)
+        for number in rounds(2, 10):
+            # The stamp is the first transaction of a life; what the spool holds comes in the next ones.
+            agent = scene.start(f"{step}=kill:{3 + number % 2}")
+            try:
+                await asyncio.to_thread(wait_for, "it listens", lambda: listens(port), timeout_s=60)
+                await asyncio.to_thread(node.stop)
+                for _ in range(20):
+                    await asyncio.to_thread(sender.send, 50)
+                scene.write(300)
+                await asyncio.to_thread(node.start)
+                patience = Patience(60)
+                while agent.poll() is None:
+                    assert not patience.over(), "it never came there"
+                    await asyncio.to_thread(sender.send, 10)
+            finally:
+                end(agent)
+        async with running(read_agent(scene.file())) as last:
+            await scene.all_there()
+            await until(lambda: last.status().outlet.spool_bytes == 0 and last.status().outlet.memory_used_bytes == 0)
+        scene.check(await committed_values(node.bootstrap_servers, name, len(scene.lines)))
+        counts = Counter(await committed_values(node.bootstrap_servers, f"{name}-api", len(sender.safe)))
+        assert {line: counts[line] for line in sender.safe if counts[line] != 1} == {}
+        assert max(counts.values()) == 1
+        assert set(counts) <= {*sender.safe, *sender.doubtful}
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -75,7 +75,8 @@ class ExactlyOnce:
         self._offset = -1
         self._doubt: Attempt | None = None
         """The end of this one is not known."""
-        self._open = self._begun = self._spoiled = self._hurried = False
+        self._open = self._begun = self._spoiled = self._hurried = self._ending = False
+        self._closed_ms = monotonic_ms()
         self._filled_bytes = 0
         self._since_ms: float | None = None
         self._news = asyncio.Event()
@@ -83,6 +84,8 @@ class ExactlyOnce:
         self._next_producer: tuple[Mapping[str, Any], int] | None = None
         self._replaced = asyncio.Event()
         self._marks: dict[str, SpoolMarks] = {}
+        self._found: Found | None = None
+        """What was in the topic at the start; None until it is known."""
         self._backoff = Backoff(RETRY_FIRST_MS, RETRY_LONGEST_MS)
         self._failures = 0
         self.commits = self.aborts = 0
@@ -93,6 +96,10 @@ class ExactlyOnce:
     @property
     def open(self) -> bool:
         return self._open and not self._spoiled
+
+    @property
+    def closed_since_ms(self) -> float:
+        return self._closed_ms
 
     @property
     def number(self) -> int:
@@ -114,6 +121,13 @@ class ExactlyOnce:
         self._spoiled = True
         self._news.set()
 
+    def give_up(self) -> bool:
+        if self._current is None or self._ending or not self._is_stamped:
+            return False
+        self._next_producer = self._next_producer or self._outlet.made_of
+        self._current.cancel()
+        return True
+
     def hurry(self) -> None:
         self._hurried = True
         self._news.set()
@@ -121,9 +135,10 @@ class ExactlyOnce:
     def marks(self, input: str) -> SpoolMarks:
         if input not in self._marks:
             name = f"spool:{input}"
-            row = self._positions.row(name, KEY)
-            marks = self._marks[input] = SpoolMarks(self._stamp.life, row, self._lives)
+            marks = self._marks[input] = SpoolMarks(self._stamp.life)
             self._positions.attach(name, marks)
+            if self._found is not None:
+                marks.learn(self._positions.row(name, KEY), self._found.lives)
         return self._marks[input]
 
     async def replace(self, settings: Mapping[str, Any], unknown_topic_after_ms: int, within_ms: float) -> None:
@@ -151,7 +166,7 @@ class ExactlyOnce:
                     await self._change_producer()
                 await self._step()
         finally:
-            self._open = False
+            self._close()
             copying.cancel()
 
     async def _step(self) -> None:
@@ -164,7 +179,7 @@ class ExactlyOnce:
             await asyncio.wait([self._current])
             raise
         task, self._current = self._current, None
-        self._open = False
+        self._close()
         if task.cancelled():
             return  # for another producer, which comes next
         failure = task.exception()
@@ -195,6 +210,9 @@ class ExactlyOnce:
             raise vanished(self._identity, self._state_dir)
         self._believe(found)
         await self._positions.begin(found, where)
+        self._found = found
+        for input, marks in self._marks.items():
+            marks.learn(self._positions.row(f"spool:{input}", KEY), found.lives)
         if note is None or not note.follows:
             await self._positions.write_note(Note(follows=True, proven=False))
         self.hurry()
@@ -206,7 +224,7 @@ class ExactlyOnce:
         self._positions.opened()
 
     def _believe(self, found: Found) -> None:
-        self._last, self._lives = found.stamp, found.lives
+        self._last, self._lives = found.stamp, dict(found.lives)
         self._partition, self._offset = found.partition, found.offset
 
     async def _patiently(self, ask: Callable[[], Any]) -> Any:
@@ -258,7 +276,12 @@ class ExactlyOnce:
             except TimeoutError:
                 if self._since_ms is None and self._positions.pending:
                     self._since_ms = monotonic_ms()
-        self._open = self._hurried = False
+        self._hurried = False
+        self._close()
+
+    def _close(self) -> None:
+        if self._open:
+            self._open, self._closed_ms = False, monotonic_ms()
 
     def _is_time(self) -> bool:
         if self._spoiled or self._full:
@@ -303,6 +326,7 @@ class ExactlyOnce:
         return offset
 
     async def _commit(self) -> None:
+        self._ending = True
         while True:
             try:
                 await self._outlet.producer.commit()
@@ -311,7 +335,7 @@ class ExactlyOnce:
                 self._outlet.tell(f"a transaction is not committed yet: {waiting}")
 
     def _committed(self, attempt: Attempt, offset: int) -> None:
-        self._begun, self._doubt = False, None
+        self._begun, self._ending, self._doubt = False, False, None
         self._last, self._offset = attempt.stamp, offset
         self._lives[attempt.stamp.life] = attempt.stamp.number
         self.commits += 1
@@ -323,7 +347,8 @@ class ExactlyOnce:
 
     def _gave_up(self) -> None:
         """Nothing of the transaction will ever be seen."""
-        attempt, self._begun, self._doubt = self._doubt, False, None
+        attempt, self._doubt = self._doubt, None
+        self._begun = self._ending = False
         self.aborts += 1
         for lane in self._outlet.lanes.values():
             lane.aborted()
@@ -357,6 +382,9 @@ class ExactlyOnce:
         await self._outlet.change_producer(*settings)
         await self._outlet.all_landed()
         self._begun = False
+        if not self._ending:
+            # Nobody has asked for a commit, so there was none, whatever brokers do.
+            self._gave_up()
         if self._failures:
             await self._rest()
         self._failures += 1
@@ -374,7 +402,7 @@ class ExactlyOnce:
         if self._check(found) is Outcome.COMMITTED:
             assert doubt is not None, "only a transaction in doubt is found to be committed"
             self._committed(doubt, found.offset)
-        else:
+        elif doubt is not None:
             self._gave_up()
         self._begun = True
         self._stamp = Stamp(self._stamp.life, self._stamp.number + 1)

@@ -17,6 +17,10 @@ class Transactions(Protocol):
         """Whether shipments may take off now."""
 
     @property
+    def closed_since_ms(self) -> float:
+        """When shipments could last take off; of the monotonic clock."""
+
+    @property
     def number(self) -> int:
         """Of the transaction that is open, or whose end is not known."""
 
@@ -25,6 +29,9 @@ class Transactions(Protocol):
 
     def spoiled(self) -> None:
         """Some of it was refused: only an abort is left."""
+
+    def give_up(self) -> bool:
+        """Brokers are silent: whether what is in the transaction is given back, for a spool to take it."""
 
     def hurry(self) -> None:
         """Somebody waits for the commit."""

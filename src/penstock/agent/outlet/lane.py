@@ -107,8 +107,14 @@ class Lane:
     @property
     def _waiting(self) -> bool:
         """Whether brokers owe an answer, or have refused something that is tried again."""
-        under_way = bool(self.flying or self.uncommitted or self.failed)
-        return under_way or self._failures > 0 or self._awaits_topic
+        held_up = self._held_up and bool(self.uncommitted or self.queue)
+        return bool(self.flying or self.failed) or held_up or self._failures > 0 or self._awaits_topic
+
+    @property
+    def _held_up(self) -> bool:
+        """Whether brokers owe the end of a transaction, before which nothing takes off."""
+        transactions = self._outlet.transactions
+        return transactions is not None and not transactions.open
 
     def _begin_waiting(self) -> None:
         """Silence is counted from now, if nothing is waited for yet."""
@@ -118,7 +124,12 @@ class Lane:
     @property
     def silent_ms(self) -> float:
         """How long something has been waiting without any acknowledgement."""
-        return monotonic_ms() - self._progress_ms if self._waiting else 0.0
+        if not self._waiting:
+            return 0.0
+        since_ms, transactions = self._progress_ms, self._outlet.transactions
+        if transactions is not None and self._held_up and not self.flying:
+            since_ms = max(since_ms, transactions.closed_since_ms)
+        return monotonic_ms() - since_ms
 
     @property
     def ready(self) -> bool:

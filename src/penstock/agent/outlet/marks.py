@@ -27,17 +27,25 @@ class Mark(NamedTuple):
 
 
 class SpoolMarks:
-    """Of one input's spool."""
+    """Of one input's spool. What comes in while positions are not known yet has its marks already."""
 
-    def __init__(self, life: str, row: Row | None, lives: Mapping[str, int]) -> None:
-        """`lives`: the last committed transaction of each earlier life."""
-        self._life, self._lives = life, dict(lives)
-        facts = {} if row is None else row.facts
-        self._sent: dict[str, int] = dict(facts.get("sent", {}))
-        self._singles: set[tuple[str, int]] = {(life, number) for life, number in facts.get("singles", ())}
+    def __init__(self, life: str) -> None:
+        self._life = life
+        self._lives: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
+        self._singles: set[tuple[str, int]] = set()
         self._staged: list[tuple[Mark, bool]] = []
         self._told = self._facts([])
         self._number = 0
+
+    def learn(self, row: Row | None, lives: Mapping[str, int]) -> None:
+        """What earlier lives have sent: the row, and of each the last committed transaction. Before anything is."""
+        assert not self._sent, "nothing is sent before positions are known"
+        facts = {} if row is None else row.facts
+        self._lives = dict(lives)
+        self._sent = dict(facts.get("sent", {}))
+        self._singles = {(life, number) for life, number in facts.get("singles", ())}
+        self._told = self._facts([])
 
     def new(self, flight: int = 0) -> Mark:
         self._number += 1

@@ -4,7 +4,8 @@ While it is active nothing goes from memory to the producer but what the spool h
 is on the disk leaves before anything newer. It ends when the disk has nothing more for the lane.
 
 With `exactly_once` what is in a transaction is not put on the disk beside it, because nobody could tell later whether
-it was committed; only an agent that stops does, and says in which transaction it was.
+it was committed. While its end was not asked for it is given up instead, and what was in it waits in memory until that
+is known. Only an agent that stops puts it on the disk all the same, and says in which transaction it was.
 """
 
 from __future__ import annotations
@@ -99,7 +100,11 @@ class Spooling:
 
     def check(self) -> None:
         """Time has passed: brokers may have been silent for too long."""
-        if self._silent and self._lane.unsafe:
+        lane, transactions = self._lane, self._outlet.transactions
+        if self._silent and lane.unsafe:
+            in_transaction = bool(lane.flying or lane.uncommitted)
+            if transactions is not None and in_transaction and transactions.give_up():
+                return  # it comes back to the queue, before what is there
             self.active = True
         self.arrived()
 
@@ -125,10 +130,12 @@ class Spooling:
         transacting = self._outlet.transactions is not None and not self._outlet.stopping
         older = () if transacting else (*lane.uncommitted, *lane.flying, *lane.failed)
         under_way = [each for each in older if not each.safe]
+        # What comes from an aborted transaction is older than what is on the disk, and is sent before it.
+        older_stays = transacting and (self._queue.unread or any(each.kept is not None for each in lane.queue))
         found: list[Shipment] = []
         size = 0
         for shipment in sorted(under_way, key=lambda each: each.number) or lane.queue:
-            if shipment.safe or (transacting and shipment.number):
+            if shipment.safe or (older_stays and shipment.number):
                 continue
             if found and size + shipment.size_bytes > FRAME_BYTES:
                 break
