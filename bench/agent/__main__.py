@@ -18,7 +18,7 @@ from bench import brokers, places
 from bench.agent import page
 from bench.agent.burst import Burst, Plan
 from bench.agent.charts import Chart, Line, Panel
-from bench.agent.contenders import AGENT, BARE, RSYSLOG, SCRIPT, Agent, Contender, Script, find_rsyslog
+from bench.agent.contenders import AGENT, BARE, EXACTLY, RSYSLOG, SCRIPT, Agent, Contender, ExactAgent, Script, find_rsyslog
 from bench.agent.course import Sample
 from bench.agent.network import network
 from bench.agent.page import TITLES, Findings
@@ -73,7 +73,12 @@ class Suite:
     def __init__(self, settings: Settings, broker: Running, home: Path, say: Callable[[str], None]) -> None:
         self.settings, self.found = settings, Findings()
         self._broker, self._home, self._say = broker, home, say
-        self._contenders: dict[str, Contender] = {AGENT: Agent(), BARE: _bare(), SCRIPT: Script()}
+        self._contenders: dict[str, Contender] = {
+            AGENT: Agent(),
+            EXACTLY: ExactAgent(),
+            BARE: _bare(),
+            SCRIPT: Script(),
+        }
         self.rsyslog, why_not = find_rsyslog()
         if self.rsyslog is None:
             self.found.remarks.append(why_not)
@@ -90,7 +95,7 @@ class Suite:
     def growing(self) -> None:
         """At a rate that both can carry; then the agent alone at one that keeps it busy, for its memory."""
         settings = self.settings
-        for name in (AGENT, RSYSLOG):
+        for name in (AGENT, EXACTLY, RSYSLOG):
             if name in self._contenders:
                 self._say(f"a file that grows slowly by {name}")
                 self._tailing.growing(name, 200, settings.growing_mb_per_s * MB, settings.growing_s)

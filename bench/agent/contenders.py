@@ -17,7 +17,7 @@ from tests.compat.judged import PENSTOCK
 from tests.compat.processes import Child
 
 ROOT = Path(__file__).resolve().parents[2]
-AGENT, BARE, RSYSLOG, SCRIPT = "penstock", "bare", "rsyslog", "script"
+AGENT, EXACTLY, BARE, RSYSLOG, SCRIPT = "penstock", "exactly", "bare", "rsyslog", "script"
 CACHE = ROOT / ".cache" / "rsyslog"
 PACKAGES = ("rsyslog", "rsyslog-kafka", "libestr0", "libfastjson4", "liblognorm5", "librdkafka1")
 LINGER_MS = 20
@@ -66,13 +66,17 @@ class Agent(Contender):
     """`penstock agent run` with a tail."""
 
     name = AGENT
+    top = ""
+    """More of the file, above its tables."""
 
     def command(self, home: Path, job: Job) -> list[str]:
         words = [
-            'name = "bench"',
+            # A name for each run: with exactly_once the cluster remembers what an agent of this name has read.
+            f'name = "bench-{job.topic}"',
             f"bootstrap = {json.dumps(job.bootstrap)}",
             'state_dir = "state"',
             'admin = "127.0.0.1:0"',
+            self.top,
             "[inputs.files]",
             'type = "tail"',
             f"paths = {json.dumps(list(job.paths))}",
@@ -84,6 +88,13 @@ class Agent(Contender):
         file = home / "agent.toml"
         file.write_text("\n".join([*words, job.extra]) + "\n")
         return [*job.command, "agent", "run", "-c", str(file), *QUIET]
+
+
+class ExactAgent(Agent):
+    """The same with transactions."""
+
+    name = EXACTLY
+    top = 'exactly_once = true\nmachine_id = "bench"'
 
 
 QUIET = ("--quiet",)

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from tests.compat import wire
 
-LIST_OFFSETS, LIST_OFFSETS_VERSION, LATEST = 2, 1, -1
+LIST_OFFSETS, LIST_OFFSETS_VERSION, LATEST = 2, 2, -1
 TICKS_PER_S, PAGE_BYTES = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 class Ends:
     """Asks a broker where the partitions of a topic end, over one connection."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, partitions: int, *, committed: bool = False) -> None:
+        """`committed`: where those read who want committed records only; markers of transactions count with them."""
         wanted = b"".join(struct.pack(">iq", partition, LATEST) for partition in range(partitions))
-        body = struct.pack(">ii", -1, 1) + wire.text(topic) + struct.pack(">i", partitions) + wanted
+        body = struct.pack(">ibi", -1, committed, 1) + wire.text(topic) + struct.pack(">i", partitions) + wanted
         self._request = wire.request(LIST_OFFSETS, LIST_OFFSETS_VERSION, body)
         self._connection = wire.connect(bootstrap)
 
@@ -28,6 +29,7 @@ class Ends:
         """Records in all partitions that consumers could read."""
         reply = self._connection.call(self._request)
         total = 0
+        reply.one("i")  # how long the broker held back
         for _ in range(reply.one("i")):
             reply.text()
             for _ in range(reply.one("i")):

@@ -13,7 +13,7 @@ from bench import machine, places
 from bench.agent.burst import FIGURES as BURST_FIGURES
 from bench.agent.burst import GROUP as BURST_GROUP
 from bench.agent.charts import Chart
-from bench.agent.contenders import AGENT, BARE, RSYSLOG, SCRIPT, Rsyslog
+from bench.agent.contenders import AGENT, BARE, EXACTLY, RSYSLOG, SCRIPT, Rsyslog
 from bench.brokers import PENSTOCK_NODE
 from bench.places import DOCS
 from penstock.bench import report
@@ -21,6 +21,7 @@ from penstock.bench.series import Results, Series
 
 TITLES = {
     AGENT: "Penstock agent",
+    EXACTLY: "with exactly_once",
     BARE: "without headers",
     RSYSLOG: "rsyslog",
     SCRIPT: "confluent-kafka script",
@@ -69,6 +70,9 @@ INTRODUCTION = (
     "- Prepared files: the clock runs from the first record in the topic to the last, and exactly as many records as",
     "  lines must be there. MB and GB are those of the lines; CPU seconds are those of the whole process, or of the",
     "  node.",
+    "- *With exactly_once* lines and positions go in transactions, and a record counts when it is committed: where",
+    "  readers of committed records stand. Every such run ends with a count by such a reader. Markers of transactions,",
+    "  four or five in half a second, count as lines while it runs.",
     "- A file that grows: another process appends lines every 10 ms. The age is that of the oldest line that was",
     "  written and not yet acknowledged, looked at every 20 ms; a linger of 20 ms is part of it.",
     "- The burst: a pipeline with `maxOffsetsPerTrigger` is a sink whose rate is known. Lines are numbered; at the",

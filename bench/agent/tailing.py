@@ -6,17 +6,20 @@ import itertools
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.agent.contenders import AGENT, BARE, ROOT, RSYSLOG, SCRIPT, Contender, Job
+from bench.agent.contenders import AGENT, BARE, EXACTLY, ROOT, RSYSLOG, SCRIPT, Contender, Job
 from bench.agent.course import Course, Ends, Sample, Watch, ages_ms, lines_of
 from bench.agent.lines import prepare
 from bench.brokers import Running
 from penstock.bench.raw import percentile
 from penstock.bench.series import Results
+from penstock.blocking import Consumer
+from penstock.model.ids import TopicPartition
 
 PARTITIONS = 4
 GB, MB = 1e9, 1e6
@@ -69,10 +72,10 @@ class Tailing:
         """Parsing differs too much from one to the other; raw lines are the same for all."""
         if shape.parse:
             return [AGENT]
-        return [name for name in (AGENT, BARE, RSYSLOG, SCRIPT) if name in self._contenders]
+        return [name for name in (AGENT, EXACTLY, BARE, RSYSLOG, SCRIPT) if name in self._contenders]
 
     def _carry(self, name: str, shape: Shape, paths: Sequence[Path], lines: int) -> Course:
-        with self.topic() as (topic, ends):
+        with self.topic(committed=name == EXACTLY) as (topic, ends):
             globs = [str(path) for path in paths] if name == SCRIPT else [f"{paths[0].parent}/*.log"]
             job = Job(self._broker.bootstrap, topic, globs, shape.parse, () if name == BARE else ("host", "path"))
             home = self._home / topic
@@ -82,7 +85,7 @@ class Tailing:
                     course = watch.until(lambda sample: sample.records >= lines, timeout_s=300)
                 except AssertionError as stuck:
                     raise AssertionError(f"{stuck}\n{child.tail()}") from None
-                assert course.samples[-1].records == lines, f"{course.samples[-1].records:,} records of {lines:,} lines"
+                self._check(name, topic, course, lines)
             shutil.rmtree(home)
             return course
 
@@ -103,7 +106,7 @@ class Tailing:
         file = self._home / "growing.log"
         file.write_bytes(b"")
         rate = bytes_per_s / line_bytes
-        with self.topic() as (topic, ends):
+        with self.topic(committed=name == EXACTLY) as (topic, ends):
             home = self._home / topic
             job = Job(self._broker.bootstrap, topic, [str(file)])
             with (
@@ -123,8 +126,8 @@ class Tailing:
                     course = watch.until(all_there, timeout_s=seconds * 4 + 60, every_s=0.02)
                 except AssertionError as stuck:
                     raise AssertionError(f"{stuck}\n{child.tail()}") from None
-        lines = lines_of(file, line_bytes)
-        assert course.samples[-1].records == lines, f"{course.samples[-1].records:,} records of {lines:,} lines"
+                lines = lines_of(file, line_bytes)
+                self._check(name, topic, course, lines)
         file.unlink()
         ages = ages_ms(course.samples, "written")
         group, size = f"one file that grows at {bytes_per_s / MB:.0f} MB/s for {seconds:.0f} s", lines * line_bytes
@@ -139,16 +142,38 @@ class Tailing:
         )
         return course.samples
 
+    def _check(self, name: str, topic: str, course: Course, lines: int) -> None:
+        """Every line is there once."""
+        found = course.samples[-1].records
+        if name == EXACTLY:
+            # Ends of logs count markers too; records are counted by reading them.
+            found = count_committed(self._broker.bootstrap, topic, lines)
+        assert found == lines, f"{found:,} records of {lines:,} lines"
+
     @contextmanager
-    def topic(self) -> Iterator[tuple[str, Ends]]:
+    def topic(self, *, committed: bool = False) -> Iterator[tuple[str, Ends]]:
         name = f"lines-{next(self._numbers)}"
         self._broker.new_topic(name, PARTITIONS)
-        ends = Ends(self._broker.bootstrap, name, PARTITIONS)
+        ends = Ends(self._broker.bootstrap, name, PARTITIONS, committed=committed)
         try:
             yield name, ends
         finally:
             ends.close()
             self._broker.drop_topic(name)
+
+
+def count_committed(bootstrap: str, topic: str, wanted: int, within_s: float = 60.0) -> int:
+    """Records that readers of committed records see: as many as are wanted, and what is there beyond that."""
+    places = [TopicPartition(topic, index) for index in range(PARTITIONS)]
+    settings = {"isolation_level": "read_committed", "offset_reset": "earliest"}
+    found, deadline = 0, time.monotonic() + within_s
+    with Consumer(bootstrap_servers=bootstrap, **settings) as consumer:
+        consumer.assign(places)
+        while True:
+            batches = consumer.poll_arrow(timeout_ms=500)
+            found += sum(batch.num_rows for batch in batches)
+            if not batches and (found >= wanted or time.monotonic() > deadline):
+                return found
 
 
 @contextmanager

@@ -6,19 +6,25 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from penstock.agent.channel import Channel
 from penstock.agent.checkpoints import Checkpoints
 from penstock.agent.counting import AgentStatus, Counts, InputReport
 from penstock.agent.environment import Environment, now_ms
 from penstock.agent.errors import CannotReload
+from penstock.agent.exactly.beginning import INPUT as NOTE
+from penstock.agent.exactly.beginning import Note, note_in
+from penstock.agent.exactly.identity import Identity, machine_of
+from penstock.agent.exactly.positions import Positions
+from penstock.agent.exactly.topic import PositionsTopic
+from penstock.agent.exactly.transactions import TIMEOUT_MS, ExactlyOnce
 from penstock.agent.inputs.input import Input
 from penstock.agent.inputs.tail.settings import TailSettings
 from penstock.agent.outlet.outlet import Outlet
 from penstock.agent.settings.kinds import SPOOLED, kind_of
 from penstock.agent.settings.model import AgentSettings, InputSettings
-from penstock.agent.settings.producing import keywords_of, unknown_topic_after_ms
+from penstock.agent.settings.producing import common_keywords, keywords_of, unknown_topic_after_ms
 from penstock.agent.spool.spool import Spool
 from penstock.agent.state_lock import StateLock
 from penstock.agent.supervision import FINISHED, SupervisedInput
@@ -52,6 +58,11 @@ class Agent:
         self._lock = StateLock(settings.state_dir)
         self._checkpoints = Checkpoints(settings.state_dir / CHECKPOINTS_FILE)
         self._outlet: Outlet | None = None
+        self._identity = Identity(settings.name, machine_of(settings.machine_id)) if settings.exactly_once else None
+        self._positions: Positions | None = None
+        self._transacting: asyncio.Task[None] | None = None
+        self.transactions: ExactlyOnce | None = None
+        """With `exactly_once`, when it runs."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stops = 0
         self._stopping = asyncio.Event()
@@ -62,7 +73,7 @@ class Agent:
     # Life.
 
     async def run(self) -> None:
-        """Until `stop`, or until every input has come to its end. Raises AgentError when it cannot begin."""
+        """Until `stop`, or until every input has come to its end. Raises AgentError when it cannot begin or go on."""
         self._loop = asyncio.get_running_loop()
         self._lock.take()
         try:
@@ -79,6 +90,7 @@ class Agent:
             async with self._changing:
                 await self._end()
             self._lock.release()
+        self._raise_what_ended_it()
 
     def stop(self) -> None:
         """Asks for the end, from any thread or signal handler. Asking twice ends the waiting for acknowledgements."""
@@ -95,15 +107,68 @@ class Agent:
         settings = self.settings
         await self._checkpoints.open()
         self._outlet = outlet = Outlet(
-            keywords_of(settings),
+            self._keywords(settings),
             settings.output.memory_bytes,
             self._spool(),
             spool_after_ms=settings.spool.after_ms if settings.spool is not None else 5_000,
             unknown_topic_after_ms=unknown_topic_after_ms(settings.output.kafka),
             teller=self.teller,
         )
+        if self._identity is None:
+            await self._leave_transactions()
+        else:
+            self._make_transactions(self._identity, outlet)
         await outlet.start()
         self._start(settings.inputs.values())
+
+    def _keywords(self, settings: AgentSettings) -> dict[str, Any]:
+        """Of the producer."""
+        keywords = keywords_of(settings)
+        if self._identity is not None:
+            keywords |= {
+                "transactional_id": self._identity.transactional_id,
+                "transaction_timeout_ms": TIMEOUT_MS,
+            }
+        return keywords
+
+    # Exactly once.
+
+    async def _leave_transactions(self) -> None:
+        """Local positions go their own way from here on; what the topic has is older."""
+        note = note_in(await self._checkpoints.load(NOTE))
+        if note is not None and note.follows:
+            await self._checkpoints.save(NOTE, [Note(follows=False, proven=False).row()])
+
+    def _make_transactions(self, identity: Identity, outlet: Outlet) -> None:
+        self._positions = positions = Positions(self._checkpoints, self.teller.wrong)
+
+        def topic() -> PositionsTopic:
+            return PositionsTopic(common_keywords(self._keywords(self.settings)), identity)
+
+        self.transactions = ExactlyOnce(outlet, positions, topic, identity, self.settings.state_dir)
+        outlet.transactions = self.transactions
+        self._transacting = asyncio.get_running_loop().create_task(self.transactions.run())
+        self._transacting.add_done_callback(self._no_more_transactions)
+
+    def _no_more_transactions(self, task: asyncio.Task[None]) -> None:
+        """Nothing can be sent any more: the agent ends, and says why."""
+        if not task.cancelled() and task.exception() is not None:
+            self._hurry.set()
+            self._stopping.set()
+        if self._positions is not None:
+            self._positions.give_up()
+
+    async def _end_transactions(self) -> None:
+        if self._transacting is not None:
+            self._transacting.cancel()
+            await asyncio.wait([self._transacting])
+        if self._positions is not None:
+            await self._positions.copy()
+
+    def _raise_what_ended_it(self) -> None:
+        task = self._transacting
+        if task is not None and not task.cancelled() and (failure := task.exception()) is not None:
+            raise failure
 
     def _spool(self) -> Spool | None:
         spool = self.settings.spool
@@ -118,7 +183,10 @@ class Agent:
                 "not everything was acknowledged before the end (output.flush_within); files are read from there again"
                 " at the next start"
             )
+            if self._positions is not None:
+                self._positions.give_up()
         await asyncio.gather(*(each.close() for each in inputs))
+        await self._end_transactions()
         await self._checkpoints.close()
         if self._outlet is not None:
             await self._outlet.close()
@@ -155,6 +223,7 @@ class Agent:
             input=settings.name,
             checkpoints=self._checkpoints,
             claimed=lambda: self._claimed_by_others(settings.name),
+            positions=self._positions,
             bounded_memory_bytes=agent.output.memory_bytes,
         )
 
@@ -220,6 +289,8 @@ class Agent:
             ("name", old.name != settings.name),
             ("state_dir", old.state_dir != settings.state_dir),
             ("spool", spools[0] != spools[1]),
+            ("exactly_once", old.exactly_once != settings.exactly_once),
+            ("machine_id", old.machine_id != settings.machine_id),
         ):
             if changed:
                 raise CannotReload(
@@ -232,7 +303,7 @@ class Agent:
             outlet.spool.cap_bytes, outlet.spool_after_ms = new.spool.size_bytes, new.spool.after_ms
         unknown_ms = unknown_topic_after_ms(new.output.kafka)
         if keywords_of(old) != keywords_of(new) or unknown_topic_after_ms(old.output.kafka) != unknown_ms:
-            await outlet.replace_producer(keywords_of(new), unknown_ms, new.output.flush_within_ms)
+            await outlet.replace_producer(self._keywords(new), unknown_ms, new.output.flush_within_ms)
 
     # Telling.
 

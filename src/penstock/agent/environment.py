@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.agent.checkpoints import Checkpoints
+    from penstock.agent.exactly.positions import Positions
 
 
 def monotonic_ms() -> float:
@@ -35,5 +36,7 @@ class Environment:
     now_ms: Callable[[], int] = now_ms
     claimed: Callable[[], tuple[str, ...]] = tuple
     """Globs of files that are other inputs' to read."""
+    positions: Positions | None = None
+    """With `exactly_once`: positions are here, and go into transactions; `checkpoints` only follow."""
     bounded_memory_bytes: int = 64 << 20
     """`output.memory`: an input's own buffers stay well below it."""

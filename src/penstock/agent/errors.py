@@ -37,6 +37,20 @@ class CannotReload(AgentError):
     """A running agent cannot change this; it has to be started anew."""
 
 
+class AgentFenced(AgentError):
+    """Another agent with the same name on the same machine id has taken over. This one must not come back by itself."""
+
+    def __init__(self, transactional_id: str, life: str) -> None:
+        super().__init__(
+            f"another agent has taken over {transactional_id!r} (its life is {life}): two agents must not share a name"
+            " and a machine id. Give one of them another name, or a machine_id of its own if the machine was cloned"
+        )
+
+
+class PositionsVanished(AgentError):
+    """The topic of positions is not the one that it was. To begin anew would send everything twice."""
+
+
 class SpoolFailed(AgentError):
     """The spool's directory cannot be written or read."""
 

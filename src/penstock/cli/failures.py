@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.transport.dial import Unreachable
 
 OK, FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, UNREACHABLE, UNHEALTHY = 0, 1, 2, 3, 4, 5, 10
+FENCED = 11
+"""An agent whose place another has taken. Whoever starts agents again must leave this one alone."""
 INTERRUPTED = 130
 """What shells expect of a command that Ctrl-C ended."""
 
@@ -84,6 +86,10 @@ def explain(failure: Exception) -> tuple[int, str]:
     if isinstance(failure, NoSuchProfile):
         return NOT_FOUND, str(failure)
     if isinstance(failure, PenstockError):
+        from penstock.agent.errors import AgentFenced
+
+        if isinstance(failure, AgentFenced):
+            return FENCED, str(failure)
         return FAILED, "\n  ".join(str(failure).splitlines())
     if isinstance(failure, OSError):
         return FAILED, _system(failure)

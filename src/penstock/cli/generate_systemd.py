@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from penstock.cli.failures import FENCED
+
 FILES: Final = {"agent": "/etc/penstock/agent.toml", "server": "/etc/penstock/server.properties"}
 
 _DESCRIPTIONS: Final = {
@@ -69,6 +71,8 @@ def _agent(unit: Unit) -> list[str]:
         "# A file with mistakes fails the reload, and the agent goes on as it was.",
         f"ExecReload={program} agent validate -c {file}",
         "ExecReload=/bin/kill -HUP $MAINPID",
+        "# With exactly_once another agent of this name and machine id has taken over: coming back would replace that one.",
+        f"RestartPreventExitStatus={FENCED}",
         "# Positions in files, the spool, agent.json: /var/lib/penstock-agent.",
         "StateDirectory=penstock-agent",
         "StateDirectoryMode=0750",

@@ -31,6 +31,7 @@ and `d`. [A guide](../guides/command-line.md) shows the commands at work.
 | 4 | not allowed |
 | 5 | no broker answers |
 | 10 | the cluster, or an agent, is not healthy (`cluster health`, `doctor`, `agent status`) |
+| 11 | another agent with the same name and machine id has taken over (`agent run` with `exactly_once`) |
 | 130 | stopped by Ctrl-C; what only ends that way (a node, an agent, `tail`, `--watch`) ends with 0 |
 
 | variable | meaning |

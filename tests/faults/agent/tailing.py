@@ -1,17 +1,25 @@
-"""A tail or a spool directory without an agent: its events are recorded, and acknowledged when the test says so."""
+"""A tail or a spool directory without an agent: its events are recorded, and acknowledged when the test says so.
+
+In transactions (`transacting`) events count when they are committed, together with the positions behind them; some
+transactions are aborted on the way, and a kill loses what is open.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.agent.checkpoints import Checkpoints
+from penstock.agent.checkpoints import Checkpoints, Row
 from penstock.agent.environment import Environment
+from penstock.agent.exactly.beginning import Begins
+from penstock.agent.exactly.positions import Positions
+from penstock.agent.exactly.rows import Found
 from penstock.agent.inputs.input import Done, Input
 from penstock.agent.inputs.tail.input import TailInput
 from penstock.agent.inputs.tail.settings import TailSettings
@@ -31,6 +39,8 @@ class Recording:
     portions: list[Portion] = field(default_factory=list)
     dones: list[Done] = field(default_factory=list)
     """Those that were not called."""
+    open_portions: list[tuple[Portion, Done]] = field(default_factory=list)
+    """Put, and not committed."""
 
     @property
     def roomy(self) -> bool:
@@ -51,11 +61,32 @@ class Recording:
 
     def _take(self, portion: Portion, done: Done) -> None:
         assert portion.positions is None or len(portion.positions) == len(portion.values)
+        if TRANSACTING:
+            self.open_portions.append((portion, done))
+            return
         self.portions.append(portion)
         if self.acknowledging:
             asyncio.get_running_loop().call_soon(done)
         else:
             self.dones.append(done)
+
+    # Transactions.
+
+    def stage(self) -> list[tuple[Portion, Done]]:
+        """What is in the transaction that is about to end."""
+        for _, done in self.open_portions:
+            done.stage()  # type: ignore[attr-defined]  # a ledger's span
+        return list(self.open_portions)
+
+    def commit(self, staged: list[tuple[Portion, Done]]) -> None:
+        del self.open_portions[: len(staged)]
+        self.portions += [portion for portion, _ in staged]
+        for _, done in staged:
+            done()
+
+    def abort(self, staged: list[tuple[Portion, Done]]) -> None:
+        for _, done in staged:
+            done.unstage()  # type: ignore[attr-defined]
 
     def acknowledge(self) -> None:
         for done in self.dones:
@@ -88,11 +119,74 @@ class Recording:
         await until(all_here, lambda: f"{len(missing)} are missing: {sorted(missing)[:5]}")
 
 
+TRANSACTING: list[bool] = []
+"""Not empty while inputs are tried with exactly_once."""
+
+TOPICS: dict[Path, dict[str, dict[str, Row]]] = {}
+"""By state: the committed rows of its inputs."""
+
+
+@contextmanager
+def transacting() -> Iterator[None]:
+    """Inputs that are started meanwhile have their positions in transactions."""
+    TRANSACTING.append(True)
+    try:
+        yield
+    finally:
+        TRANSACTING.clear()
+        TOPICS.clear()
+
+
+class Committer:
+    """The loop of transactions, without brokers: lines and positions are committed in one step, or not at all."""
+
+    def __init__(self, positions: Positions, channel: Recording, topic: dict[str, dict[str, Row]]) -> None:
+        self.positions, self._channel, self._topic = positions, channel, topic
+        self._chance = random.Random(1)
+        self._wanted = asyncio.Event()
+        positions.hurry = self._wanted.set
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        rows = {name: dict(known) for name, known in self._topic.items()}
+        await self.positions.begin(Found(rows=rows), Begins.TOPIC)
+        self.positions.opened()
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.003):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            self.end_transaction(commits=self._chance.random() < 0.8)
+
+    def end_transaction(self, *, commits: bool) -> None:
+        staged = self._channel.stage()
+        changes = self.positions.take()
+        if not commits:
+            self._channel.abort(staged)
+            self.positions.abort(changes)
+            return
+        for name, change in changes.items():
+            known = self._topic.setdefault(name, {})
+            known.update({row.key: row for row in change.rows})
+            for key in change.forgotten:
+                known.pop(key, None)
+        self.positions.commit(changes)
+        self._channel.commit(staged)
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        if not self.task.cancelled():
+            self.task.result()
+
+
 class Life:
     """One run of an input, from start to stop or to the kill."""
 
-    def __init__(self, input: Input, checkpoints: Checkpoints, channel: Recording) -> None:
-        self.input, self.checkpoints, self.channel = input, checkpoints, channel
+    def __init__(
+        self, input: Input, checkpoints: Checkpoints, channel: Recording, committer: Committer | None = None
+    ) -> None:
+        self.input, self.checkpoints, self.channel, self._committer = input, checkpoints, channel, committer
         self.task = asyncio.create_task(input.run())
 
     async def all_read(self) -> None:
@@ -103,13 +197,20 @@ class Life:
     async def kill(self) -> None:
         """Nothing more is read, acknowledged or saved, as after kill -9."""
         self.channel.acknowledging = False
+        if self._committer is not None:
+            await self._committer.end()
+            self.channel.open_portions.clear()
         await self.input.stop()
         await self.checkpoints.close()
 
     async def end(self) -> None:
         await self.input.stop()
         await self.task
+        if self._committer is not None and not self._committer.task.done():
+            self._committer.end_transaction(commits=True)
         await self.input.close()
+        if self._committer is not None:
+            await self._committer.end()
         await self.checkpoints.close()
 
 
@@ -121,8 +222,11 @@ def start_tail(paths: Path | str, state: Path, channel: Recording, **settings: A
     clock = settings.pop("clock", {})
     checkpoints = Checkpoints(state / "positions.db")
     given = paths if isinstance(paths, tuple) else (str(paths),)
-    env = environment(state, checkpoints, **clock)
-    return Life(TailInput(TailSettings(paths=given, **(QUICK | settings)), channel, env), checkpoints, channel)
+    positions = Positions(checkpoints, lambda _words: None) if TRANSACTING else None
+    committer = None if positions is None else Committer(positions, channel, TOPICS.setdefault(state, {}))
+    env = environment(state, checkpoints, positions=positions, **clock)
+    input = TailInput(TailSettings(paths=given, **(QUICK | settings)), channel, env)
+    return Life(input, checkpoints, channel, committer)
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ FILE = """
 name = "walk"
 bootstrap = "{bootstrap}"
 host = "here"
-[output]
+{top}[output]
 linger = "1ms"
 flush_within = "{flush_within}"
 {output}
@@ -44,8 +44,9 @@ def settings_of(
     output: str = "",
     kafka: str = "",
     flush_within: str = "10s",
+    top: str = "",
 ) -> AgentSettings:
-    text = FILE.format(bootstrap=bootstrap, more=more, output=output, kafka=kafka, flush_within=flush_within)
+    text = FILE.format(bootstrap=bootstrap, more=more, output=output, kafka=kafka, flush_within=flush_within, top=top)
     found = examine(text, folder / "agent.toml")
     assert found.settings is not None, found.mistakes
     return found.settings
@@ -89,6 +90,21 @@ async def records_of(bootstrap: str, topic: str, count: int, partitions: int = 1
 
 async def values_of(bootstrap: str, topic: str, count: int, partitions: int = 1) -> list[bytes]:
     return [record.value or b"" for record in await records_of(bootstrap, topic, count, partitions)]
+
+
+async def committed_values(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    """At least so many committed values of partition 0, and all there are by then, in order."""
+    place, found = TopicPartition(topic, 0), list[bytes]()
+    settings = {"offset_reset": "earliest", "isolation_level": "read_committed"}
+    async with Consumer(bootstrap_servers=bootstrap, **settings) as consumer:
+        consumer.assign([place])
+        async with asyncio.timeout(within(PATIENCE_S * 2)):
+            while len(found) < count:
+                found += [record.value or b"" for record in await consumer.poll(10_000, timeout_ms=200)]
+            end = (await consumer.end_offsets(place))[place]
+            while await consumer.position(place) < end:
+                found += [record.value or b"" for record in await consumer.poll(10_000, timeout_ms=200)]
+    return found
 
 
 def lines(first: int, count: int, size: int = 0) -> list[bytes]:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from penstock.agent.portion import Origin, Portion
 
 Done: TypeAlias = Callable[[], None]
+
+
+@runtime_checkable
+class StagedDone(Protocol):
+    """The `Done` of an input whose positions go into the transaction with its records (`exactly_once`)."""
+
+    def __call__(self) -> None: ...
+
+    def stage(self) -> None:
+        """Everything is in the transaction that is about to be committed."""
+
+    def unstage(self) -> None:
+        """It was aborted; the portion is sent again."""
 
 
 class Channel(Protocol):
@@ -21,8 +34,9 @@ class Channel(Protocol):
         """Waits for room, then takes the portion. This is the back-pressure: an input that awaits reads no more.
 
         `done` is called once, later and on the loop, when nothing of the portion can be lost any more: every record
-        is acknowledged by the brokers, safe in the spool, filtered out on purpose or in dead letters. Portions may be
-        done in another order than they were put. It is not called for what is under way when the agent stops.
+        is acknowledged by the brokers (with `exactly_once`: committed), safe in the spool, filtered out on purpose or
+        in dead letters. Portions may be done in another order than they were put. It is not called for what is under
+        way when the agent stops.
         """
 
     def offer(self, portion: Portion, done: Done) -> bool:

@@ -48,7 +48,7 @@ class ColumnProducer(Producer):
             return super().send_batch(
                 topic, values, keys=keys, headers=headers, timestamps=timestamps, partition=partition
             )
-        self._start_open()
+        self._start_to_send()
         return self._send_rows(topic, rows, partition)
 
 

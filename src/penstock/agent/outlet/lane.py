@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.agent.counting import Counts
 from penstock.agent.environment import monotonic_ms
-from penstock.agent.inputs.input import Done
+from penstock.agent.inputs.input import Done, StagedDone
 from penstock.agent.outlet.memory import Share
 from penstock.agent.outlet.shipment import Shipment
 from penstock.agent.outlet.spooling import Spooling, SpoolingOutlet
 from penstock.agent.outlet.unsendable import again, dead_letters, too_large, too_large_words, why_never
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, Parcel
-from penstock.client.errors import ClientError, Closed, UnknownTopic
+from penstock.client.errors import ClientError, Closed, TransactionAbortable, TransactionFenced, UnknownTopic
 from penstock.client.producer.delivery import BulkDelivery
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from penstock.client.retry import Backoff
 
 log = logging.getLogger("penstock.agent")
+
+_ENDED = (TransactionAbortable, TransactionFenced, Closed)
+"""What records fail with that were only in the company of others."""
 
 
 class LaneOutlet(SpoolingOutlet, Protocol):
@@ -48,7 +51,9 @@ class Lane:
     """The queue of one input.
 
     `queue` waits, first what is in the spool too; `flying` is in the producer's hands; `failed` waits until everything
-    that is flying has landed, and then goes first again: so nothing newer overtakes it.
+    that is flying has landed, and then goes first again: so nothing newer overtakes it. With `exactly_once` what has
+    landed is `uncommitted`, with all of its records, until its transaction is committed, or aborted: then all of it
+    goes first again, in the same order.
     """
 
     def __init__(self, name: str, outlet: LaneOutlet, share: Share, counts: Counts, *, spools: bool) -> None:
@@ -57,6 +62,7 @@ class Lane:
         """Nothing more comes; it goes when it is empty."""
         self.queue: deque[Shipment] = deque()
         self.flying: dict[Shipment, None] = {}
+        self.uncommitted: dict[Shipment, None] = {}
         self.failed: list[Shipment] = []
         self.flying_bytes = 0
         self.spooling = Spooling(self, outlet) if spools and outlet.spool is not None else None
@@ -86,12 +92,12 @@ class Lane:
     @property
     def idle(self) -> bool:
         """Nothing waits and nothing is under way; what only the spool has does not count."""
-        return not self.queue and not self.flying and not self.failed
+        return not self.queue and not self.flying and not self.uncommitted and not self.failed
 
     @property
     def unsafe(self) -> bool:
         """Whether something would be lost, or would have to be read again, if the agent ended now."""
-        return any(not shipment.safe for shipment in chain(self.flying, self.failed, self.queue))
+        return any(not shipment.safe for shipment in chain(self.flying, self.uncommitted, self.failed, self.queue))
 
     @property
     def oldest(self) -> Shipment | None:
@@ -101,7 +107,14 @@ class Lane:
     @property
     def _waiting(self) -> bool:
         """Whether brokers owe an answer, or have refused something that is tried again."""
-        return bool(self.flying) or self._failures > 0 or bool(self.failed) or self._awaits_topic
+        held_up = self._held_up and bool(self.uncommitted or self.queue)
+        return bool(self.flying or self.failed) or held_up or self._failures > 0 or self._awaits_topic
+
+    @property
+    def _held_up(self) -> bool:
+        """Whether brokers owe the end of a transaction, before which nothing takes off."""
+        transactions = self._outlet.transactions
+        return transactions is not None and not transactions.open
 
     def _begin_waiting(self) -> None:
         """Silence is counted from now, if nothing is waited for yet."""
@@ -111,14 +124,22 @@ class Lane:
     @property
     def silent_ms(self) -> float:
         """How long something has been waiting without any acknowledgement."""
-        return monotonic_ms() - self._progress_ms if self._waiting else 0.0
+        if not self._waiting:
+            return 0.0
+        since_ms, transactions = self._progress_ms, self._outlet.transactions
+        if transactions is not None and self._held_up and not self.flying:
+            since_ms = max(since_ms, transactions.closed_since_ms)
+        return monotonic_ms() - since_ms
 
     @property
     def ready(self) -> bool:
         """Whether `hand_over` may be called."""
         if not self.queue or self.failed or self._resting is not None or self._awaits_topic:
             return False
-        return self.spooling is None or not self.spooling.active or self.queue[0].kept is not None
+        first = self.queue[0]
+        # What was in an aborted transaction is older than all that the spool has.
+        older = self._outlet.transactions is not None and first.number > 0
+        return self.spooling is None or not self.spooling.active or first.kept is not None or older
 
     # Out.
 
@@ -129,6 +150,12 @@ class Lane:
             return
         self.queue.popleft()
         self._screen(shipment)
+        if self._outlet.transactions is not None and shipment.dead_later:
+            # All of a transaction is seen at once: nothing has to be later.
+            shipment.dead, shipment.dead_later = [*shipment.dead, *shipment.dead_later], []
+            if not self._topics_known(shipment):
+                self.queue.appendleft(shipment)
+                return
         if not shipment.parcels and not shipment.dead:
             self._next_leg(shipment)
             if self.failed and not self.flying:
@@ -204,6 +231,12 @@ class Lane:
         outlet.landed(shipment)
         if not outlet.closing and any(delivery.delivered for delivery in shipment.deliveries):
             self._progress_ms = monotonic_ms()
+        if outlet.transactions is not None:
+            self.uncommitted[shipment] = None
+            if any(delivery.exception() is not None for delivery in shipment.deliveries):
+                outlet.transactions.spoiled()
+            outlet.pump()
+            return
         if all(delivery.exception() is None for delivery in shipment.deliveries):
             self._failures = 0
             self._count_out(shipment)
@@ -216,6 +249,77 @@ class Lane:
         if self.failed and not self.flying:
             self._mend()
         outlet.pump()
+
+    # Transactions.
+
+    def stage(self) -> None:
+        """All that took off is in the transaction that is about to be committed."""
+        for shipment in (*self.uncommitted, *self.flying):
+            if isinstance(shipment.done, StagedDone):
+                shipment.done.stage()
+            if shipment.mark is not None and self.spooling is not None and self.spooling.marks is not None:
+                self.spooling.marks.stage(shipment.mark, in_order=shipment.in_order)
+
+    def committed(self) -> None:
+        """It was committed, and everything had landed."""
+        assert not self.flying, "what flies is in no committed transaction"
+        landed, self.uncommitted = self.uncommitted, {}
+        self._failures = 0
+        for shipment in landed:
+            self._count_out(shipment)
+            shipment.parcels, shipment.dead = [], []
+            if shipment.mark is not None and self.spooling is not None and self.spooling.marks is not None:
+                self.spooling.marks.committed(shipment.mark, in_order=shipment.in_order)
+            self._settle(shipment)
+
+    def aborted(self) -> None:
+        """It was aborted: all of it goes first again, but for records that no broker will ever take."""
+        assert not self.flying, "what flies may still land"
+        landed, self.uncommitted = self.uncommitted, {}
+        for shipment in landed:
+            if isinstance(shipment.done, StagedDone):
+                shipment.done.unstage()
+            self._sort_out_again(shipment)
+            self.failed.append(shipment)
+        if self.spooling is not None and self.spooling.marks is not None:
+            self.spooling.marks.unstage()
+        if self.failed:
+            self._mend()
+
+    def _sort_out_again(self, shipment: Shipment) -> None:
+        dead: list[Parcel] = []
+        parts: tuple[list[Parcel], list[Parcel]] = ([], [])
+        sent = (*shipment.parcels, *shipment.dead)
+        for index, (parcel, delivery) in enumerate(zip(sent, shipment.deliveries, strict=True)):
+            is_dead = index >= len(shipment.parcels)
+            parts[is_dead].extend(self._left_of(shipment, parcel, delivery, None if is_dead else dead))
+        shipment.parcels, shipment.dead = parts
+        shipment.dead += dead
+
+    def _left_of(
+        self, shipment: Shipment, parcel: Parcel, delivery: BulkDelivery, dead: list[Parcel] | None
+    ) -> list[Parcel]:
+        """What of a parcel is to be sent again: all that may ever be taken, in its order."""
+        refused = [(rows, why) for rows, why in delivery.failures() if not isinstance(why, _ENDED)]
+        limit = self._outlet.record_bytes_max
+        never = {row: words for rows, why in refused for row in rows if (words := why_never(parcel, row, why, limit))}
+        if never:
+            rows = sorted(never)
+            if dead is None:
+                self._drop(parcel, len(rows), never[rows[0]])
+            else:
+                self._bury(shipment, parcel, rows, [never[row] for row in rows], dead)
+        others = [row for row in range(len(parcel.values)) if row not in never]
+        if not refused or not others:
+            return [parcel] if others else []
+        why = refused[0][1]
+        self.counts.retried += len(others)
+        if isinstance(why, UnknownTopic):
+            self._outlet.topics.forget(parcel.topic)
+        if not never:
+            self._needs_rest = True
+            self._outlet.tell(f"input {self.name}: {why}; {len(others)} records are tried again")
+        return again(parcel, others, why)
 
     def _count_out(self, shipment: Shipment) -> None:
         counts = self.counts

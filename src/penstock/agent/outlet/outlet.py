@@ -10,6 +10,7 @@ from typing import Any, Final
 from penstock.agent.counting import Counts, OutletStatus
 from penstock.agent.environment import monotonic_ms, now_ms
 from penstock.agent.outlet.column_producer import ColumnProducer
+from penstock.agent.outlet.committing import Transactions
 from penstock.agent.outlet.lane import Lane
 from penstock.agent.outlet.memory import MemoryGate
 from penstock.agent.outlet.shipment import Shipment
@@ -64,6 +65,8 @@ class Outlet:
         self.in_flight_bytes = 0
         self.saving = 0
         """How many writes to the spool are under way whose shipments are in no queue."""
+        self.transactions: Transactions | None = None
+        """With `exactly_once`; set before anything is shipped."""
         self.stopping = False
         self.closing = False
         self._held = False
@@ -72,9 +75,10 @@ class Outlet:
         self._settled = asyncio.Event()
         self._ticking: asyncio.Task[None] | None = None
         self._searching: asyncio.Task[None] | None = None
-        self._set_producer(producer_settings, unknown_topic_after_ms)
+        self.set_producer(producer_settings, unknown_topic_after_ms)
 
-    def _set_producer(self, settings: Mapping[str, Any], unknown_topic_after_ms: int) -> None:
+    def set_producer(self, settings: Mapping[str, Any], unknown_topic_after_ms: int) -> None:
+        """Another one, which is the caller's to close."""
         self._producer_settings, self._unknown_topic_after_ms = settings, unknown_topic_after_ms
         self.producer = ColumnProducer(**settings)
         self.record_bytes_max = self.producer.settings.max_request_size
@@ -87,6 +91,11 @@ class Outlet:
         )
         made = self.producer.settings
         self.watch = Watch(",".join(made.bootstrap_servers), made.client_id, self.tell, made.dial_security())
+
+    @property
+    def made_of(self) -> tuple[Mapping[str, Any], int]:
+        """Settings of the producer, and how long a topic may be unknown."""
+        return self._producer_settings, self._unknown_topic_after_ms
 
     # Life.
 
@@ -131,6 +140,8 @@ class Outlet:
             async with asyncio.timeout(max(within_ms, 0) / 1000):
                 while not self._flushed(name):
                     self._settled.clear()
+                    if self.transactions is not None:
+                        self.transactions.hurry()
                     self.pump()
                     await self._settled.wait()
         except TimeoutError:
@@ -170,22 +181,33 @@ class Outlet:
         self, settings: Mapping[str, Any], unknown_topic_after_ms: int, flush_within_ms: float
     ) -> None:
         """Goes on with other settings. What is under way gets `flush_within_ms`, and is then sent by the new one."""
+        if self.transactions is not None:
+            await self.transactions.replace(settings, unknown_topic_after_ms, flush_within_ms)
+            return
         async with self._replacing:
             self._held = True
             try:
                 async with asyncio.timeout(flush_within_ms / 1000):
-                    while any(lane.flying for lane in self.lanes.values()):
-                        self._settled.clear()
-                        await self._settled.wait()
+                    await self.all_landed()
             except TimeoutError:
                 self.tell("brokers did not take everything before their connection was replaced; it is sent again")
-            self.topics.close()
-            self.watch.close()
-            await self.producer.close(0)
-            self._set_producer(settings, unknown_topic_after_ms)
-            self.watch.start()
+            await self.change_producer(settings, unknown_topic_after_ms)
             self._held = False
             self._topic_answered()
+
+    async def change_producer(self, settings: Mapping[str, Any], unknown_topic_after_ms: int) -> None:
+        """Closes the one that is there, so that it gives back what it has, and makes another."""
+        self.topics.close()
+        self.watch.close()
+        await self.producer.close(0)
+        self.set_producer(settings, unknown_topic_after_ms)
+        self.watch.start()
+
+    async def all_landed(self) -> None:
+        """Returns when the producer has nothing more of any lane."""
+        while any(lane.flying for lane in self.lanes.values()):
+            self._settled.clear()
+            await self._settled.wait()
 
     # Shipments.
 
@@ -198,7 +220,7 @@ class Outlet:
 
     def pump(self) -> None:
         """Hands over what waits, a shipment of each lane in turn, as far as their windows go."""
-        if self._pumping or self._held or self.closing:
+        if self._pumping or self._held or self.closing or not (self.transactions is None or self.transactions.open):
             return
         self._pumping = True
         handed_bytes = 0
@@ -225,6 +247,8 @@ class Outlet:
 
     def took_off(self, shipment: Shipment) -> None:
         self.in_flight_bytes += shipment.size_bytes
+        if self.transactions is not None:
+            self.transactions.took_off(shipment.size_bytes)
 
     def landed(self, shipment: Shipment) -> None:
         self.in_flight_bytes -= shipment.size_bytes
@@ -232,6 +256,10 @@ class Outlet:
 
     def settled(self) -> None:
         self._settled.set()
+
+    def producer_changed(self) -> None:
+        """What is known of topics is to be asked anew."""
+        self._topic_answered()
 
     def _topic_answered(self) -> None:
         for lane in self.lanes.values():
@@ -272,7 +300,7 @@ class Outlet:
             if gone:
                 # Only a producer that is closed gives back what it has; the rest of it gets time to arrive before.
                 refusals = self.topics
-                await self.replace_producer(self._producer_settings, self._unknown_topic_after_ms, OTHERS_WITHIN_MS)
+                await self.replace_producer(*self.made_of, OTHERS_WITHIN_MS)
                 self.topics.take_over(refusals)
         finally:
             self._searching = None

@@ -11,6 +11,7 @@ from penstock.agent.portion import Parcel
 from penstock.client.producer.delivery import BulkDelivery
 
 if TYPE_CHECKING:
+    from penstock.agent.outlet.marks import Mark
     from penstock.agent.spool.segments import Segment
 
 
@@ -27,8 +28,8 @@ class Shipment:
     """What a lane carries. `kept` when it is in the spool too."""
 
     __slots__ = (
-        "_at", "_landed", "charge_bytes", "dead", "dead_later", "dead_letters", "deliveries", "done", "kept", "number",
-        "parcels", "settled", "size_bytes", "took_off_ms",
+        "_at", "_landed", "charge_bytes", "dead", "dead_later", "dead_letters", "deliveries", "done", "in_order",
+        "kept", "mark", "number", "parcels", "settled", "size_bytes", "took_off_ms",
     )  # fmt: skip
 
     def __init__(self, parcels: list[Parcel], size_bytes: int, dead_letters: str | None, done: Done | None) -> None:
@@ -47,6 +48,10 @@ class Shipment:
         """Its place among those that took off."""
         self.took_off_ms = 0.0
         self.kept: Kept | None = None
+        self.mark: Mark | None = None
+        """By which the spool knows it, with `exactly_once`."""
+        self.in_order = True
+        """Whether its mark is as old as it is."""
         self.settled = False
         self.deliveries: list[BulkDelivery] = []
         self._at = 0

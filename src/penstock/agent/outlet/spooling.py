@@ -2,6 +2,10 @@
 
 While it is active nothing goes from memory to the producer but what the spool has a copy of, so that everything that
 is on the disk leaves before anything newer. It ends when the disk has nothing more for the lane.
+
+With `exactly_once` what is in a transaction is not put on the disk beside it, because nobody could tell later whether
+it was committed. While its end was not asked for it is given up instead, and what was in it waits in memory until that
+is known. Only an agent that stops puts it on the disk all the same, and says in which transaction it was.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.agent.errors import SpoolFailed, SpoolFull
+from penstock.agent.outlet.marks import Mark, SpoolMarks
 from penstock.agent.outlet.shipment import Kept, Shipment
 from penstock.agent.portion import EVENT_OVERHEAD_BYTES, Parcel
 from penstock.agent.spool.frames import Load
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.agent.counting import Counts
+    from penstock.agent.outlet.committing import Transactions
     from penstock.agent.outlet.memory import Share
     from penstock.agent.spool.spool import Spool
 
@@ -36,6 +42,7 @@ class SpooledLane(Protocol):
     counts: Counts
     queue: deque[Shipment]
     flying: dict[Shipment, None]
+    uncommitted: dict[Shipment, None]
     failed: list[Shipment]
 
     @property
@@ -56,6 +63,7 @@ class SpoolingOutlet(Protocol):
     spool_after_ms: int
     saving: int
     stopping: bool
+    transactions: Transactions | None
     now_ms: Callable[[], int]
 
     def pump(self) -> None: ...
@@ -74,6 +82,15 @@ class Spooling:
         self._saver: asyncio.Task[None] | None = None
         self._loader: asyncio.Task[None] | None = None
         self._freeing: set[asyncio.Task[None]] = set()
+        self._known_marks: SpoolMarks | None = None
+
+    @property
+    def marks(self) -> SpoolMarks | None:
+        """Only with `exactly_once`."""
+        transactions = self._outlet.transactions
+        if self._known_marks is None and transactions is not None:
+            self._known_marks = transactions.marks(self._lane.name)
+        return self._known_marks
 
     # In.
 
@@ -83,7 +100,11 @@ class Spooling:
 
     def check(self) -> None:
         """Time has passed: brokers may have been silent for too long."""
-        if self._silent and self._lane.unsafe:
+        lane, transactions = self._lane, self._outlet.transactions
+        if self._silent and lane.unsafe:
+            in_transaction = bool(lane.flying or lane.uncommitted)
+            if transactions is not None and in_transaction and transactions.give_up():
+                return  # it comes back to the queue, before what is there
             self.active = True
         self.arrived()
 
@@ -106,11 +127,15 @@ class Spooling:
     def _unsaved(self) -> list[Shipment]:
         """The next that are in memory only: those under way first, because they are older."""
         lane = self._lane
-        under_way = [each for each in (*lane.flying, *lane.failed) if not each.safe]
+        transacting = self._outlet.transactions is not None and not self._outlet.stopping
+        older = () if transacting else (*lane.uncommitted, *lane.flying, *lane.failed)
+        under_way = [each for each in older if not each.safe]
+        # What comes from an aborted transaction is older than what is on the disk, and is sent before it.
+        older_stays = transacting and (self._queue.unread or any(each.kept is not None for each in lane.queue))
         found: list[Shipment] = []
         size = 0
         for shipment in sorted(under_way, key=lambda each: each.number) or lane.queue:
-            if shipment.safe:
+            if shipment.safe or (older_stays and shipment.number):
                 continue
             if found and size + shipment.size_bytes > FRAME_BYTES:
                 break
@@ -135,9 +160,10 @@ class Spooling:
 
     async def _save_these(self, chosen: list[Shipment]) -> None:
         lane = self._lane
-        waiting = not (lane.flying.keys() & set(chosen)) and not any(each in lane.failed for each in chosen)
+        waiting = all(not self._under_way(each) for each in chosen)
         loads = [
-            Load(_stamped([*each.parcels, *each.dead], self._outlet.now_ms()), each.dead_letters) for each in chosen
+            Load(_stamped([*each.parcels, *each.dead], self._outlet.now_ms()), each.dead_letters, self._mark(each))
+            for each in chosen
         ]
         if waiting:
             await self._move(chosen, loads)
@@ -152,6 +178,19 @@ class Spooling:
         lane.counts.spooled += sum(load.records for load in loads)
         for each in chosen:
             lane.make_safe(each)
+
+    def _under_way(self, shipment: Shipment) -> bool:
+        lane = self._lane
+        return shipment in lane.flying or shipment in lane.uncommitted or shipment in lane.failed
+
+    def _mark(self, shipment: Shipment) -> Mark | None:
+        marks, transactions, lane = self.marks, self._outlet.transactions, self._lane
+        if marks is None or transactions is None:
+            return None
+        in_flight = shipment in lane.flying or shipment in lane.uncommitted
+        shipment.mark = marks.new(transactions.number if in_flight else 0)
+        shipment.in_order = not shipment.number
+        return shipment.mark
 
     async def _move(self, chosen: list[Shipment], loads: list[Load]) -> None:
         """They leave the memory altogether."""
@@ -198,6 +237,9 @@ class Spooling:
                 return
             loads, segment, frames = found
             self._lane.counts.unsendable += self._queue.lost_records - lost
+            marks = self.marks
+            if marks is not None:
+                loads = [load for load in loads if load.mark is None or not marks.arrived(Mark(*load.mark))]
             if not loads:
                 await self._queue.free(segment, frames)
                 return
@@ -244,6 +286,7 @@ def _load(shipment: Shipment, now_ms: int) -> Load:
 def _shipment(load: Load, kept: Kept) -> Shipment:
     shipment = Shipment(load.parcels, _weight(load.parcels), load.dead_letters, None)
     shipment.charge_bytes, shipment.kept = 0, kept
+    shipment.mark = None if load.mark is None else Mark(*load.mark)
     return shipment
 
 

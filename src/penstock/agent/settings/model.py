@@ -65,6 +65,10 @@ class AgentSettings:
     output: OutputSettings
     spool: SpoolSettings | None
     inputs: Mapping[str, InputSettings]
+    exactly_once: bool = False
+    """Records and positions go to brokers in transactions."""
+    machine_id: str | None = None
+    """Which machine's positions they are; None: what the system says."""
 
     @property
     def client_id(self) -> str:

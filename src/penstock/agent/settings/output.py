@@ -34,6 +34,9 @@ def read_output(file: Table) -> OutputSettings:
     if table is None:
         return OutputSettings()
     acks = _acks(table)
+    for name in ("exactly_once", "machine_id"):
+        if table.value(name) is not None:
+            table.wrong(name, f"{name} is not set here: it stands at the top of the file, above all [tables]")
     settings = OutputSettings(
         acks=acks,
         compression=table.choice("compression", CODECS, "lz4"),

@@ -9,7 +9,7 @@ from penstock.agent.settings.model import AgentSettings, OutputSettings
 from penstock.client.declaring import INT32_MAX
 from penstock.client.errors import BadSetting
 from penstock.client.security_settings import names_of_security
-from penstock.client.settings import ProducerSettings, keyword_names
+from penstock.client.settings import CommonSettings, ProducerSettings, keyword_names
 
 OWN: Final[dict[str, str]] = {
     "bootstrap_servers": "bootstrap, at the top of the file",
@@ -25,6 +25,8 @@ OWN: Final[dict[str, str]] = {
     "allow_auto_create_topics": "output.create_topics",
     "delivery_timeout_ms": "nothing: records are tried for ever",
     "retries": "nothing: records are tried for ever",
+    "transactional_id": "exactly_once, at the top of the file",
+    "transaction_timeout_ms": "nothing: transactions of an agent are open for a second and time out after ten",
 }
 """Producer settings that the agent's file has its own words for."""
 
@@ -95,3 +97,19 @@ def security_refusal(kafka: Mapping[str, str]) -> str:
     except BadSetting as wrong:
         return wrong.why
     return ""
+
+
+def transaction_refusal(kafka: Mapping[str, str]) -> str:
+    """Why a producer with these settings could have no transactions; empty when it can."""
+    given = {producer_name(name): value for name, value in kafka.items()}
+    plain = {name: value for name, value in given.items() if name not in _SECURITY}
+    try:
+        ProducerSettings.of({**plain, "transactional_id": "asked"})
+    except BadSetting as wrong:
+        return wrong.why
+    return ""
+
+
+def common_keywords(producer: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a producer's that every client has: to look at the same cluster with the same login."""
+    return {name: value for name, value in producer.items() if name in keyword_names(CommonSettings)}

@@ -16,8 +16,9 @@ from typing import Any, Final
 from penstock.agent.errors import AgentFileBroken
 from penstock.agent.routing.reading import read_routing
 from penstock.agent.settings.kinds import KINDS, LOSSY, SPOOLED, kind_of
-from penstock.agent.settings.model import AgentSettings, InputSettings, SpoolSettings
+from penstock.agent.settings.model import AgentSettings, InputSettings, OutputSettings, SpoolSettings
 from penstock.agent.settings.output import read_bootstrap, read_output
+from penstock.agent.settings.producing import transaction_refusal
 from penstock.agent.settings.variables import filled_in
 from penstock.agent.transforms.reading import read_steps
 from penstock.declared.fields import Notes, Table
@@ -79,6 +80,8 @@ def _agent(file: Table, path: Path) -> AgentSettings:
         output=output,
         spool=spool,
         inputs=_inputs(file, path.parent, host),
+        exactly_once=_exactly_once(file, output),
+        machine_id=_machine_id(file),
     )
     if spool is not None and settings.inputs and not any(each.kind in SPOOLED for each in settings.inputs.values()):
         kinds = ", ".join(sorted(SPOOLED))
@@ -92,6 +95,27 @@ def _name(file: Table) -> str:
     if name and not _NAME.fullmatch(name):
         file.wrong("name", f"name = {name!r} must be made of {_NAME_WORDS}")
     return name
+
+
+def _exactly_once(file: Table, output: OutputSettings) -> bool:
+    wanted = file.flag("exactly_once")
+    if wanted and output.acks != "all":
+        file.wrong("exactly_once", 'exactly_once = true needs acks = "all" in [output], which is the default')
+    elif wanted and (words := transaction_refusal(output.kafka)):
+        file.wrong("exactly_once", f"exactly_once = true does not go with output.kafka: {words}")
+    return wanted
+
+
+def _machine_id(file: Table) -> str | None:
+    given = file.text("machine_id")
+    if given is None:
+        return None
+    if not _NAME.fullmatch(given):
+        file.wrong("machine_id", f"machine_id = {given!r} must be made of {_NAME_WORDS}")
+    if file.value("exactly_once") is not True:
+        words = "machine_id is for exactly_once = true, which keeps positions by machine; nothing else asks for it"
+        file.notes.warn(("machine_id",), words)
+    return given
 
 
 def _admin(file: Table) -> str | None:

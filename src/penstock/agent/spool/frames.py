@@ -37,6 +37,8 @@ class Load:
     parcels: list[Parcel]
     dead_letters: str | None = None
     """The topic for those of them that can never be sent."""
+    mark: tuple[Any, ...] | None = None
+    """By which it is known again with `exactly_once`."""
 
     @property
     def records(self) -> int:
@@ -58,7 +60,10 @@ class Head:
 
 def pack(loads: list[Load]) -> bytes:
     """A frame."""
-    plain = [[load.dead_letters, [_plain(parcel) for parcel in load.parcels]] for load in loads]
+    plain = [
+        [load.dead_letters, [_plain(parcel) for parcel in load.parcels], *([] if load.mark is None else [load.mark])]
+        for load in loads
+    ]
     body: bytes = lz4.block.compress(_encode(plain))
     records = sum(load.records for load in loads)
     return _HEAD.pack(MARK, len(body), records, _checksum(len(body), records, body)) + body
@@ -82,7 +87,8 @@ def unpack(head: Head, body: bytes) -> list[Load]:
         raise BadFrame("a frame is damaged: its checksum is wrong")
     try:
         return [
-            Load([_parcel(each) for each in parcels], dead) for dead, parcels in _decode(lz4.block.decompress(body))
+            Load([_parcel(each) for each in parcels], dead, tuple(mark[0]) if mark else None)
+            for dead, parcels, *mark in _decode(lz4.block.decompress(body))
         ]
     except (msgspec.DecodeError, lz4.block.LZ4BlockError, ValueError, TypeError) as wrong:
         raise BadFrame(f"a frame cannot be read: {wrong}") from None

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import Final
 
-from penstock.agent.checkpoints import CheckpointsUnwritable, Row
+from penstock.agent.checkpoints import Change, CheckpointsUnwritable, Row
 from penstock.agent.environment import Environment
 from penstock.agent.inputs.files.inflating import Broken, CutOff
 from penstock.agent.inputs.files.jobs import Jobs
@@ -23,6 +23,8 @@ from penstock.agent.portion import Portion
 
 SAVE_EVERY_S: Final = 0.2
 RETRY_S: Final = 1.0
+LAST_WITHIN_S: Final = 5.0
+"""How long the end waits for its last positions with `exactly_once`; none of them is behind a record."""
 UNDER_WAY_MAX: Final = 1000
 """So many files may wait for acknowledgements before the next is begun."""
 CHANGED: Final = "was changed after it was begun; files must be complete when they are dropped here"
@@ -47,7 +49,7 @@ class _File:
 
     def row(self) -> Row:
         facts = self.facts
-        return Row(self.path, self.path, self.ledger.safe, asdict(facts))
+        return Row(self.path, self.path, self.ledger.outlook[0], asdict(facts))
 
 
 class SpoolDirInput:
@@ -72,7 +74,6 @@ class SpoolDirInput:
     async def run(self) -> None:
         if self._stopping:
             return
-        await self._load()
         await self._jobs.run(self._take_files(), self._put_away_files(), self._save_positions())
 
     async def stop(self) -> None:
@@ -84,18 +85,28 @@ class SpoolDirInput:
         await self._jobs.end()
         for file in [file for file in self._files.values() if file.complete]:
             await self._leave(file)
-        await self._save()
+        if self._env.positions is None:
+            await self._save()
+            return
+        await self._env.positions.save(self._env.input, LAST_WITHIN_S)
+        self._env.positions.detach(self._env.input, self)
 
     def moved(self, file: _File) -> None:
-        """More of it is safe."""
-        self._dirty[file.path] = file
+        """More of it is safe, or goes into a transaction."""
+        if file.ledger.untold:
+            self._dirty[file.path] = file
+            # One of this name was put away before, and this is another.
+            self._forgotten.discard(file.path)
         if file.complete:
             self._complete.set()
 
     # Taking.
 
     async def _load(self) -> None:
-        for row in await self._env.checkpoints.load(self._env.input):
+        env = self._env
+        if env.positions is not None:
+            env.positions.attach(env.input, self)
+        for row in await (env.positions or env.checkpoints).load(env.input):
             if os.path.lexists(row.key):
                 self._rows[row.key] = row
             else:
@@ -103,6 +114,7 @@ class SpoolDirInput:
                 self._forgotten.add(row.key)
 
     async def _take_files(self) -> None:
+        await self._load()
         while True:
             try:
                 rested, resting = await asyncio.to_thread(self._search.search, self._env.monotonic_ms())
@@ -214,27 +226,41 @@ class SpoolDirInput:
 
     async def _save_positions(self) -> None:
         while True:
-            saved = await self._save()
+            saved = self._env.positions is not None or await self._save()
             await asyncio.sleep(SAVE_EVERY_S if saved else RETRY_S)
 
     async def _save(self) -> bool:
         async with self._saving:
-            if not self._dirty and not self._forgotten:
+            if not self.pending:
                 return True
-            dirty, self._dirty = self._dirty, {}
-            forgotten, self._forgotten = self._forgotten, set()
-            rows = [file.row() for file in dirty.values()]
+            change = self.take()
             try:
-                await self._env.checkpoints.save(self._env.input, rows, forgotten)
+                await self._env.checkpoints.save(self._env.input, change.rows, change.forgotten)
             except BaseException as error:
-                self._dirty = dirty | self._dirty
-                self._forgotten |= forgotten
+                change.aborted()
                 if isinstance(error, CheckpointsUnwritable):
                     self.troubles.tell("checkpoints", f"{error}; positions are kept in memory and tried again")
                     return False
                 raise
             self.troubles.well("checkpoints")
             return True
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._dirty or self._forgotten)
+
+    def take(self) -> Change:
+        """All that has changed; it counts as saved unless it is given back."""
+        dirty, self._dirty = self._dirty, {}
+        forgotten, self._forgotten = self._forgotten, set()
+
+        def aborted() -> None:
+            # What has happened to a name since is newer than what is given back.
+            kept = {path: file for path, file in dirty.items() if path not in self._forgotten}
+            self._forgotten |= forgotten - self._dirty.keys()
+            self._dirty = kept | self._dirty
+
+        return Change([file.row() for file in dirty.values()], sorted(forgotten), aborted=aborted)
 
     # Telling.
 

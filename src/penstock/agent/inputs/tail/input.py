@@ -67,7 +67,7 @@ class TailInput:
     async def close(self) -> None:
         self._stopping = True
         await self._jobs.end()
-        await self._saver.save()
+        await self._saver.close()
         self._followed.descriptors.close_all()
 
     async def _begin_and_watch(self) -> None:

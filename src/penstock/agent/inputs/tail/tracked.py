@@ -39,7 +39,7 @@ class Tracked:
         self.head = NOTHING
         """Its beginning as it was found. It is known by this until some of it is read."""
         self.anchors: deque[Anchor] = deque(maxlen=ANCHORS_MAX)
-        self.ledger: Ledger[Anchor | None] = Ledger(0, None, lambda: moved(self))
+        self.ledger: Ledger[Anchor | None] = Ledger(0, None, lambda: moved(self) if self.ledger.untold else None)
         self.place = Place.HERE
         self.read = 0
         """Where the next line begins; what comes before is put, or kept by the gatherer."""
@@ -122,12 +122,12 @@ class Tracked:
         return self.gone_before_ms + (now_ms - since if since is not None else 0.0)
 
     def row(self, now_ms: float) -> Row:
-        """What is safe, never what is only read."""
-        safe = self.ledger.safe
+        """What is safe, or goes into the transaction of this moment; never what is only read."""
+        safe, mark, under_way = self.ledger.outlook
         prefix = self.prefix if self.prefix.length else self.head
         anchors = [anchor for anchor in self.anchors if anchor.position < safe]
-        if self.ledger.mark is not None:
-            anchors.append(self.ledger.mark)
+        if mark is not None:
+            anchors.append(mark)
         facts: dict[str, Any] = {
             "origin": self.origin_path,
             "device": self.device,
@@ -139,11 +139,11 @@ class Tracked:
             "cut": self.place is Place.CUT,
             "rotated": self.rotated,
             "skipped": self.skipped,
-            "finished": None if self.ledger.open_spans else self.finished,
+            "finished": None if under_way else self.finished,
             "gone_ms": 0 if self.place is Place.UNSEEN else round(self.gone_ms(now_ms)),
             "size": max(self.reach, safe),
             "real": self.real_path,
-            "ended": self.ended and not self.ledger.open_spans,
+            "ended": self.ended and not under_way,
             "horizon": self.horizon_ns,
             "settled": self.settled,
         }
