@@ -145,7 +145,7 @@ def test_a_transaction_that_does_not_come_to_its_end_is_told_to_the_producer() -
         await client.create("orders")
         said.answers[ORDERS] = [CONCURRENT_TRANSACTIONS] * 1_000
         assert await Transactional(client).send("orders", b"x") == [(CONCURRENT_TRANSACTIONS.code, -1)]
-        assert 2 <= len(said.asked) <= 6
+        assert 2 <= len(said.asked) <= 10, "pauses of 1, 2, 4 ms and so on, up to 20, for 100 ms"
         assert log_of(machine).next == 0
 
     walk(steps)

@@ -90,6 +90,9 @@ class Surroundings(Protocol[S]):
     def due(self, at: int) -> None:
         """A shard wants to look at the clock at `at`."""
 
+    def may_hurry(self) -> bool:
+        """Whether a slice of loading may be done for somebody who asks; not for everybody at once."""
+
     def lost(self, home: Home[S]) -> None:
         """The shard was dropped and has to be loaded again."""
 
@@ -282,7 +285,7 @@ class Home(Generic[S]):
 
     def _live(self) -> S:
         """The shard to ask; Refused when there is none."""
-        if self._loading is not None and not self._hurried:
+        if self._loading is not None and not self._hurried and self._around.may_hurry():
             # A log of the usual size is read faster than a client comes back.
             self._hurried = True
             slices = Slices(self._around)
