@@ -7,6 +7,7 @@ EndTxn 5, whose reply has the epoch of the next transaction. Every broker is tol
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -60,7 +61,9 @@ class Batch:
 
     def __init__(self, record_bytes: int, records: int, *, transactional: bool) -> None:
         value = bytes(value % 251 for value in range(record_bytes))
-        built = [Record(offset, 1_700_000_000_000, None, value) for offset in range(records)]
+        # Records of another day than their markers would make segments roll.
+        now_ms = int(time.time() * 1_000)
+        built = [Record(offset, now_ms, None, value) for offset in range(records)]
         self.bytes = bytearray(build_batch(built, producer_id=0 if transactional else -1, transactional=transactional))
         self.records = records
 
