@@ -45,6 +45,7 @@ from penstock.server.coordinating.kind import S
 from penstock.server.coordinating.loading import Replay
 from penstock.server.coordinating.promise import Held, Promise, fail, is_committed, release, told
 from penstock.server.coordinating.records import encode_batch
+from penstock.server.loops.lasting import LASTING
 from penstock.server.loops.slices import Slices
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ class Home(Generic[S]):
             self.end = source.written
             shard.see(self._around.image())  # a snapshot may have taken the place of the one that it was made with
             self.shard, self.records_loaded = shard, replay.records
+            LASTING.loaded(replay.records)
             yield from self._first_work()
         self.load_ms = self._around.monotonic_ms() - began
 
