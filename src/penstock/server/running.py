@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.model.errors import PenstockError
 from penstock.server.loops.duty import DUTY
+from penstock.server.loops.lasting import LASTING
 from penstock.server.loops.processor_time import ProcessorTime
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class _Run:
             gc.freeze()
             gc.set_threshold(*COLLECTING_AFTER)
             gc.enable()
+            LASTING.begin()
             self._ready(node)
             await asyncio.wait((failing, signalled), return_when=asyncio.FIRST_COMPLETED)
         if failing.done():

@@ -39,7 +39,7 @@ from penstock.storage.exact_batches import check_exact
 from penstock.storage.flushing import Syncable, pinned
 from penstock.storage.names import DELETED, PARTITION_METADATA
 from penstock.storage.partition_metadata import partition_metadata_text
-from penstock.storage.producers import CONTROL, Producers
+from penstock.storage.producers import CONTROL, Marker, Producers
 from penstock.storage.reading import OlderReads, Read, RecentBatches
 from penstock.storage.recalling import recall
 from penstock.storage.retention import expired_segments
@@ -48,6 +48,7 @@ from penstock.storage.segments import Segments
 from penstock.storage.settings import LogSettings
 from penstock.storage.snapshot_files import SnapshotFiles
 from penstock.storage.tickets import Ticket
+from penstock.storage.transaction_index import AbortedTransaction
 from penstock.storage.unsynced import Unsynced
 from penstock.storage.verification import Verification
 
@@ -301,10 +302,18 @@ class Log:
 
     # -- appending
 
-    def append(self, batch: bytearray | memoryview, header: BatchHeader, epoch: Epoch, now: Millis) -> Ticket:
+    def append(
+        self,
+        batch: bytearray | memoryview,
+        header: BatchHeader,
+        epoch: Epoch,
+        now: Millis,
+        marker: Marker | None = None,
+    ) -> Ticket:
         """The leader's append of one batch: assigns its offsets, stamps offset and epoch into it, and writes it.
 
-        The caller has checked the batch. RECORD_LIST_TOO_LARGE when no segment can hold it.
+        The caller has checked the batch. Who writes the end of a transaction says so with `marker`, which need not be
+        read out of the batch then. RECORD_LIST_TOO_LARGE when no segment can hold it.
         """
         if self.failure is not None:
             raise self.refusal()
@@ -329,7 +338,11 @@ class Log:
             self.epochs.assign(epoch, base)
         producers = self.producers
         if header.producer_id >= 0:
-            if header.attributes & CONTROL:
+            if marker is not None:
+                self._note_aborted(
+                    producers.apply_marker(header.producer_id, header.producer_epoch, base, marker), segment
+                )
+            elif header.attributes & CONTROL:
                 self._note_producer(header, base, batch, segment)
             else:
                 producers.apply_data(header, base)
@@ -379,7 +392,9 @@ class Log:
             self.next = self.written = end
 
     def _note_producer(self, header: BatchHeader, base: int, batch: bytearray | memoryview, segment: Segment) -> None:
-        aborted = self.producers.apply(header, base, batch)
+        self._note_aborted(self.producers.apply(header, base, batch), segment)
+
+    def _note_aborted(self, aborted: AbortedTransaction | None, segment: Segment) -> None:
         if aborted is not None:
             try:
                 segment.aborted.append(aborted)

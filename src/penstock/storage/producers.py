@@ -350,7 +350,8 @@ class Producers:
         producer = self._by_id.get(producer_id)
         if producer is None:
             producer = self._by_id[producer_id] = Producer(producer_id, epoch)
-        self.verifications.ended(producer_id, epoch)
+        if len(self.verifications):
+            self.verifications.ended(producer_id, epoch)
         producer.move_to_epoch(epoch)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = marker.timestamp
@@ -414,9 +415,12 @@ class Producers:
         return producer.transaction_first == _NONE and now - producer.last_timestamp >= self.expiration_ms
 
     def _find_first_unstable(self) -> None:
-        first = min(self.unreplicated, default=None)
         opened = next(iter(self._open), None)
-        self.first_unstable = opened if first is None or (opened is not None and opened < first) else first
+        if not self.unreplicated:
+            self.first_unstable = opened
+            return
+        first = min(self.unreplicated)
+        self.first_unstable = opened if opened is not None and opened < first else first
 
 
 def advance_sequence(sequence: int, by: int) -> int:

@@ -45,6 +45,7 @@ from penstock.server.coordinating.kind import S
 from penstock.server.coordinating.loading import Replay
 from penstock.server.coordinating.promise import Held, Promise, fail, is_committed, release, told
 from penstock.server.coordinating.records import encode_batch
+from penstock.server.loops.lasting import LASTING
 from penstock.server.loops.slices import Slices
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ class Surroundings(Protocol[S]):
 
     def due(self, at: int) -> None:
         """A shard wants to look at the clock at `at`."""
+
+    def may_hurry(self) -> bool:
+        """Whether a slice of loading may be done for somebody who asks; not for everybody at once."""
 
     def lost(self, home: Home[S]) -> None:
         """The shard was dropped and has to be loaded again."""
@@ -184,6 +188,7 @@ class Home(Generic[S]):
             self.end = source.written
             shard.see(self._around.image())  # a snapshot may have taken the place of the one that it was made with
             self.shard, self.records_loaded = shard, replay.records
+            LASTING.loaded(replay.records)
             yield from self._first_work()
         self.load_ms = self._around.monotonic_ms() - began
 
@@ -282,7 +287,7 @@ class Home(Generic[S]):
 
     def _live(self) -> S:
         """The shard to ask; Refused when there is none."""
-        if self._loading is not None and not self._hurried:
+        if self._loading is not None and not self._hurried and self._around.may_hurry():
             # A log of the usual size is read faster than a client comes back.
             self._hurried = True
             slices = Slices(self._around)

@@ -75,7 +75,7 @@ class Runtime(Generic[S]):
         self._chores = Chores(clock, self.log)
         self._timer: Deadline | None = None
         self._due_at = _NEVER
-        self._closed = False
+        self._closed = self._hurried = False
         self._waiting_topic: list[asyncio.Future[None]] = []
         self.written: Counter[str] = Counter()
         self.transactions: Transactions | None = None
@@ -292,6 +292,17 @@ class Runtime(Generic[S]):
         if self._topic_id is None:
             raise Refused(NOT_LEADER_OR_FOLLOWER, f"{self.kind.place} is gone")
         return self._partitions.by_id(self._topic_id, index)
+
+    def may_hurry(self) -> bool:
+        """Once in each turn of the loop: a request may be about every partition here."""
+        if self._hurried:
+            return False
+        self._hurried = True
+        asyncio.get_running_loop().call_soon(self._calm_down)
+        return True
+
+    def _calm_down(self) -> None:
+        self._hurried = False
 
     def lost(self, home: Home[S]) -> None:
         if self._homes.get(home.index) is home:

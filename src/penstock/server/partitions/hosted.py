@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from penstock.kernels import read_header
@@ -11,6 +12,7 @@ from penstock.model.errors import KAFKA_STORAGE_ERROR, Refused
 from penstock.model.ids import Offset
 from penstock.protocol.control import Marker, marker_batch
 from penstock.replication.acks import ALL_IN_SYNC
+from penstock.storage.producers import read_marker
 
 if TYPE_CHECKING:
     from penstock.kernels import BatchHeader
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.replication.partition import Partition
     from penstock.server.partitions.topic_traffic import TopicTraffic
     from penstock.storage.log import Log
+    from penstock.storage.producers import Marker as LogMarker
     from penstock.storage.tickets import Ticket
     from penstock.storage.verification import Verification
 
@@ -35,6 +38,23 @@ class Guard(NamedTuple):
 
     entry: Verification | None
     verifies: bool = True
+
+
+@lru_cache(maxsize=64)
+def _end_of(
+    producer_id: int, producer_epoch: int, commits: bool, coordinator_epoch: int, now: Millis
+) -> tuple[bytes, BatchHeader, LogMarker | None]:
+    """The batch that ends a transaction, before it has a place: the same in all partitions of the transaction."""
+    batch = marker_batch(
+        Marker(commits, coordinator_epoch),
+        base_offset=0,
+        leader_epoch=0,
+        timestamp=now,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+    header = read_header(batch)
+    return batch, header, read_marker(header, batch)
 
 
 class House(Protocol):
@@ -151,17 +171,8 @@ class Hosted:
         epoch = self.state.check_append(ALL_IN_SYNC)
         log = self.log or self.require_log()
         log.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        batch = bytearray(
-            marker_batch(
-                Marker(commits, coordinator_epoch),
-                base_offset=0,
-                leader_epoch=epoch,
-                timestamp=now,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-            )
-        )
-        ticket = log.append(batch, read_header(batch), epoch, now)
+        batch, header, marker = _end_of(producer_id, producer_epoch, commits, coordinator_epoch, now)
+        ticket = log.append(bytearray(batch), header, epoch, now, marker)
         self.grew(now)
         return ticket
 

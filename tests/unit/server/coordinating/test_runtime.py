@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -434,6 +434,31 @@ def test_who_asks_while_the_shard_is_loaded_is_told_to_wait() -> None:
         await desk.replicated()
         desk.home._loading, desk.home._hurried = itertools.repeat(None), True
         assert (await desk.ask(Inquire("book"))).error == COORDINATOR_LOAD_IN_PROGRESS
+
+    walk(steps)
+
+
+def test_of_those_who_ask_in_one_turn_of_the_loop_one_alone_has_a_slice_of_loading_done_for_it() -> None:
+    """A request about fifty partitions that are being loaded would else hold everybody up for fifty slices."""
+
+    async def steps(desk: Desk) -> None:
+        desk.ask(Borrow("book", "ann"))
+        await desk.replicated()
+        taken = 0
+
+        def loading() -> Iterator[None]:
+            nonlocal taken
+            while taken < 3:
+                taken += 1
+                yield
+
+        desk.home._loading = loading()
+        assert desk.runtime.may_hurry(), "somebody asks another partition first"
+        assert (await desk.ask(Inquire("book"))).error == COORDINATOR_LOAD_IN_PROGRESS
+        assert taken == 0
+        await asyncio.sleep(0)
+        assert (await desk.ask(Inquire("book"))).borrower == "ann"
+        assert taken == 3
 
     walk(steps)
 

@@ -45,9 +45,9 @@ TRANSACTIONS: tuple[ConfigDef, ...] = (
         "How many bytes Kafka reads at a time when it loads transactions.", ACCEPTED),
     ConfigDef(
         "add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), HIGH,
-        "How long a broker waits at first before it adds a partition to a busy transaction again.", ACTED),
+        "The longest pause before a broker adds a partition to a busy transaction again. The first is 1 ms.", ACTED),
     ConfigDef(
         "add.partitions.to.txn.retry.backoff.max.ms", INT, 100, at_least(0), HIGH,
-        "The longest wait before a broker adds a partition to a busy transaction again.", ACTED),
+        "For how long a broker tries to add a partition to a busy transaction before it tells the client so.", ACTED),
 )
 # fmt: on

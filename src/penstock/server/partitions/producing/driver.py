@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.protocol.wire import Buffer
     from penstock.server.partitions.hosted import Guard, Hosted
     from penstock.server.partitions.partition_driver import PartitionDriver
-    from penstock.server.partitions.producing.transactions import Transactions
+    from penstock.server.partitions.producing.transactions import Opening, Transactions
     from penstock.storage.tickets import Ticket
 
 Answer = ProduceResponse.PartitionProduceResponse
@@ -112,22 +112,25 @@ class ProduceDriver:
         rebuilds: bool,
     ) -> ProduceResponse | Later | Coroutine[object, None, ProduceResponse | Later]:
         """Batches that go on with their transactions are written at once; others need their coordinator's leave."""
-        producers = {_producer_of(piece) for piece in pieces if _is_transactional(piece)}
-        if len(producers) > 1:
+        assert self.transactions is not None, "transactions are served"
+        theirs = [piece for piece in pieces if _is_transactional(piece)]
+        if len({_producer_of(piece) for piece in theirs}) > 1:
             return self.refuse_all(request, INVALID_PRODUCER_ID_MAPPING)
         mode = produce_mode(version)
-        asking = [piece for piece in pieces if _is_transactional(piece) and self._must_ask(piece, mode)]
+        opening = self.transactions.opening(mode)
+        asking = [piece for piece in theirs if self._must_ask(piece, opening)]
         if asking or rebuilds:
             return self._after_leave(request, response, pieces, asking, mode, listener)
         return self._write_all(request, response, pieces, now, listener)
 
-    def _must_ask(self, piece: _Piece, mode: VerifyMode) -> bool:
-        assert self.transactions is not None, "transactions are served"
+    def _must_ask(self, piece: _Piece, opening: Opening) -> bool:
         assert piece.hosted is not None, "only admitted pieces are written"
         assert piece.admitted is not None, "only admitted pieces are written"
         try:
-            sequence = piece.admitted.header.base_sequence
-            piece.guard, asks = self.transactions.begin(piece.hosted, *_producer_of(piece), sequence, mode)
+            header = piece.admitted.header
+            piece.guard, asks = opening.begin(
+                piece.hosted, header.producer_id, header.producer_epoch, header.base_sequence
+            )
         except Refused as refusal:
             self._refuse(piece, refusal)
             return False
