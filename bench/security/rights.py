@@ -201,8 +201,8 @@ def section(costs: Costs) -> list[str]:
         "",
         "Three nodes of the same code, plaintext, under the headline's raw loads: one open, one with quotas of every "
         f"kind that nobody reaches, one with an authorizer and {ACLS_COUNT:,} ACLs, {_looked_at():,} of which are "
-        "about the topics of the load too. Medians of broker CPU; `more` is the median of the rounds, each beside the open "
-        f"node in the same round. At most {MORE_MAX:.0%} more is the target.",
+        "about the topics of the load too. Medians of broker CPU; `more` is the median of the rounds, each beside the "
+        f"open node in the same round. At most {MORE_MAX:.0%} more is the target.",
         "",
         f"| load | {OPEN} | {QUOTAS} | more | {ACLS} | more |",
         "|---|--:|--:|--:|--:|--:|",
