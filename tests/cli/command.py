@@ -51,8 +51,8 @@ def penstock(
 class Running:
     """A command that runs until it is told to stop; a context manager that leaves no process behind."""
 
-    def __init__(self, *arguments: str | Path, log: Path) -> None:
-        self._child = Child([*PENSTOCK, *map(str, arguments)], log)
+    def __init__(self, *arguments: str | Path, log: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._child = Child([*PENSTOCK, *map(str, arguments)], log, environment)
 
     def __enter__(self) -> Running:
         return self
@@ -63,6 +63,10 @@ class Running:
     @property
     def pid(self) -> int:
         return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child.running()
 
     @property
     def words(self) -> str:

@@ -10,6 +10,7 @@ from penstock.security.scram.keys import (
     BY_NAME,
     ITERATIONS_DEFAULT,
     RANDOM_BYTES,
+    Credential,
     Mechanism,
     credential_of,
     salt_of,
@@ -24,18 +25,25 @@ if TYPE_CHECKING:
 
 def scram_records(user: str, password: Secret, mechanisms: Iterable[str]) -> list[VersionedRecord]:
     """One for each mechanism, each with a salt of its own. Nothing in them gives the password back."""
-    return [(_record(user, password, BY_NAME[name]), 0) for name in mechanisms]
+    known = [BY_NAME[name] for name in mechanisms]
+    return [scram_record(user, each, _credential(password, each)) for each in known]
 
 
-def _record(user: str, password: Secret, mechanism: Mechanism) -> UserScramCredentialRecord:
+def scram_record(user: str, mechanism: Mechanism, credential: Credential) -> VersionedRecord:
+    return (
+        UserScramCredentialRecord(
+            name=user,
+            mechanism=mechanism.type,
+            salt=credential.salt,
+            stored_key=credential.stored_key,
+            server_key=credential.server_key,
+            iterations=credential.iterations,
+        ),
+        0,
+    )
+
+
+def _credential(password: Secret, mechanism: Mechanism) -> Credential:
     salt = salt_of(secrets.token_bytes(RANDOM_BYTES))
     work = mechanism.derive(password.reveal(), salt, ITERATIONS_DEFAULT)
-    credential = credential_of(mechanism, work.run(), salt, ITERATIONS_DEFAULT)
-    return UserScramCredentialRecord(
-        name=user,
-        mechanism=mechanism.type,
-        salt=credential.salt,
-        stored_key=credential.stored_key,
-        server_key=credential.server_key,
-        iterations=credential.iterations,
-    )
+    return credential_of(mechanism, work.run(), salt, ITERATIONS_DEFAULT)

@@ -38,7 +38,8 @@ def ask_for_password(given: MutableMapping[str, str]) -> None:
     """The password of a `username` that was given without one: from the environment, or by asking."""
     if "username" not in given:
         return
-    found = os.environ.get(PASSWORD_VARIABLE)
+    # Taken away: what this command starts (an agent's programs, Spark's processes) would inherit it.
+    found = os.environ.pop(PASSWORD_VARIABLE, None)
     if found is None and sys.stdin.isatty():
         found = click.prompt(f"Password of {given['username']}", hide_input=True, err=True)
     if found is not None:

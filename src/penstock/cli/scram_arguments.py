@@ -13,10 +13,10 @@ import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from penstock.certificates.users import scram_record as made
 from penstock.model.secret import Secret
-from penstock.protocol.disk.metadata_security import UserScramCredentialRecord
 from penstock.security.scram.keys import (
     BY_NAME,
     ITERATIONS_DEFAULT,
@@ -28,12 +28,15 @@ from penstock.security.scram.keys import (
     salt_of,
 )
 
+if TYPE_CHECKING:
+    from penstock.metadata.records import VersionedRecord
+
 _ARGUMENT: Final = re.compile(r"\s*([^=\[\]]+?)\s*=\s*\[(.*)\]\s*", re.DOTALL)
 _SECRETS: Final = ("password", "password-file", "password-env", "saltedpassword")
 _KEYS: Final = ("name", "salt", "iterations", *_SECRETS)
 
 
-def scram_record(argument: str) -> tuple[UserScramCredentialRecord, int]:
+def scram_record(argument: str) -> VersionedRecord:
     """The record of one `--add-scram`; ValueError says what is wrong with it, and never repeats a password."""
     found = _ARGUMENT.fullmatch(argument)
     if found is None:
@@ -47,17 +50,7 @@ def scram_record(argument: str) -> tuple[UserScramCredentialRecord, int]:
     iterations = _iterations(given.get("iterations"))
     salt = _decoded(given["salt"], "salt") if "salt" in given else salt_of(secrets.token_bytes(RANDOM_BYTES))
     credential = credential_of(mechanism, _salted(mechanism, given, salt, iterations), salt, iterations)
-    return (
-        UserScramCredentialRecord(
-            name=given["name"],
-            mechanism=mechanism.type,
-            salt=credential.salt,
-            stored_key=credential.stored_key,
-            server_key=credential.server_key,
-            iterations=credential.iterations,
-        ),
-        0,
-    )
+    return made(given["name"], mechanism, credential)
 
 
 def _pairs(text: str) -> dict[str, str]:

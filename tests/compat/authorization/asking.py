@@ -27,9 +27,10 @@ TOLD_MAX = 12
 SHOWN_CHARACTERS = 1_500
 QUIET = READS | {"DescribeDelegationToken", "DescribeClientQuotas", "DescribeUserScramCredentials"}
 """What may be asked again."""
-NOT_OF_CONTROLLERS = frozenset({"ApiVersions", "Fetch", "DescribeUserScramCredentials"})
-"""Is not asked where controllers listen: which APIs there are differs, records there are the metadata log's, and
-Kafka's controller fails inside."""
+NOT_OF_CONTROLLERS = frozenset({"ApiVersions", "DescribeUserScramCredentials"})
+"""Is not asked where controllers listen: which APIs there are differs, and Kafka's controller fails inside."""
+NO_READERS = frozenset({NOTHING})
+"""Who asks controllers for records. Those who may have them get each broker's own, the metadata log's."""
 EXTREMES = (ADMIN, EVERYTHING, NOTHING, ANONYMOUS)
 
 
@@ -92,17 +93,26 @@ def cases(users: Sequence[str], seed: int, count: int, *, served: Iterable[str] 
         if not (controller and api.name in NOT_OF_CONTROLLERS)
     ]
     extremes = [user for user in EXTREMES if not (controller and user == ANONYMOUS)]
-    found = [Case(*asked, user, controller) for asked in every for user in extremes]
+    found = [
+        Case(*asked, user, controller)
+        for asked in every
+        for user in extremes
+        if not _reads_metadata(asked[0], user, controller)
+    ]
     drawn = [
         Case(*asked, user, controller)
         for asked in every
         for user in users
-        if user not in EXTREMES and _concerns(asked[0], user)
+        if user not in EXTREMES and _concerns(asked[0], user) and not _reads_metadata(asked[0], user, controller)
     ]
     random.shuffle(drawn)
     found += drawn[: max(count - len(found), 0)]
     random.shuffle(found)
     return found
+
+
+def _reads_metadata(question: Question, user: str, controller: bool) -> bool:
+    return controller and question.api.name == "Fetch" and user not in NO_READERS
 
 
 def _concerns(question: Question, user: str) -> bool:

@@ -90,7 +90,10 @@ def test_tokens_and_pauses_are_kafkas() -> None:
     for case, kafka in zip(cases, answers("Charging.java", cases), strict=True):
         bucket = TokenBucket(case["limit"], case["events"][0][0])
         for at, (now_ms, count, strict) in enumerate(case["events"]):
-            pause_ms = bucket.try_take(count, now_ms) if strict else bucket.charge(count, now_ms)
+            if strict:
+                pause_ms = 0 if bucket.try_take(count, now_ms) else bucket.pause_ms(now_ms)
+            else:
+                pause_ms = bucket.charge(count, now_ms)
             assert (pause_ms, bucket.tokens(now_ms)) == (kafka["pauses"][at], kafka["tokens"][at]), (case, at)
 
 

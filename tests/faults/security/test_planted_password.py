@@ -21,6 +21,7 @@ import pytest
 from penstock.cli.dev_processes import NodeProcess, kill
 from penstock.model.config import parse_properties
 from tests.cli.command import QUICK_JAVA, Running, Said, penstock
+from tests.compat.processes import wait_for
 from tests.faults.counts import SOAKING
 from tests.patience import within
 
@@ -33,13 +34,37 @@ name = "planted"
 warehouse = "{warehouse}"
 [sources.lines]
 topic = "orders"
+start = "earliest"
 [sinks.table]
 from = "lines"
 table = "lines"
 [sinks.copies]
 from = "lines"
 topic = "copies"
+[sources.ages]
+topic = "orders"
+start = "earliest"
+format = "json"
+schema = "age int"
+dead_letters = "topic:dead"
+[sinks.ages]
+from = "ages"
+table = "ages"
+[spark.settings]
+"spark.eventLog.enabled" = "true"
+"spark.eventLog.dir" = "{events}"
+"spark.log.level" = "INFO"
 """
+TELLING = """
+name = "telling"
+bootstrap = "{bootstrap}"
+[inputs.environment]
+type = "exec"
+command = ["sh", "-c", "echo told: $(env)"]
+restart = "never"
+topic = "told"
+"""
+"""An agent that was given its password by the environment, and starts a program that shows what it inherited."""
 
 
 def traces_of(secret: str) -> list[bytes]:
@@ -120,6 +145,13 @@ def processes() -> Iterator[tuple[int, str, bytes]]:
                 continue  # it ended meanwhile, or is not ours to read
 
 
+def assert_unseen(secrets: Secrets, *given: int) -> None:
+    """No process has a secret in its arguments or environment, but for the environments of those that got it so."""
+    for pid, kind, content in processes():
+        if kind == "cmdline" or pid not in given:
+            assert not secrets.in_text(content), f"{kind} of process {pid} has a password"
+
+
 def pages_of(dev: Running) -> Iterator[str]:
     address = dev.wait_to_say(r"metrics\s+(http://\S+)/metrics")[1]
     for page in ("metrics", "readyz", "healthz"):
@@ -139,7 +171,8 @@ def use(world: World, dev: Running) -> Secrets:
     world.run("user", "add", "ada", "--password-stdin", stdin=f"{WRONG}\n")
     world.run("user", "passwd", "ada", "--password-stdin", stdin=f"{PLANTED}\n")
     world.run("topic", "create", "orders", "-p", "2")
-    world.run("topic", "create", "copies", "-p", "1")
+    for topic in ("copies", "told"):
+        world.run("topic", "create", topic, "-p", "1")
     world.run("acl", "allow", "ada", "all", "topic:*")
     world.run("acl", "allow", "ada", "all", "group:*")
     config = world.config_file("ada", PLANTED)
@@ -165,11 +198,28 @@ def use(world: World, dev: Running) -> Secrets:
         read = world.run("consume", "orders", "-o", "start", "-n", "5", "-f", "text", "--client-config", config)
         assert sorted(read.out.split()) == ["five", "four", "one", "three", "two"]
         world.said += pages_of(dev)
-        for pid, kind, content in processes():
-            assert not secrets.in_text(content), f"{kind} of process {pid} has a password"
+        assert_unseen(secrets)
         assert agent.stop(signal.SIGTERM) == 0
     world.said.append(agent.words)
+    tell_what_is_inherited(world, config)
     return secrets
+
+
+def tell_what_is_inherited(world: World, config: Path) -> None:
+    """Programs that an agent starts are not given its password: what they say goes into topics."""
+    file = world.folder / "telling.toml"
+    file.write_text(TELLING.format(bootstrap=world.bootstrap))
+    agent = Running(
+        *("agent", "run", "-c", file, "-X", "username=ada", "-X", f"cafile={world.data}/security/ca.pem"),
+        *("--state-dir", world.folder / "telling-state"),
+        log=world.folder / "telling.log",
+        environment={"PENSTOCK_PASSWORD": PLANTED},
+    )
+    with agent:
+        told = world.run("consume", "told", "-n", "1", "-f", "text", "--client-config", config)
+        assert re.search(r"told: .*PATH=", told.out)
+        wait_for("the agent's end, as there is nothing more to tell", lambda: not agent.running, timeout_s=30)
+    world.said.append(agent.words)
 
 
 def look_from_inside(world: World) -> None:
@@ -183,28 +233,53 @@ def look_from_inside(world: World) -> None:
         world.said += [said.out, said.err]
 
 
-def run_pipeline(world: World) -> None:
-    flow = world.folder / "flow.toml"
-    flow.write_text(FLOW.format(warehouse=world.folder / "lake"))
-    config = world.folder / "ada.properties"
-    said = world.run("pipeline", "run", flow, "--once", "--client-config", config, "--format", "json")
-    assert json.loads(said.out.splitlines()[-1])
-    assert list((world.folder / "lake").rglob("*.parquet"))
+def run_pipeline(world: World, secrets: Secrets) -> None:
+    """By a file, and by the environment of its command; Spark tells its event log all that it knows."""
+    flow, events, lake = world.folder / "flow.toml", world.folder / "events", world.folder / "lake"
+    flow.write_text(FLOW.format(warehouse=lake, events=events))
+    events.mkdir()
+    world.run("topic", "create", "dead", "-p", "1")
+    by_file = ("--client-config", world.folder / "ada.properties")
+    by_environment = ("-X", "username=ada", "-X", f"cafile={world.data}/security/ca.pem")
+    run = ("pipeline", "run", flow, "--once", "-b", world.bootstrap, "--format", "json")
+    for number, login in enumerate((by_file, by_environment)):
+        given = {} if login is by_file else {"PENSTOCK_PASSWORD": PLANTED}
+        log = world.folder / f"pipeline-{number}.log"
+        with Running(*run, *login, log=log, environment=given) as pipeline:
+
+            def ended(pipeline: Running = pipeline) -> bool:
+                assert_unseen(secrets, pipeline.pid)
+                return not pipeline.running
+
+            wait_for("the end of the pipeline", ended, timeout_s=200)
+            assert json.loads(pipeline.words.splitlines()[-1])["state"] == "finished", pipeline.words
+        world.said.append(log.read_text())
+        world.run("produce", "orders", *by_file, stdin="not json\n")
+    assert list(lake.rglob("*.parquet"))
+    assert [path for path in events.rglob("*") if path.is_file() and path.stat().st_size > 10_000]
+    world.run("consume", "dead", "-o", "start", "-n", "5", *by_file)
+    world.run("pipeline", "list")
+    world.run("pipeline", "status", "planted", "--format", "json", *by_file)
 
 
 @pytest.mark.timeout(600)
 def test_no_password_is_left_anywhere(world: World) -> None:
     """With Spark in a soak only: its start alone would cost more than all the rest."""
     log = world.folder / "dev.log"
-    options = ("--port", "0", "--data-dir", world.data, "--log-level", "debug", "-c", "penstock.audit.allowed=true")
+    audit = world.folder / "audit.log"
+    told = ("allowed=true", "topic.enable=true", f"log.file={audit}")
+    options = ("--port", "0", "--data-dir", world.data, "--log-level", "debug")
+    options += tuple(word for each in told for word in ("-c", f"penstock.audit.{each}"))
     with Running("dev", "--secure", *options, log=log) as dev:
         secrets = use(world, dev)
         look_from_inside(world)
         if SOAKING:
-            run_pipeline(world)
+            run_pipeline(world, secrets)
         assert dev.stop(signal.SIGINT) == 0
 
-    assert log.stat().st_size > 1_000, "a log that says nothing holds nothing"
+    for path in (log, audit):
+        assert path.stat().st_size > 1_000, "a log that says nothing holds nothing"
+    assert any(path.stat().st_size for path in world.data.rglob("__penstock_audit-0/*.log"))
     assert [text for text in world.said if secrets.in_text(text)] == []
     security = world.data / "security"
     held = {security / "admin.properties", security / "admin.librdkafka"}

@@ -36,12 +36,12 @@ class TokenBucket:
         tokens = self.tokens(now_ms)
         return int(-tokens / self.limit * 1_000 + 0.5) if tokens < 0 else 0
 
-    def try_take(self, count: float, now_ms: float) -> int:
-        """Takes tokens unless some are owed already. 0 when they were taken, else how long to wait before trying."""
-        pause_ms = self.pause_ms(now_ms)
-        if not pause_ms and self._tokens >= 0:
-            self._take(count)
-        return pause_ms
+    def try_take(self, count: float, now_ms: float) -> bool:
+        """Takes tokens unless some are owed already, however few; whether they were taken."""
+        if self.tokens(now_ms) < 0:
+            return False
+        self._take(count)
+        return True
 
     def charge(self, count: float, now_ms: float) -> int:
         """Takes tokens in any case; the pause that follows."""
@@ -83,9 +83,8 @@ class Mutations:
         if not self._strict:
             self.throttle_ms = bucket.charge(partitions, self._now_ms)
             return
-        pause_ms = bucket.try_take(partitions, self._now_ms)
-        if pause_ms:
-            self.throttle_ms = max(self.throttle_ms, pause_ms)
+        if not bucket.try_take(partitions, self._now_ms):
+            self.throttle_ms = max(self.throttle_ms, bucket.pause_ms(self._now_ms))
             raise Refused(THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
 

@@ -34,8 +34,9 @@ _SECRET_TOPICS = "The group has described topic(s) that the client is not author
 def handle(ctx: Context, request: ConsumerGroupDescribeRequest) -> Outcome:
     if not serves_consumer_protocol(ctx):
         return ConsumerGroupDescribeResponse(groups=[_refused(name, UNSUPPORTED_VERSION) for name in request.group_ids])
-    allowed = [name for name in request.group_ids if ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, name)]
-    refused = [_refused(name, GROUP_AUTHORIZATION_FAILED) for name in request.group_ids if name not in allowed]
+    may = {name: ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, name) for name in dict.fromkeys(request.group_ids)}
+    allowed = [name for name in request.group_ids if may[name]]
+    refused = [_refused(name, GROUP_AUTHORIZATION_FAILED) for name in request.group_ids if not may[name]]
 
     def joined(groups: list[Group]) -> ConsumerGroupDescribeResponse:
         shown = [_with_topics_allowed(ctx, group) for group in groups]

@@ -24,6 +24,7 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 async def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     times_named = Counter(topic.name for topic in request.topics)
+    by_name = {topic.name: topic for topic in request.topics}
     results: list[Result] = []
     wanted: list[CreatePartitionsRequest.CreatePartitionsTopic] = []
     for name, times in times_named.items():
@@ -32,7 +33,7 @@ async def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartit
         elif not ctx.allow(Operation.ALTER, ResourceType.TOPIC, name):
             results.append(_refused(name, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."))
         else:
-            wanted.extend(topic for topic in request.topics if topic.name == name)
+            wanted.append(by_name[name])
     if not wanted:
         return CreatePartitionsResponse(results=results)
     reply = await _create(ctx, replace(request, topics=wanted))

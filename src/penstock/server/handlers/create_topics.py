@@ -28,6 +28,7 @@ Result = CreateTopicsResponse.CreatableTopicResult
 
 async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times_named = Counter(topic.name for topic in request.topics)
+    by_name = {topic.name: topic for topic in request.topics}
     anywhere = ctx.may(Operation.CREATE, ResourceType.CLUSTER)
     results: list[Result] = []
     wanted: list[CreateTopicsRequest.CreatableTopic] = []
@@ -39,7 +40,7 @@ async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResp
         elif not (anywhere or ctx.allow(Operation.CREATE, ResourceType.TOPIC, name)):
             results.append(_refused(name, TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."))
         else:
-            wanted.extend(topic for topic in request.topics if topic.name == name)
+            wanted.append(by_name[name])
     if not wanted:
         return CreateTopicsResponse(topics=results)
     reply = await _create(ctx, replace(request, topics=wanted))

@@ -21,9 +21,9 @@ Result = DeleteGroupsResponse.DeletableGroupResult
 
 
 def handle(ctx: Context, request: DeleteGroupsRequest) -> Outcome:
-    names = list(dict.fromkeys(request.groups_names))
-    allowed = [name for name in names if ctx.allow(Operation.DELETE, ResourceType.GROUP, name)]
-    refused = [_refused(name, GROUP_AUTHORIZATION_FAILED) for name in names if name not in allowed]
+    may = {name: ctx.allow(Operation.DELETE, ResourceType.GROUP, name) for name in dict.fromkeys(request.groups_names)}
+    allowed = [name for name in may if may[name]]
+    refused = [_refused(name, GROUP_AUTHORIZATION_FAILED) for name in may if not may[name]]
     return gathered(
         [_deleted(ctx, name) for name in allowed], lambda results: DeleteGroupsResponse(results=results + refused)
     )

@@ -26,8 +26,9 @@ _MESSAGE_SINCE: Final = 6
 
 
 def handle(ctx: Context, request: DescribeGroupsRequest) -> Outcome:
-    allowed = [name for name in request.groups if ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, name)]
-    refused = [_refused(name, GROUP_AUTHORIZATION_FAILED) for name in request.groups if name not in allowed]
+    may = {name: ctx.allow(Operation.DESCRIBE, ResourceType.GROUP, name) for name in dict.fromkeys(request.groups)}
+    allowed = [name for name in request.groups if may[name]]
+    refused = [_refused(name, GROUP_AUTHORIZATION_FAILED) for name in request.groups if not may[name]]
     with_operations = request.include_authorized_operations and ctx.api_version >= _OPERATIONS_SINCE
 
     def joined(groups: list[Group]) -> DescribeGroupsResponse:

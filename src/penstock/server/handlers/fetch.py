@@ -9,24 +9,30 @@ tells where a partition's leader is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from penstock.model.errors import TOPIC_AUTHORIZATION_FAILED
+from penstock.model.errors import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.server.doors import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from penstock.model.errors import ErrorCode
     from penstock.protocol.messages.fetch import FetchRequest
     from penstock.server.doors import Context, Outcome
+
+_ERROR_SUFFICES_SINCE: Final = 13
 
 
 def handle(ctx: Context, request: FetchRequest) -> Outcome:
     if ctx.listener.for_controllers:
+        if not ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            return _no_replica(request, ctx.api_version)
         return ctx.node.quorum.fetch(ctx, request)
     if max(request.replica_id, request.replica_state.replica_id) >= 0:
         # A follower copies whole topics for the cluster; it is no reader of theirs.
         if not ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-            return _no_follower(request)
+            # There is no session either: followers' take the places of consumers' and give theirs to nobody.
+            return FetchResponse(responses=_each(request, TOPIC_AUTHORIZATION_FAILED))
         return ctx.node.fetches.fetch(request, ctx.api_version, lambda _topic: True, ctx.listener.name)
     return ctx.node.fetches.fetch(
         request,
@@ -38,23 +44,27 @@ def handle(ctx: Context, request: FetchRequest) -> Outcome:
     )
 
 
-def _no_follower(request: FetchRequest) -> FetchResponse:
-    """Every partition is refused, whether it is there or not.
+def _no_replica(request: FetchRequest, version: int) -> FetchResponse:
+    """To whoever is no node and wants the metadata log. Partitions are listed to those who may look nowhere else."""
+    error = CLUSTER_AUTHORIZATION_FAILED
+    responses = _each(request, error) if version < _ERROR_SUFFICES_SINCE else []
+    return FetchResponse(error_code=error.code, session_id=request.session_id, responses=responses)
 
-    There is no session either: followers' take the places of consumers' and give theirs to nobody.
-    """
+
+def _each(request: FetchRequest, error: ErrorCode) -> list[FetchResponse.FetchableTopicResponse]:
+    """Every partition is refused, whether it is there or not."""
     made = FetchResponse
 
     def refused(partition: int) -> FetchResponse.PartitionData:
         return made.PartitionData(
             partition_index=partition,
-            error_code=TOPIC_AUTHORIZATION_FAILED.code,
+            error_code=error.code,
             high_watermark=-1,
             aborted_transactions=[],
             records=None,
         )
 
-    responses = [
+    return [
         made.FetchableTopicResponse(
             topic=topic.topic,
             topic_id=topic.topic_id,
@@ -62,4 +72,3 @@ def _no_follower(request: FetchRequest) -> FetchResponse:
         )
         for topic in request.topics
     ]
-    return made(responses=responses)

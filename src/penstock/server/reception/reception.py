@@ -40,6 +40,8 @@ class Guest(Idler, Protocol):
 
     listener: ListenerInfo
     client_host: str
+    software: tuple[str, str]
+    """What it said it is: a name and a version, both empty until then."""
 
     def admitted(self) -> None:
         """There is a place; until then what it asks waits."""

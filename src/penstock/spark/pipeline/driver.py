@@ -1,7 +1,7 @@
 """The process that has the Spark session: `python -m penstock.spark.pipeline.driver NAME`, started by the supervisor.
 
-It does what `job.json` of the pipeline's home says and leaves `outcome.json` behind. One that leaves nothing was
-killed, and is started again.
+It does what it reads from standard input and leaves `outcome.json` behind. One that leaves nothing was killed, and is
+started again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
     place = Home(arguments[0])
-    outcome = drive(place, place.job())
+    outcome = drive(place, Job.out_of(sys.stdin.buffer))
     if outcome.words:
         _log.log(logging.INFO if outcome.code == OK else logging.ERROR, "%s", outcome.words)
     place.write_outcome(outcome)

@@ -2,11 +2,12 @@
 
 state.json      who runs it: process id and when that process began, so that another one with a recycled id is not
                 taken for it; what is run, and how it ended
-job.json        what the driver is asked to do (only its user may read it: it can hold passwords)
 progress.json   how every sink is doing, written by the driver every second
 outcome.json    how the driver ended, in its own words; missing when it was killed
 log             what the driver and Spark said
 lock            held by the supervisor while it lives
+
+What a driver is asked to do may hold passwords, so it is in no file: it comes through a pipe.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 
 from penstock.processes import is_running
 from penstock.spark.errors import SparkRoomError
@@ -146,12 +147,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a driver is asked to do."""
+    """What a driver is asked to do. There may be passwords among its settings."""
 
     file: str
     bootstrap: str
     master: str
-    kafka: dict[str, str] = field(default_factory=dict)
+    kafka: dict[str, str] = field(default_factory=dict, repr=False)
     once: bool = False
     sinks: tuple[str, ...] = ()
     stop_within_s: float = 30.0
@@ -162,6 +163,22 @@ class Job:
     def of_json(cls, given: Mapping[str, Any]) -> Self:
         known = _known(cls, given)
         return cls(**{**known, "sinks": tuple(known.get("sinks", ()))})
+
+    def put_into(self, pipe: IO[bytes]) -> None:
+        """The whole of it, and the end. A process that is gone already says why in its log."""
+        with suppress(BrokenPipeError), pipe:
+            pipe.write(json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def out_of(cls, pipe: IO[bytes]) -> Self:
+        """What `put_into` has put into the other end."""
+        try:
+            found = json.loads(pipe.read())
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise SparkRoomError("nobody says what to do: a driver is started by `penstock pipeline run`")
+        return cls.of_json(found)
 
 
 def pipelines_directory() -> Path:
@@ -204,15 +221,6 @@ class Home:
     def write_progress(self, progress: Progress) -> None:
         self._write("progress.json", asdict(progress))
 
-    def job(self) -> Job:
-        found = self._read("job.json")
-        if found is None:
-            raise SparkRoomError(f"{self.directory} has no job: a driver is started by `penstock pipeline run`")
-        return Job.of_json(found)
-
-    def write_job(self, job: Job) -> None:
-        self._write("job.json", asdict(job))
-
     def outcome(self) -> Outcome | None:
         found = self._read("outcome.json")
         return None if found is None else Outcome(**_known(Outcome, found))
@@ -222,7 +230,8 @@ class Home:
 
     def forget_run(self) -> None:
         """Before a driver starts: what the last one said is no longer true."""
-        for name in ("outcome.json", "progress.json"):
+        # Earlier releases left job.json, with the passwords that were in it.
+        for name in ("outcome.json", "progress.json", "job.json"):
             (self.directory / name).unlink(missing_ok=True)
 
     @contextmanager

@@ -88,7 +88,6 @@ class Supervisor:
     def supervise(self) -> Outcome:
         """Runs drivers until one ends for good or stop was called; what is written of it is the truth at any moment."""
         tries = Tries()
-        self._place.write_job(self._job)
         try:
             while True:
                 tries = tries.started(time.monotonic())
@@ -104,7 +103,6 @@ class Supervisor:
                 if not self._waited(wait_s):
                     return self._ended(Outcome(0, state=home.STOPPED))
                 self._job = replace(self._job, restarts=self._state.restarts)
-                self._place.write_job(self._job)
         except BaseException:
             self._become(home.FAILED, words="the supervisor was interrupted", code=1, ended_ms=_now_ms())
             raise
@@ -115,13 +113,15 @@ class Supervisor:
         with _opened_log(self._place) as log:
             driver = subprocess.Popen(
                 [*self._command, self._place.name],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=None if self._console else log,
                 stderr=log,
                 # Ctrl-C of the terminal is for us: the driver is told to finish, its JVM is told nothing.
                 start_new_session=True,
             )
         try:
+            assert driver.stdin is not None, "it was given a pipe"
+            self._job.put_into(driver.stdin)
             self._become(home.STARTING, driver_pid=driver.pid)
             self._accompany(driver)
         finally:
@@ -233,13 +233,14 @@ def detach(place: Home, flow: Flow, job: Job) -> int:
     """Starts a supervisor that outlives us; its process id. AlreadyRunning when there is one."""
     with place.locked():
         place.forget_run()
-        place.write_job(job)
         # In our name until the supervisor has its own; if it never comes to that, ours ends and so does the claim.
         place.write_state(state_of(place, flow, job))
     with _opened_log(place) as log:
         started = subprocess.Popen(
-            [*BACKGROUND, place.name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            [*BACKGROUND, place.name], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
         )
+        assert started.stdin is not None, "it was given a pipe"
+        job.put_into(started.stdin)
     return started.pid
 
 
@@ -248,7 +249,7 @@ def main(arguments: list[str]) -> int:
     from penstock.spark.pipeline.driver import flow_of
 
     place = Home(arguments[0])
-    job = place.job()
+    job = Job.out_of(sys.stdin.buffer)
     return supervise_here(place, flow_of(job), job, console=False, watch=lambda *_: None).code
 
 

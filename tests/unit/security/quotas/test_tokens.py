@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.security.quotas.tokens import TokenBucket
+from penstock.model.errors import Refused
+from penstock.security.quotas.tokens import Mutations, TokenBucket
 
 
 def test_tokens_are_those_of_kafkas_class() -> None:
     bucket = TokenBucket(2, 0)
-    assert [bucket.try_take(count, 0) for count in (10, 10, 5)] == [0, 0, 0]
+    assert [bucket.try_take(count, 0) for count in (10, 10, 5)] == [True, True, True]
     assert bucket.tokens(0) == -3
-    assert bucket.try_take(1, 0) == 1_500
-    assert bucket.try_take(1, 2_000) == 0
+    assert not bucket.try_take(1, 0)
+    assert bucket.pause_ms(0) == 1_500
+    assert bucket.try_take(1, 2_000)
     assert bucket.tokens(2_000) == 0
+
+
+def test_what_is_owed_for_less_than_half_a_millisecond_is_owed() -> None:
+    """As in Kafka, whose answer tells no pause then. It was let through, and not charged."""
+    bucket = TokenBucket(10_000, 0)
+    assert bucket.try_take(110_004, 0)
+    assert (bucket.try_take(1, 0), bucket.pause_ms(0)) == (False, 0)
+    mutations = Mutations(bucket, 0, strict=True)
+    with pytest.raises(Refused):
+        mutations.take(1)
+    assert (mutations.throttle_ms, bucket.tokens(0)) == (0, -4)
 
 
 def test_a_permissive_charge_is_made_and_tells_the_pause() -> None:
@@ -40,7 +54,7 @@ def test_nothing_is_refused_unless_tokens_are_owed_and_nobody_saves_up_more_than
         now_ms += later_ms
         before = bucket.tokens(now_ms)
         assert before <= 22
-        refused = bucket.try_take(count, now_ms) > 0
+        refused = not bucket.try_take(count, now_ms)
         assert bucket.tokens(now_ms) == (before if before < 0 else before - count)
         if refused:
             assert before < 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -13,6 +14,8 @@ from penstock.server.metrics.page import (
     LOOKS_A_PAUSE,
     PAUSE,
     SAMPLES_A_STEP,
+    SOFTWARES_MAX,
+    UNKNOWN,
     Metrics,
     Row,
     Sample,
@@ -21,6 +24,7 @@ from penstock.server.metrics.page import (
     counted,
     loop_samples,
     request_samples,
+    software_samples,
 )
 from penstock.transport.prometheus import COUNTER, GAUGE
 from tests.unit.server.served import on_loop, serving
@@ -80,9 +84,28 @@ async def test_requests_and_connections_are_counted() -> None:
         'kafka_network_requestmetrics_totaltimems_count{request="Heartbeat"} 3',
         'kafka_server_socket_server_metrics_connection_count{listener="PLAINTEXT"} 1',
         'kafka_server_socket_server_metrics_connection_creation_total{listener="PLAINTEXT"} 1',
+        'kafka_server_socket_server_metrics_connections{listener="PLAINTEXT",clientSoftwareName="unknown",'
+        'clientSoftwareVersion="unknown"} 1',
         "kafka_network_socketserver_memorypoolused 0",
     ):
         assert line in page.splitlines()
+
+
+def test_clients_that_invent_names_share_one_series() -> None:
+    """A client that calls itself what we call those without a name is one of them: no series is there twice."""
+
+    def connection(name: str, version: str) -> SimpleNamespace:
+        return SimpleNamespace(listener=SimpleNamespace(name="CLIENTS"), software=(name, version))
+
+    invented = [connection(f"x{number}", "1") for number in range(500)]
+    standing = [connection("java", "4.3.1")] * 3 + [connection("", ""), connection("unknown", "unknown"), *invented]
+    softwares = Counter(
+        (each.listener.name, each.software[0] or UNKNOWN, each.software[1] or UNKNOWN) for each in standing
+    )
+    found = {tuple(each.labels.values()): each.value for each in software_samples(softwares)}
+    assert len(found) == len(list(software_samples(softwares))) == SOFTWARES_MAX + 1
+    assert (found["CLIENTS", "java", "4.3.1"], found["CLIENTS", "unknown", "unknown"]) == (3, 2)
+    assert found["", "other", "unknown"] == 500 - SOFTWARES_MAX + 2
 
 
 def test_a_page_is_made_in_steps_and_comes_out_the_same() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
-import stat
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.processes import birth_of
+from penstock.spark.errors import SparkRoomError
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import AlreadyRunning, Home, Job, Outcome, Progress, SinkProgress, State
 
@@ -54,19 +55,33 @@ def test_one_name_runs_once(place: Home) -> None:
 
 def test_everything_comes_back_as_it_was_written(place: Home) -> None:
     progress = Progress(5, home.RUNNING, (SinkProgress("s", "table", "t", "running", "q", rows=3),))
-    job = Job("/p.toml", "b:1", "local", {"sasl.password": "x"}, sinks=("a",), backfill={"start": "earliest"})
     outcome = Outcome(3, "words", False, home.FAILED)
     place.write_progress(progress)
-    place.write_job(job)
     place.write_outcome(outcome)
-    assert (place.progress(), place.job(), place.outcome()) == (progress, job, outcome)
+    assert (place.progress(), place.outcome()) == (progress, outcome)
     place.forget_run()
     assert (place.progress(), place.outcome()) == (None, None)
 
 
-def test_a_job_may_hold_passwords_and_is_its_users_alone(place: Home) -> None:
-    place.write_job(Job("/p.toml", "b:1", "local"))
-    assert stat.S_IMODE((place.directory / "job.json").stat().st_mode) == 0o600
+def test_a_job_may_hold_passwords_and_goes_through_a_pipe(place: Home) -> None:
+    job = Job("/p.toml", "b:1", "local", {"sasl.password": "x1y2"}, sinks=("a",), backfill={"start": "earliest"})
+    assert "x1y2" not in repr(job)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as inner, os.fdopen(writing, "wb") as outer:
+        job.put_into(outer)
+        assert Job.out_of(inner) == job
+
+
+def test_a_driver_that_nobody_told_anything_says_so() -> None:
+    with pytest.raises(SparkRoomError, match="penstock pipeline run"):
+        Job.out_of(io.BytesIO())
+
+
+def test_passwords_that_an_earlier_release_left_are_taken_away(place: Home) -> None:
+    place.directory.mkdir()
+    (place.directory / "job.json").write_text('{"kafka": {"sasl.password": "x1y2"}}')
+    place.forget_run()
+    assert not (place.directory / "job.json").exists()
 
 
 def test_what_a_later_version_wrote_is_read_and_what_is_broken_is_nothing(place: Home) -> None:

@@ -27,9 +27,10 @@ QUICK = Patience(first_s=0.01, most_s=0.05, tries=3, forgive_s=60)
 HEAD = """
 import json, os, signal, sys, time
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.home import Home, Outcome, Progress, SinkProgress
+from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, SinkProgress
 place = Home(sys.argv[1])
-print("driver", place.job().restarts, file=sys.stderr, flush=True)
+job = Job.out_of(sys.stdin.buffer)
+print("driver", job.restarts, file=sys.stderr, flush=True)
 def running():
     place.write_progress(Progress(1, home.RUNNING))
 """
@@ -81,7 +82,7 @@ def test_a_driver_that_ends_well_is_the_end(supervise: Supervise) -> None:
 def test_a_driver_that_is_killed_is_started_again(supervise: Supervise) -> None:
     supervisor, seen = supervise(
         "running()\n"
-        "if place.job().restarts == 0: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if job.restarts == 0: os.kill(os.getpid(), signal.SIGKILL)\n"
         "place.write_outcome(Outcome(0, state=home.FINISHED))"
     )
     assert supervisor.supervise().code == 0
@@ -90,6 +91,18 @@ def test_a_driver_that_is_killed_is_started_again(supervise: Supervise) -> None:
     found = Home("orders").state()
     assert found is not None
     assert found.restarts == 1
+
+
+def test_what_a_driver_is_asked_to_do_is_in_no_file_and_no_argument(supervise: Supervise, tmp_path: Path) -> None:
+    supervisor, _ = supervise(
+        "running()\n"
+        "shown = open('/proc/self/cmdline').read() + open('/proc/self/environ').read()\n"
+        "assert job.kafka['sasl.password'] not in shown\n"
+        "place.write_outcome(Outcome(0, job.kafka['sasl.password'][::-1], state=home.FINISHED))"
+    )
+    supervisor._job = replace(supervisor._job, kafka={"sasl.password": "quetschkommode"})
+    assert supervisor.supervise().words == "edommokhcsteuq", "the driver was told"
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and b"quetschkommode" in path.read_bytes()] == []
 
 
 def test_one_that_says_what_is_to_be_mended_is_not_started_again(supervise: Supervise) -> None:
