@@ -72,8 +72,14 @@ def test_a_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
 def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     demo = begun(tmp_path)
     assert demo.stdout is not None
-    while "Spark starts" not in (line := demo.stdout.readline()):
-        assert line, "it ended before it began"
+    before = []
+    for line in iter(demo.stdout.readline, ""):
+        before.append(line)
+        if "Spark starts" in line:
+            break
+    else:
+        code, _ = finished(demo)
+        pytest.fail(f"it ended with {code} before it began:\n{''.join(before)}")
     os.kill(demo.pid, signal.SIGINT)
     code, said = finished(demo)
     assert (code, "interrupted" in said) == (130, True), said
