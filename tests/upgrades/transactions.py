@@ -12,7 +12,7 @@ from enum import Enum
 
 import confluent_kafka
 
-from penstock.blocking import Consumer, Producer
+from penstock.blocking import Admin, Consumer, Producer
 from penstock.client.errors import ClientError, TimedOutWaiting, TransactionAbortable
 from penstock.kernels import ConsumerRecord
 from penstock.model.ids import TopicPartition
@@ -187,16 +187,15 @@ class Copier(Transactor):
                     consumer.seek(tp, stand.offset)
 
 
-class CommittedReader:
+class CommittedReader(ABC):
     """Reads committed records from the beginning, as they come."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
         self.seen: dict[int, list[str]] = {partition: [] for partition in partitions}
         self.failures: list[str] = []
-        self._tps = [TopicPartition(topic, partition) for partition in partitions]
-        self._bootstrap = bootstrap
         self.stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="committed reader")
+        self.bootstrap, self.topic = bootstrap, topic
+        self._thread = threading.Thread(target=self._run, name=type(self).__name__)
 
     def start(self) -> None:
         self._thread.start()
@@ -207,28 +206,65 @@ class CommittedReader:
         self._thread.join()
 
     def _run(self) -> None:
-        reading = {
-            "bootstrap_servers": self._bootstrap,
-            "offset_reset": "earliest",
-            "isolation_level": "read_committed",
-        }
+        try:
+            self.work()
+        except (ClientError, confluent_kafka.KafkaException) as failure:
+            self.failures.append(repr(failure))
+
+    @abstractmethod
+    def work(self) -> None:
+        """Reads until it is told to stop, and then to the end."""
+
+
+class OwnReader(CommittedReader):
+    def work(self) -> None:
+        reading = {"bootstrap_servers": self.bootstrap, "offset_reset": "earliest", "isolation_level": "read_committed"}
+        tps = [TopicPartition(self.topic, partition) for partition in self.seen]
         with Consumer(**reading) as consumer:
-            consumer.assign(self._tps)
-            while not (self.stopping.is_set() and self._at_the_end(consumer)):
+            consumer.assign(tps)
+            while True:
                 try:
                     records = consumer.poll(max_records=500, timeout_ms=200)
+                    if not records and self.stopping.is_set():
+                        ends = consumer.end_offsets(*tps)
+                        if all(consumer.position(tp) == ends[tp] for tp in tps):
+                            return
                 except ClientError as failure:
                     if not failure.retriable:
-                        self.failures.append(repr(failure))
-                        return
+                        raise
                     continue
                 for record in records:
                     assert record.value is not None
                     self.seen[record.partition].append(record.value.decode())
 
-    def _at_the_end(self, consumer: Consumer) -> bool:
-        ends = consumer.end_offsets(*self._tps)
-        return all(consumer.position(tp) == ends[tp] for tp in self._tps)
+
+class ConfluentReader(CommittedReader):
+    def work(self) -> None:
+        settings = {
+            "bootstrap.servers": self.bootstrap, "group.id": "committed", "log_level": 0, "enable.auto.commit": False,
+            "auto.offset.reset": "error", "isolation.level": "read_committed", "enable.partition.eof": True,
+        }  # fmt: skip
+        consumer = confluent_kafka.Consumer(settings)
+        consumer.assign([confluent_kafka.TopicPartition(self.topic, partition, 0) for partition in self.seen])
+        at_the_end: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        while not ends or any(at_the_end.get(partition, 0) < end for partition, end in ends.items()):
+            if self.stopping.is_set() and not ends:
+                ends = self._ends()
+            record = consumer.poll(0.2)
+            if record is None:
+                continue
+            error = record.error()
+            if error is None:
+                self.seen[record.partition()].append(record.value().decode())
+            elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                at_the_end[record.partition()] = record.offset()
+        consumer.close()
+
+    def _ends(self) -> dict[int, int]:
+        tps = dict.fromkeys((TopicPartition(self.topic, partition) for partition in self.seen), "latest")
+        with Admin(bootstrap_servers=self.bootstrap) as admin:
+            return {tp.partition: at.offset for tp, at in admin.offsets(tps, read_committed=True).checked().items()}
 
 
 class Transactions:
@@ -239,7 +275,7 @@ class Transactions:
         self.writers: list[Transactor] = [Own(*where), Confluent(*where)]
         self.copier = Copier(*where, source=f"{topic}-source")
         self.plain = Producer(bootstrap)
-        self.reader = CommittedReader(*where)
+        self.reader, self.other_reader = OwnReader(*where), ConfluentReader(*where)
 
     def wait_for_commits(self, more: int = 3) -> None:
         """Returns when every producer has committed so many more transactions, and more was copied."""
@@ -278,8 +314,10 @@ class Transactions:
 
     def judge(self) -> None:
         """All that was committed is seen once and in order, nothing that was aborted; the unknown is all or nothing."""
-        self.reader.stop_at_the_end()
-        assert not self.reader.failures, self.reader.failures
+        for reader in (self.reader, self.other_reader):
+            reader.stop_at_the_end()
+            assert not reader.failures, reader.failures
+        assert self.reader.seen == self.other_reader.seen
         assert not (found := mistakes(self.writers, self.reader.seen)), found[:20]
         for partition, values in self.reader.seen.items():
             copies = [int(value.partition(":")[2]) for value in values if value.startswith("copier:")]
@@ -301,13 +339,14 @@ def transactions(bootstrap: str, topic: str, partitions: int) -> Iterator[Transa
     # It tells of every broken link, and links are broken here all the time.
     logging.getLogger("penstock.client").setLevel(logging.CRITICAL)
     running = Transactions(bootstrap, topic, partitions)
-    for each in (running.reader, *running.everybody):
+    for each in (running.reader, running.other_reader, *running.everybody):
         each.start()
     try:
         yield running
     finally:
         running.end()
         running.reader.stop_at_the_end()
+        running.other_reader.stop_at_the_end()
         running.plain.close()
 
 

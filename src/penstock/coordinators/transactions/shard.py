@@ -141,7 +141,10 @@ class TransactionShard:
 
     def image_changed(self, image: ClusterImage, delta: Delta, now: Moment) -> Iterator[Decision]:
         """Nothing follows by itself: topics that are deleted are found by whoever writes markers."""
-        self.see(image)
+        if delta.brokers:
+            self.see(image)
+        else:
+            self.table.image = image  # there may be many shards, many brokers and many changes
         return iter(())
 
     def unload(self) -> list[Answer]:

@@ -94,3 +94,11 @@ def test_a_shard_that_is_loaded_meanwhile_knows_it_too() -> None:
     scene = scene_with(KNOWS_NOTHING_OF_IT)
     scene.fail_over()
     assert scene.end(PID, 4, commit=True, version=4)[0] == CLOSED
+
+
+def test_brokers_that_come_and_go_are_seen_as_they_do() -> None:
+    scene = Scene(0)
+    for features, told in ((KNOWS_NOTHING_OF_IT, CLOSED), (KNOWS, 0)):
+        register(scene.image, 2, features)
+        assert not list(scene.shard.image_changed(scene.image, scene.image.take_delta(), scene.now))
+        assert scene.init()[0] == told

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
 from penstock.coordinators.decision import StateRecord
 from penstock.kernels import read_header
-from penstock.model.ids import Millis
+from penstock.metadata.features import TRANSACTION_VERSION
+from penstock.metadata.image import ClusterImage
+from penstock.model.ids import ZERO_UUID, Epoch, Millis, Offset
 from penstock.protocol.batch import read_records
+from penstock.protocol.disk.metadata_brokers import RegisterBrokerRecord
 from penstock.protocol.disk.transaction_records import TransactionLogKey, TransactionLogValue
 from penstock.server.coordinating.records import encode_batch
 from penstock.server.coordinating.transactions import TRANSACTION_READER, TransactionKind
@@ -57,3 +61,26 @@ def test_records_are_kafkas_and_uncompressed() -> None:
 def test_records_of_newer_releases_are_passed_over() -> None:
     assert TRANSACTION_READER.read(b"\0\7" + KEY[2:], EMPTY) is None
     assert TRANSACTION_READER.read(KEY, b"\0\2" + EMPTY[2:]) is None
+
+
+def test_the_log_names_the_broker_that_transactions_wait_for_once(caplog: pytest.LogCaptureFixture) -> None:
+    image, transactions = ClusterImage(), kind()
+    knows = RegisterBrokerRecord.BrokerFeature(
+        name=TRANSACTION_VERSION, min_supported_version=0, max_supported_version=2
+    )
+    caplog.set_level(logging.INFO, logger="penstock.transactions")
+
+    def registered(broker_id: int, *features: RegisterBrokerRecord.BrokerFeature) -> None:
+        record = RegisterBrokerRecord(broker_id=broker_id, incarnation_id=ZERO_UUID, features=list(features))
+        image.apply(record, Offset(image.offset + 1), Epoch(1))
+        transactions.follow(image, image.take_delta())
+
+    registered(1, knows)
+    assert caplog.messages == []
+    registered(2)
+    registered(1, knows)
+    registered(2, knows)
+    assert caplog.messages == [
+        "Transactions wait for broker 2, whose release does not know them: upgrade it, or unregister it if it is gone.",
+        "every broker knows transactions now",
+    ]
