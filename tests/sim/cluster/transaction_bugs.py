@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
+from penstock.client.consumer import fetch_replies
 from penstock.client.producer.transactions.driver import TransactionDriver
+from penstock.coordinators.groups import offsets as group_offsets
 from penstock.coordinators.groups.pending import PendingOffsets
 from penstock.coordinators.groups.shard import GroupShard
-from penstock.model.errors import INVALID_PRODUCER_EPOCH, Refused
+from penstock.model.errors import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, NONE, Refused
 from penstock.model.ids import Offset
 from penstock.server.coordinating import markers as marker_sender
+from penstock.server.coordinating.home import Home
 from penstock.server.partitions.hosted import Guard
 from penstock.server.partitions.producing import markers, transactions
 from penstock.storage.producers import Marker, Producers
 from penstock.storage.transaction_index import TransactionIndex
+from penstock.storage.verification import Verification
 from tests.sim.transactions import planted
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -120,6 +125,77 @@ def aborted_while_batches_are_under_way(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TransactionDriver, "_look_if_drained", hasty)
 
 
+def next_batch_races_with_the_marker(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-18575: the first batch of the next transaction overtakes the marker, which takes its leave from it."""
+    patch.setattr(Verification, "outlives", lambda *_arguments: False)
+
+
+def zombie_told_of_a_bad_state(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-19690: whether leave was given is looked at before the epoch."""
+    check = Producers._check_guard
+
+    def hasty(self: Producers, header: Any, guard: Any, verifies: bool) -> None:
+        known = self.get(header.producer_id)
+        if verifies and guard is None and not (known and known.epoch == header.producer_epoch):
+            raise Refused(INVALID_TXN_STATE, "nobody has given leave")
+        check(self, header, guard, verifies)
+
+    def unseen(self: Producers, producer_id: int, epoch: int, sequence: int, *, bumps_epoch: bool, now: Any) -> Any:
+        return None if self.is_open(producer_id, epoch) else begin(self, producer_id, epoch, sequence, bumps_epoch, now)
+
+    def begin(self: Producers, producer_id: int, epoch: int, sequence: int, bumps_epoch: bool, now: Any) -> Any:
+        known = self.get(producer_id)
+        if known is not None and epoch < known.epoch:
+            return None
+        return self.verifications.begin(producer_id, epoch, sequence, bumps_epoch=bumps_epoch, now=now)
+
+    patch.setattr(Producers, "_check_guard", hasty)
+    patch.setattr(Producers, "begin_verification", unseen)
+
+
+def markers_answered_before_offsets_are_visible(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-17507: the coordinator of a group hears of a marker some time after its sender has its answer."""
+    tell = markers.MarkerDriver.tell
+
+    def slowly(self: markers.MarkerDriver, topic: str, marked: Any) -> None:
+        def later(index: int, producer_id: int, **how: Any) -> None:
+            asyncio.get_running_loop().call_later(0.1, lambda: marked(index, producer_id, **how))
+
+        tell(self, topic, later)
+
+    patch.setattr(markers.MarkerDriver, "tell", slowly)
+    patch.setattr(PendingOffsets, "is_open", lambda *_arguments: False)
+
+
+def older_offset_overwrites_a_newer_one(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-14505: what was committed in a transaction counts when that ends, whatever was written meanwhile."""
+    patch.setattr(PendingOffsets, "overtaken", lambda *_arguments, **_more: None)
+
+
+def markers_leave_before_prepare_is_committed(patch: pytest.MonkeyPatch) -> None:
+    """A coordinator acts on what it has decided before anybody else has it."""
+
+    def hasty(self: Home[Any], _hosted: object, effects: Any) -> None:
+        self._kind.carry_out(self.index, self.epoch, effects)
+
+    patch.setattr(Home, "_let_out", hasty)
+
+
+def former_members_commit(patch: pytest.MonkeyPatch) -> None:
+    """Offsets are taken from members of a group that others have replaced."""
+    patch.setattr(group_offsets, "_check_transactional_commit", lambda *_arguments: NONE)
+
+
+def readers_show_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
+    """A client does not look at the list of aborted transactions."""
+    opened = fetch_replies.open_fetched
+
+    def blind(data: Any, start: Any, **how: Any) -> Any:
+        return opened(data, start, **{**how, "aborted": how["aborted"] and []})
+
+    patch.setattr(fetch_replies, "open_fetched", blind)
+
+
 BUGS: dict[str, Plant] = {
     plant.__name__: plant
     for plant in (
@@ -139,16 +215,37 @@ BUGS: dict[str, Plant] = {
         planted.stuck_at_the_last_epoch,
         planted.timed_out_transactions_forgotten_at_failover,
         planted.outcome_of_the_log_forgotten,
+        planted.late_end_taken_for_current,
+        planted.settling_told_too_late,
+        planted.one_marker_for_all,
+        next_batch_races_with_the_marker,
+        zombie_told_of_a_bad_state,
+        markers_answered_before_offsets_are_visible,
+        older_offset_overwrites_a_newer_one,
+        markers_leave_before_prepare_is_committed,
+        former_members_commit,
+        readers_show_what_was_aborted,
     )
 }
 
 FOUND_BY = {
-    "stable_before_the_marker_is_committed": 2,
-    "verification_skipped": 22,
-    "partition_added_in_memory_only": 22,
-    "outcome_of_the_log_forgotten": 22,
-    "aborted_list_forgotten_at_a_start": 16,
-    "offsets_shown_before_the_marker": 22,
-    "aborted_while_batches_are_under_way": 22,
+    "marker_of_an_old_epoch_accepted": 1,
+    "stable_before_the_marker_is_committed": 1,
+    "offsets_shown_before_the_marker": 1,
+    "unstable_offsets_shown": 1,
+    "verification_skipped": 1,
+    "aborted_list_forgotten_at_a_start": 2,
+    "open_transactions_forgotten_at_a_start": 2,
+    "markers_answered_before_they_are_committed": 2,
+    "repeated_marker_refused": 1,
+    "leaderless_partition_skipped": 18,
+    "aborted_while_batches_are_under_way": 1,
+    "prepare_lost_at_failover": 1,
+    "partition_added_in_memory_only": 1,
+    "stuck_at_the_last_epoch": 5,
+    "timed_out_transactions_forgotten_at_failover": 5,
+    "outcome_of_the_log_forgotten": 1,
+    "markers_leave_before_prepare_is_committed": 1,
+    "readers_show_what_was_aborted": 2,
 }
 """The seed that found each bug last. The others are looked for in the soak."""

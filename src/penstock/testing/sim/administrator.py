@@ -94,7 +94,7 @@ class Administrator:
         topic = ask.CreatableTopic(
             name=name,
             num_partitions=partitions,
-            replication_factor=self.plan.replication,
+            replication_factor=self.plan.replicas_of(name),
             configs=[ask.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
         )
         request = ask(topics=[topic], timeout_ms=self.timeout_ms)

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def past_of(age: Age, plan: Plan) -> Past:
     """The topics of the workload and its group, as they are after years."""
-    topics = [OldTopic(name, _spread(plan, plan.partitions), configs) for name, configs in plan.topics().items()]
+    topics = [
+        OldTopic(name, _spread(plan, plan.partitions, plan.replicas_of(name)), configs)
+        for name, configs in plan.topics().items()
+    ]
     topics.append(offsets_topic(_spread(plan, int(plan.properties["offsets.topic.num.partitions"]))))
     classic = plan.group_protocol == "classic"
     ids: dict[str, int] = {}
@@ -40,10 +43,10 @@ def remember(past: Past, truth: Truth) -> None:
             partition.start = partition.end = past.age.offset
 
 
-def _spread(plan: Plan, partitions: int) -> list[list[int]]:
+def _spread(plan: Plan, partitions: int, replicas: int = 0) -> list[list[int]]:
     """Replicas one broker further for each partition."""
     brokers = plan.brokers
     return [
-        [brokers[(number + replica) % len(brokers)] for replica in range(plan.replication)]
+        [brokers[(number + replica) % len(brokers)] for replica in range(replicas or plan.replication)]
         for number in range(partitions)
     ]

@@ -51,6 +51,9 @@ UP_S = 30.0
 QUIET_S = 90.0
 """How long a cluster that is well again may take to have everything in order."""
 
+QUIET_SOONER_S = 60.0
+"""The same where there are transactions: they have hardly any other clients, and time out within ten seconds."""
+
 NEWS_S = 30.0
 """How long it may take until all leaders are others and everybody has read something new from them."""
 
@@ -157,16 +160,19 @@ class Simulation:
         if self.doors is not None:
             self.doors.start()
         if self.transacting is not None:
-            self.transacting.start()
+            self.transacting.start(self.trouble)
         self.trouble.start()
         self._until(lambda: False, self.plan.trouble_s)
         if self.story.violations:
             return
         self.story.tell("world", "everything is made good")
         self.trouble.make_good()
+        if self.transacting is not None:
+            self.transacting.calm()
         self.workload.stop()
-        if not self._until(self._quiet, QUIET_S):
-            self._complain(f"not in order {QUIET_S:.0f} s after everything was made good", self._disorders())
+        quiet_s = QUIET_S if self.transacting is None else QUIET_SOONER_S
+        if not self._until(self._quiet, quiet_s):
+            self._complain(f"not in order {quiet_s:.0f} s after everything was made good", self._disorders())
             return
         news = News(self.world, self.plan, self.history)
         news.start()
@@ -296,9 +302,11 @@ class Simulation:
         return next((each for each in partitions if each.key == (topic_id, number)), None)
 
     def _unread(self, image: ClusterImage) -> list[str]:
-        """Partitions that the group has not read to their end."""
-        if not self.plan.consumers:
-            return []
+        """Partitions that the group has not read to their end, or a reader without one."""
+        found = self._unread_by_group(image) if self.plan.consumers and self.plan.bystanders else []
+        return found + [words for reader in self.workload.readers.values() for words in self._unread_by(reader, image)]
+
+    def _unread_by_group(self, image: ClusterImage) -> list[str]:
         topic = image.topic(ORDERS)
         if topic is None:
             return [f"topic {ORDERS} is gone"]
@@ -310,7 +318,7 @@ class Simulation:
             read = max(start, self.history.read_to.get((ORDERS, number), -1) + 1)
             if read < end:
                 found.append(f"{ORDERS}-{number} was read to {read} of {end}")
-        return found + [words for reader in self.workload.readers.values() for words in self._unread_by(reader, image)]
+        return found
 
     def _unread_by(self, reader: Reader, image: ClusterImage) -> list[str]:
         """Partitions that somebody has not read to their end who reads all that there were at the beginning."""

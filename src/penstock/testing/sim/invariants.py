@@ -105,6 +105,9 @@ class Invariants:
         self.on_batch: Callable[[PartitionTruth, bytes], None] | None = None
         """Is told of every batch when it is first seen to be committed."""
 
+        self.on_opened: Callable[[Machine, Log], None] | None = None
+        """Is told of every log that was opened or cut, unless the disk of its machine is in trouble."""
+
         self.checks = 0
 
     def node_made(self, machine: Machine, node: Node) -> None:
@@ -279,6 +282,8 @@ class Invariants:
                 self._check_cut(machine, hosted, seen, log)
                 if not machine.troubled:
                     self._check_producers(machine, log)
+                    if self.on_opened is not None:
+                        self.on_opened(machine, log)
             seen.note_written(log)
         if log is not None and log.written < seen.verified:
             self._bad(machine, f"I3: {hosted.name}: cut to {log.written}, though {seen.verified} was committed")

@@ -27,6 +27,11 @@ RETRY_S = 1.0
 
 FIRST_PORT = 40_000
 
+Whim = Callable[[End, bytes], float]
+"""For how many seconds something is late that has come this far; 0 if it is not, and LOST if its connection is."""
+
+LOST = -1.0
+
 
 class SimListening:
     """A bound address of one process."""
@@ -91,6 +96,7 @@ class Network:
         self.drop_rate = 0.0  # connections lost per delivery
         self.split_rate = 0.0  # deliveries that come in two pieces
         self.bytes_per_s = 1e9
+        self.whim: Whim | None = None
         self.digest = 0
         self.delivered = 0
         self.dropped = 0
@@ -236,6 +242,37 @@ class Network:
             end.owed += 1
             self._stalled[end] = None
             return
+        if end.held:
+            end.owed += 1
+            return
+        item = end.flight[0]
+        if self.whim is not None and isinstance(item, bytes):
+            late_s = self.whim(end, item)
+            if late_s == LOST:
+                end.flight.popleft()
+                self._lose(end, peer, item)
+                return
+            if late_s:
+                end.held = True
+                end.owed += 1
+                peer.loop.at_world_time(self._scheduler.now + late_s, self._go_on, end)
+                return
+        self._deliver(end)
+
+    def _go_on(self, end: End) -> None:
+        """What was held back arrives, and what came behind it; unless a partition holds it by now."""
+        end.held = False
+        if end.cut or end in self._stalled:
+            return
+        owed, end.owed = end.owed, 0
+        if not owed:
+            return  # a partition held it meanwhile and has let it go: it is on its way
+        self._deliver(end)
+        for _ in range(owed - 1):
+            self._schedule_arrival(end, 0)
+
+    def _deliver(self, end: End) -> None:
+        peer = end.peer
         item = end.flight.popleft()
         self.delivered += 1
         if isinstance(item, bytes):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.model.secret import Secret
 from penstock.testing.ancient import Age
-from penstock.testing.sim.topics import AGAIN, BRIEF, COMPACTED, COPIES, DOORS, KEPT, KEYED, LEDGER, LOOSE, ORDERS
+from penstock.testing.sim.topics import AGAIN, ALONE, BRIEF, COMPACTED, DOORS, KEPT, KEYED, LOOSE, ORDERS
 from penstock.transport.dial_security import DialSecurity
 from penstock.transport.login import PasswordCredentials
 
@@ -103,6 +103,9 @@ class Plan:
     secured: bool = False
     """Whether everybody has to log in, ACLs decide, and guests come and go. Never drawn: it is another world."""
 
+    bystanders: bool = True
+    """Whether there are producers and readers of the topics that are there for them alone."""
+
     transactions: TransactionPlan | None = None
     """What there is of transactions; None in a world without. Never drawn with the rest: it is another world."""
 
@@ -151,8 +154,15 @@ class Plan:
         """The topics that everybody works on, with their configs."""
         compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", **self.compacted}
         guests: dict[str, dict[str, str]] = {DOORS: {}} if self.secured else {}
-        books = {} if self.transactions is None else {LEDGER: self.transactions.ledger, COPIES: {}}
-        return {ORDERS: {}, LOOSE: {}, BRIEF: self.kept, KEYED: compacted, AGAIN: {}, **guests, **books}
+        written = {BRIEF: self.kept, KEYED: compacted, AGAIN: {}}
+        if self.transactions is None:
+            return {ORDERS: {}, LOOSE: {}, **written, **guests}
+        return {**written, **guests, **self.transactions.topics()}
+
+    def replicas_of(self, topic: str) -> int:
+        """How many each partition of a topic has."""
+        alone = self.transactions is not None and topic == ALONE
+        return 1 if alone else self.replication
 
     @property
     def login(self) -> dict[str, Any]:

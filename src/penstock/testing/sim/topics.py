@@ -26,6 +26,9 @@ LEDGER = "ledger"
 COPIES = "copies"
 """Where the committed records of the ledger are copied to, each once and in order."""
 
+ALONE = "alone"
+"""Of some worlds with transactions: each partition has one replica, and nobody leads it while that is away."""
+
 KEPT = (
     {"retention.ms": "2000", "segment.ms": "1000"},
     {"retention.bytes": "1000", "segment.ms": "500"},

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.testing.sim.founding import directory_id
 from penstock.testing.sim.plan import Plan, Possible, always
 from penstock.testing.sim.replicas import metadata_of, quorum_of
+from penstock.testing.sim.topics import LEDGER, ORDERS
 
 if TYPE_CHECKING:
+    from penstock.metadata.entities import PartitionImage
     from penstock.metadata.image import ClusterImage
     from penstock.model.ids import Uuid
     from penstock.server.quorum.driver import QuorumDriver
@@ -45,6 +47,13 @@ def leading_quorum(world: World) -> tuple[QuorumDriver, ClusterImage] | None:
 def controller_image(world: World) -> ClusterImage | None:
     found = leading_quorum(world)
     return None if found is None else found[1]
+
+
+def image_of(world: World, place: tuple[str, int]) -> PartitionImage | None:
+    """A partition as the active controller sees it."""
+    image = controller_image(world)
+    topic = None if image is None else image.topic(place[0])
+    return None if topic is None or place[1] >= len(topic.partitions) else topic.partitions[place[1]]
 
 
 def absent_voters(world: World, plan: Plan) -> list[str]:
@@ -92,7 +101,7 @@ class Trouble:
     def start(self) -> None:
         network, plan = self.world.network, self.plan
         network.drop_rate, network.split_rate = plan.drop_rate, plan.split_rate
-        self._begin(self._run())
+        self.begin(self._run())
 
     def make_good(self) -> None:
         """Heals the network and the disks, and lets every machine run."""
@@ -103,7 +112,7 @@ class Trouble:
         for machine in self.world.machines:
             self.mend(machine)
             machine.resume()
-        self._begin(self._keep_up())
+        self.begin(self._keep_up())
 
     async def _keep_up(self) -> None:
         """Whoever has ended is started, and whoever was about to stop as soon as it has."""
@@ -115,7 +124,7 @@ class Trouble:
                     self._start(machine)
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.world.loop.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
@@ -131,14 +140,14 @@ class Trouble:
             aftermath = mishap.deed(self, random)
             if aftermath is not None:
                 self.count(mishap.name)
-                self._begin(aftermath)
+                self.begin(aftermath)
 
     def _look_around(self) -> None:
         """Machines that ended by themselves come back; once all replicas are in sync a power cut is forgiven."""
         machines = self.world.machines
         for machine in machines:
             if not machine.up and not machine.down_on_purpose:
-                self._begin(self.revive(machine))
+                self.begin(self.revive(machine))
         image = controller_image(self.world)
         if image is not None and all_in_sync(image) and all(machine.serving for machine in machines):
             for machine in machines:
@@ -160,6 +169,11 @@ class Trouble:
 
     async def a_while(self) -> None:
         await asyncio.sleep(self._random.uniform(*self.plan.pause_s))
+
+    def may_be_hurt(self, machine: Machine) -> bool:
+        """Whether a machine that was chosen may go away just now."""
+        down = sum(1 for each in self.world.machines if not each.up or each.paused)
+        return down < self.plan.down_at_once and machine in self.running()
 
     def may_end_uncleanly(self, victim: Machine, *, loses_bytes: bool = False) -> bool:
         others = [machine for machine in self.world.machines if machine is not victim]
@@ -194,7 +208,8 @@ class Trouble:
     def breakable(self, machine: Machine) -> list[str]:
         """Where a disk may fail: everywhere, in one directory, or for one partition."""
         directories = self.plan.log_dirs(machine.node_id)
-        return ["/", *(f"{directory}/" for directory in directories), f"{directories[0]}/orders-0"]
+        topic = ORDERS if self.plan.transactions is None else LEDGER
+        return ["/", *(f"{directory}/" for directory in directories), f"{directories[0]}/{topic}-0"]
 
     def mend(self, machine: Machine) -> None:
         for prefix in self.breakable(machine):

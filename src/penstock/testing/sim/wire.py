@@ -37,7 +37,8 @@ class End(asyncio.Transport):
         super().__init__()
         self.network, self.loop, self.host, self.port = network, loop, host, port
         self.protocol: Any = None
-        self.owed = 0  # arrivals that a partition holds back
+        self.owed = 0  # arrivals that are held back, by a partition or by a whim
+        self.held = False  # by a whim: what was sent first is late, and the rest waits behind it
         self.arrives_last = 0.0
         self.closed = False  # this process has let go of it
         self.cut = False  # the connection was lost: nothing more arrives, and both ends will hear of it

@@ -100,7 +100,7 @@ class Workload:
 
     def __init__(self, world: World, plan: Plan, history: History, founding: Founding) -> None:
         self._world, self._plan, self.history = world, plan, history
-        self._stopping = self._ending = False
+        self.begun = self._stopping = self._ending = False
         self.producers: list[Client] = []
         self.consumers: list[Client] = []
         self.readers: dict[str, Reader] = {}
@@ -114,15 +114,22 @@ class Workload:
     async def _keep(self, client: Client) -> None:
         await self.admin.begin(client.clock)
         plan = self._plan
+        self.begun = True
+        if plan.bystanders:
+            self._let_in(plan, client.random)
+        elif plan.transactions is not None and plan.transactions.plain:
+            self._begin(self.producers, "k1", self._produce, KEYED)
+        await self.admin.run(client.random, lambda: self._stopping)
+
+    def _let_in(self, plan: Plan, random: Random) -> None:
         for number in range(plan.producers):
             self._begin(self.producers, f"p{number + 1}", self._produce, ORDERS)
         for name, topic in (("q1", LOOSE), ("r1", BRIEF), ("k1", KEYED), ("a1", AGAIN)):
             self._begin(self.producers, name, self._produce, topic)
         for number in range(plan.consumers):
             self._begin(self.consumers, f"c{number + 1}", self._consume_as_member)
-        for name, topic in (("w1", AGAIN), ("w2", client.random.choice((BRIEF, KEYED))), ("w3", ORDERS)):
+        for name, topic in (("w1", AGAIN), ("w2", random.choice((BRIEF, KEYED))), ("w3", ORDERS)):
             self._begin(self.consumers, name, self._watch, topic)
-        await self.admin.run(client.random, lambda: self._stopping)
 
     def _begin(self, clients: list[Client], name: str, work: Callable[..., Any], *arguments: Any) -> None:
         client = Client(self._world, name, of_any_age=self._plan.version_caps)
@@ -145,10 +152,6 @@ class Workload:
     @property
     def stopping(self) -> bool:
         return self._stopping
-
-    @property
-    def begun(self) -> bool:
-        return bool(self.producers)
 
     def unfinished(self) -> list[str]:
         """Whoever has not come to an end of what it began."""

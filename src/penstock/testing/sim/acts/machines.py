@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.testing.sim.trouble import Mishap, for_good
 
 if TYPE_CHECKING:
+    from penstock.testing.sim.machine import Machine
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.trouble import Trouble
 
@@ -29,6 +30,10 @@ def kill(trouble: Trouble, _random: Random) -> Aftermath:
     victim = trouble.victim()
     if victim is None or not trouble.may_end_uncleanly(victim):
         return None
+    return kill_it(trouble, victim)
+
+
+def kill_it(trouble: Trouble, victim: Machine) -> Aftermath:
     victim.kill()
     return trouble.revive(victim)
 
@@ -37,14 +42,20 @@ def cut_power(trouble: Trouble, _random: Random) -> Aftermath:
     victim = trouble.victim()
     if victim is None or not trouble.may_end_uncleanly(victim, loses_bytes=True):
         return None
+    return cut_its_power(trouble, victim)
+
+
+def cut_its_power(trouble: Trouble, victim: Machine) -> Aftermath:
     victim.cut_power()
     return trouble.revive(victim)
 
 
 def pause(trouble: Trouble, _random: Random) -> Aftermath:
     victim = trouble.victim()
-    if victim is None:
-        return None
+    return None if victim is None else pause_it(trouble, victim)
+
+
+def pause_it(trouble: Trouble, victim: Machine) -> Aftermath:
     victim.pause()
     life = victim.lives
 
@@ -59,8 +70,10 @@ def pause(trouble: Trouble, _random: Random) -> Aftermath:
 def restart(trouble: Trouble, _random: Random) -> Aftermath:
     """A clean stop, as in a rolling restart, and a start soon after."""
     victim = trouble.victim()
-    if victim is None or not victim.serving:
-        return None
+    return None if victim is None or not victim.serving else restart_it(trouble, victim)
+
+
+def restart_it(trouble: Trouble, victim: Machine) -> Aftermath:
     life = victim.lives
     victim.down_on_purpose = True
     ended = victim.stop()

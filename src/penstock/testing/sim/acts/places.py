@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from penstock.testing.sim.administrator import Administrator
 
 MOVED = (ORDERS, ORDERS, BRIEF, KEYED, AGAIN)
-ALSO_MOVED = (LEDGER, COPIES, TRANSACTIONS_TOPIC, OFFSETS_TOPIC)
+MOVED_TOO = (BRIEF, KEYED, AGAIN, LEDGER, LEDGER, COPIES, TRANSACTIONS_TOPIC, OFFSETS_TOPIC)
 """Where there are transactions: what they write, and where their coordinators live."""
 
 
 def _movable(admin: Administrator) -> tuple[str, ...]:
-    return MOVED if admin.plan.transactions is None else (*MOVED, *ALSO_MOVED)
+    return MOVED if admin.plan.transactions is None else MOVED_TOO
 
 
 async def moved(admin: Administrator, topic: str, number: int, replicas: list[int] | None) -> bool:

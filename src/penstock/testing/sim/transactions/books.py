@@ -18,6 +18,7 @@ from penstock.protocol.disk.transaction_records import TransactionLogKey, Transa
 from penstock.server.coordinating.groups import GROUP_READER
 from penstock.server.coordinating.transactions import TRANSACTION_READER
 from penstock.storage.producers import CONTROL, TRANSACTIONAL, read_marker
+from penstock.testing.sim.topics import AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,10 +46,10 @@ PREPARED = {Status.PREPARE_COMMIT: True, Status.PREPARE_ABORT: False}
 class Line:
     """A record in a log; `committed` is None while its transaction is open."""
 
-    __slots__ = ("committed", "decided_s", "key", "seen_s", "value")
+    __slots__ = ("committed", "decided_s", "key", "seen_s", "transactional", "value")
 
     def __init__(self, key: bytes | None, value: bytes | None, seen_s: float, *, open_: bool) -> None:
-        self.key, self.value, self.seen_s = key, value, seen_s
+        self.key, self.value, self.seen_s, self.transactional = key, value, seen_s, open_
         self.committed: bool | None = None if open_ else True
         self.decided_s = seen_s
 
@@ -59,10 +60,10 @@ class Line:
 class Opened:
     """A transaction that is open in a partition."""
 
-    __slots__ = ("epoch", "first", "lines", "offsets", "seen_s")
+    __slots__ = ("began_s", "epoch", "first", "lines", "offsets", "seen_s")
 
     def __init__(self, epoch: int, first: int, seen_s: float) -> None:
-        self.epoch, self.first, self.seen_s = epoch, first, seen_s
+        self.epoch, self.first, self.seen_s, self.began_s = epoch, first, seen_s, seen_s
         self.offsets: list[int] = []
         self.lines: list[Line] = []
 
@@ -88,6 +89,18 @@ class Stated(NamedTuple):
     state: State
 
 
+class Committed(NamedTuple):
+    """A record of a group's offset, and where it lies; `offset` is None where it takes the one before away."""
+
+    at: int
+    offset: int | None
+    line: Line
+
+
+Place = tuple[str, str, int]
+"""A group, a topic and a partition."""
+
+
 class Book:
     """One partition of one incarnation of a topic."""
 
@@ -106,12 +119,21 @@ class Book:
 class Books:
     """All partitions, and all transactional ids. `complain` is called with what cannot be."""
 
-    def __init__(self, clock: Callable[[], float], complain: Callable[[str], None]) -> None:
-        self._clock, self._complain = clock, complain
+    def __init__(
+        self, clock: Callable[[], float], complain: Callable[[str], None], *, producers_expire: bool = False
+    ) -> None:
+        """Where `producers_expire` a leader forgets which epochs it has seen of a producer that has nothing open."""
+        self._clock, self._complain, self._producers_expire = clock, complain, producers_expire
         self.books: dict[PartitionTruth, Book] = {}
         self.open_books: dict[Book, None] = {}
         self.states: dict[str, list[Stated]] = {}
         self.by_producer: dict[int, list[Stated]] = {}
+        self.commits: dict[Place, list[Committed]] = {}
+        """All that was ever said of each offset, in the order in which it was committed."""
+
+        self.on_state: Callable[[str, State | None, State], None] = lambda _name, _last, _state: None
+        """Is told of every new state of a transactional id, and of the one before."""
+
         self._due: list[tuple[float, Callable[[float], str | None]]] = []
 
     # -- reading batches
@@ -162,12 +184,14 @@ class Books:
                 opened.lines.append(line)
             if book.name.topic == TRANSACTIONS_TOPIC:
                 self._stated(record.key, record.value, now_s)
+            elif book.name.topic == OFFSETS_TOPIC:
+                self._note_offset(record.offset, line)
 
     def _marked(self, book: Book, header: BatchHeader, marker: Marker, now_s: float) -> None:
         producer_id, epoch = header.producer_id, header.producer_epoch
         self._check_epoch(book, producer_id, epoch)
         last = book.producers[producer_id][1]
-        if marker.coordinator_epoch < last:
+        if marker.coordinator_epoch < last and not self._producers_expire:
             self._complain(
                 f"T12: {book.name}@{header.base_offset} is a marker of coordinator epoch {marker.coordinator_epoch} "
                 f"for producer {producer_id}, after one of {last}"
@@ -186,7 +210,7 @@ class Books:
 
     def _check_epoch(self, book: Book, producer_id: int, epoch: int) -> None:
         known, coordinator_epoch = book.producers.get(producer_id, (-1, -1))
-        if epoch < known:
+        if epoch < known and (not self._producers_expire or producer_id in book.opened):
             self._complain(f"T12: {book.name} has epoch {epoch} of producer {producer_id} after {known}")
         book.producers[producer_id] = max(epoch, known), coordinator_epoch
 
@@ -210,6 +234,50 @@ class Books:
         stated = Stated(now_s, name, state)
         before.append(stated)
         self.by_producer.setdefault(state.producer_id, []).append(stated)
+        if last is not None and last.status in PREPARED:
+            self._due.append((now_s, lambda at_s: self._unmarked(name, last, at_s)))
+        self.on_state(name, last, state)
+
+    def _unmarked(self, name: str, prepared: State, at_s: float) -> str | None:
+        """T4: when a transaction is complete its marker is committed in every partition that it names."""
+        for place in sorted(prepared.partitions):
+            book = None if place[0] == AGAIN else self.newest(place[0]).get(place[1])
+            opened = None if book is None else book.opened.get(prepared.producer_id)
+            if opened is not None and opened.began_s < at_s:
+                return (
+                    f"T4: {name} is complete, and in {place[0]}-{place[1]} its transaction (producer "
+                    f"{prepared.producer_id}, epoch {opened.epoch}) is open since {opened.first}"
+                )
+        return None
+
+    # -- the offsets of groups
+
+    def _note_offset(self, at: int, line: Line) -> None:
+        record = GROUP_READER.read(line.key, line.value)
+        if record is not None and isinstance(record.key, OffsetCommitKey):
+            offset = record.value.offset if isinstance(record.value, OffsetCommitValue) else None
+            place = record.key.group, record.key.topic, record.key.partition
+            self.commits.setdefault(place, []).append(Committed(at, offset, line))
+
+    def misread(self, place: Place, shown: int | None, asked_s: float, told_s: float) -> str | None:
+        """T10: what is wrong with an offset that somebody was shown who asked for stable ones, between two moments."""
+        told = self.commits.get(place, [])
+        group, topic, number = place
+        for each in told:
+            line = each.line
+            open_throughout = line.committed is None or (line.transactional and line.decided_s > told_s)
+            if line.seen_s < asked_s and open_throughout:
+                return (
+                    f"T10: {shown} is shown as what {group} has read of {topic}-{number}, and since "
+                    f"{line.seen_s:.4f} s a transaction is open that says {each.offset}"
+                )
+        before = [each for each in told if each.line.committed and each.line.decided_s < asked_s]
+        in_force = {max(before, key=lambda each: each.at).offset if before else None}
+        in_force |= {each.offset for each in told if each.line.committed and asked_s <= each.line.decided_s <= told_s}
+        if shown in in_force:
+            return None
+        others = ", ".join(sorted(map(str, in_force)))
+        return f"T10: {shown} is shown as what {group} has read of {topic}-{number}, and in force is {others}"
 
     def _check_state(self, name: str, last: State | None, state: State) -> None:
         is_old = last is None and state.status is Status.COMPLETE_COMMIT  # of the past that a world began with
@@ -231,6 +299,14 @@ class Books:
         known = self.by_producer.get(producer_id, [])
         before = [each for each in known if each.at_s < at_s][-1:]
         return [*before, *(each for each in known if each.at_s == at_s)]
+
+    def is_current(self, name: str, producer_id: int, epoch: int) -> bool:
+        """Whether the last that is known of an id is this producer in this epoch, or will be when it is complete."""
+        told = self.states.get(name)
+        if not told:
+            return False
+        state = told[-1].state
+        return state.next_producer_id == producer_id or (state.producer_id == producer_id and state.epoch <= epoch)
 
     # -- what is looked at when an instant is over
 
@@ -269,16 +345,13 @@ class Books:
         """The partitions of the last incarnation of a topic."""
         return {book.name.partition: book for book in self.books.values() if book.name.topic == topic}
 
-    def offsets(self) -> dict[tuple[str, str, int], int | None]:
+    def offsets(self) -> dict[Place, int | None]:
         """By group, topic and partition, the offset in force by the order of records; None when it was taken."""
-        found: dict[tuple[str, str, int], int | None] = {}
-        for book in self.newest(OFFSETS_TOPIC).values():
-            for _, line in sorted(book.lines.items()):
-                record = GROUP_READER.read(line.key, line.value) if line.committed else None
-                if record is not None and isinstance(record.key, OffsetCommitKey):
-                    value = record.value
-                    place = record.key.group, record.key.topic, record.key.partition
-                    found[place] = value.offset if isinstance(value, OffsetCommitValue) else None
+        found: dict[Place, int | None] = {}
+        for place, told in self.commits.items():
+            committed = [each for each in told if each.line.committed]
+            if committed:
+                found[place] = max(committed, key=lambda each: each.at).offset
         return found
 
 

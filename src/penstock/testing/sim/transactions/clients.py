@@ -8,14 +8,18 @@ epoch with every transaction.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.consumer import Consumer
-from penstock.client.errors import ClientError, TimedOutWaiting, TransactionAbortable
+from penstock.client.consumer.offsets import GroupMetadata
+from penstock.client.errors import ClientError, TimedOutWaiting, TransactionAbortable, TransactionFenced
 from penstock.client.producer import Producer
+from penstock.model.errors import INVALID_TXN_STATE
 from penstock.testing.sim.history import Place
-from penstock.testing.sim.topics import AGAIN, BRIEF, COPIES, KEYED, LEDGER
+from penstock.testing.sim.topics import AGAIN, ALONE, BRIEF, COPIES, KEYED, LEDGER
+from penstock.testing.sim.transactions.asking import COPIERS, MIXED, Asker
 from penstock.testing.sim.transactions.ledger import Told
 from penstock.testing.sim.transactions.plan import copier_id, writer_id
 from penstock.testing.sim.transactions.readings import Reading, Shown
@@ -23,9 +27,10 @@ from penstock.testing.sim.versions import END_TXN, draw_caps
 from penstock.testing.sim.workload import BATCH_BYTES, COMMON, KEYS, Client, Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from penstock.client.consumer import ConsumerRecord
+    from penstock.client.producer.delivery import Report
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.transactions.ledger import Attempt, Ledger
     from penstock.testing.sim.transactions.plan import TransactionPlan
@@ -33,8 +38,9 @@ if TYPE_CHECKING:
     from penstock.testing.sim.workload import Workload
     from penstock.testing.sim.world import World
 
-COPIERS = "copiers"
-"""The group of the copiers."""
+HANDS_OVER = 0.15
+"""How many copiers leave their group when they have sent offsets, and commit afterwards."""
+
 
 OFFSET_FETCH, INIT, TXN_OFFSET_COMMIT = 9, 22, 28
 CLASSIC: Caps = {END_TXN: 4}
@@ -43,10 +49,35 @@ AT_LEAST = {INIT: 3, OFFSET_FETCH: 7, TXN_OFFSET_COMMIT: 3}
 
 PLACES = (LEDGER, LEDGER, LEDGER, LEDGER, KEYED, KEYED, BRIEF, AGAIN)
 LASTING = frozenset({LEDGER, COPIES})
+FATES = ("dies", "dies", "goes dark", "is left", "is paused", "is doubled")
 LOOK_EVERY_S = 0.5
 EPOCH_MAX = 32_767
 PATIENCE_MS = 4_000
 DELIVERY_MS = 6_000
+
+
+Working = Callable[["Client", str], "Coroutine[Any, Any, None]"]
+"""What somebody does under a transactional id."""
+
+
+class Post:
+    """A place at which somebody works: under one transactional id after another, and in one process after another."""
+
+    __slots__ = ("client", "clients", "ids", "name", "transactional_id", "work")
+
+    def __init__(self, clients: list[Client], name: str, work: Working) -> None:
+        self.clients, self.name, self.work = clients, name, work
+        self.transactional_id, self.ids = name, 1
+        self.client: Client | None = None
+
+    def leave_id(self) -> None:
+        """Nobody ever comes back to what is open under the id of now."""
+        self.ids += 1
+        self.transactional_id = f"{self.name}-{self.ids}"
+
+    @property
+    def vacant(self) -> bool:
+        return self.client is None or self.client not in self.clients or self.client.done
 
 
 class Crowd:
@@ -64,16 +95,29 @@ class Crowd:
         self._lives = 0
         self._writers: list[Client] = []
         self._copiers: list[Client] = []
+        self._askers: list[Client] = []
         self._random = Random(f"crowd {world.seed}")
+        self._posts: list[Post] = []
+        self._position = 0
+        self.misread: Callable[[tuple[str, str, int], int | None, float, float], str | None] = lambda *_arguments: None
+        """What is wrong with an offset that somebody was shown."""
+
+        self.is_current: Callable[[str, int, int], bool] = lambda *_arguments: False
+        """Whether a transactional id belongs to this producer id and epoch, as far as its coordinator has written."""
 
     # -- coming and going
 
     def start(self) -> None:
         loop = self._world.loop
-        for number in range(self._drawn.writers):
-            loop.create_task(self._tend(self._writers, writer_id(number), self._write), name=writer_id(number))
-        for number in range(self._drawn.copiers):
-            loop.create_task(self._tend(self._copiers, copier_id(number), self._copy), name=copier_id(number))
+        self._posts += [Post(self._writers, writer_id(number), self._write) for number in range(self._drawn.writers)]
+        self._posts += [Post(self._copiers, copier_id(number), self._copy) for number in range(self._drawn.copiers)]
+        for post in self._posts:
+            loop.create_task(self._tend(post), name=post.name)
+        for group, commits in ((COPIERS, None), (MIXED, self._next_position)):
+            asker = Asker(self._world, self._plan, self._workload, group, commits)
+            asker.misread = self.misread
+            asker.start()
+            self._askers.append(asker.client)
         for topic, committed_only in (
             (LEDGER, True),
             (LEDGER, False),
@@ -85,7 +129,7 @@ class Crowd:
             self._workload.consumers.append(client)
 
     def unfinished(self) -> list[str]:
-        return [f"{client.name} is still writing" for client in self._writers if not client.done]
+        return [f"{client.name} is still at work" for client in (*self._writers, *self._askers) if not client.done]
 
     @property
     def _over(self) -> bool:
@@ -107,40 +151,54 @@ class Crowd:
         del caps[3]
         return {key: max(version, AT_LEAST.get(key, 0)) for key, version in caps.items()}
 
-    def _begin(
-        self, clients: list[Client], name: str, work: Callable[[Client, str], Coroutine[Any, Any, None]]
-    ) -> Client:
+    def _begin(self, post: Post) -> None:
         self._lives += 1
-        caps = self._caps(self._random, of_any_age=clients is self._writers)
-        client = self._client(f"{name}.{self._lives}", caps)
-        clients.append(client)
-        client.run(work(client, name))
-        return client
+        caps = self._caps(self._random, of_any_age=post.clients is self._writers)
+        client = post.client = self._client(f"{post.transactional_id}.{self._lives}", caps)
+        post.clients.append(client)
+        client.run(post.work(client, post.transactional_id))
 
-    async def _tend(
-        self, clients: list[Client], name: str, work: Callable[[Client, str], Coroutine[Any, Any, None]]
-    ) -> None:
-        """Sees to it that somebody works under a transactional id, and now and then that it does not end well."""
-        random, count = Random(f"{name} {self._world.seed}"), self._world.story.count
-        client = self._begin(clients, name, work)
+    async def _tend(self, post: Post) -> None:
+        """Sees to it that somebody works there, and now and then that it does not end well."""
+        random = Random(f"{post.name} {self._world.seed}")
+        self._begin(post)
         while not self._over:
             await asyncio.sleep(LOOK_EVERY_S * random.uniform(0.3, 1.7))
-            if client.done and not self._over:
-                client = self._begin(clients, name, work)
-            elif random.random() < self._drawn.end_rate / 5 and not self._over:
-                fate = random.choice(("dies", "dies", "goes dark", "is paused", "is doubled"))
-                self._world.story.tell(client.name, fate)
-                count(f"transactional client {fate}")
-                if fate in ("dies", "goes dark"):
-                    self._end(clients, client, silent=fate == "goes dark")
-                elif fate == "is paused":
-                    client.loop.pause()
-                    self._world.loop.call_later(random.choice((0.5, 2.0, 6.0)), client.loop.resume)
-                client = self._begin(clients, name, work)
-        if clients is self._copiers:
+            if self._over:
+                break
+            if not post.vacant and random.random() < self._drawn.end_rate / 5:
+                self._befall(post, random.choice(FATES))
+                self._begin(post)
+            elif post.vacant:
+                self._begin(post)
+        if post.clients is self._copiers:
             # Two of them with one id would fence each other for ever.
-            for other in [each for each in clients if each is not client and each.name.startswith(f"{name}.")]:
-                self._end(clients, other, silent=False)
+            for other in [each for each in post.clients if each is not post.client and _works_at(each, post)]:
+                self._end(post.clients, other, silent=False)
+            if post.vacant:
+                self._begin(post)
+
+    def befall(self, transactional_id: str, fate: str) -> bool:
+        """Something happens to whoever has this id; False when nobody has."""
+        for post in self._posts:
+            if post.transactional_id == transactional_id and not post.vacant and not self._over:
+                self._befall(post, fate)
+                return True
+        return False
+
+    def _befall(self, post: Post, fate: str) -> None:
+        """Whoever comes after it has its id, unless that is left."""
+        client = post.client
+        assert client is not None, "somebody works there"
+        self._world.story.tell(client.name, fate)
+        self._world.story.count(f"transactional client {fate}")
+        if fate in ("dies", "goes dark", "is left"):
+            self._end(post.clients, client, silent=fate == "goes dark")
+            if fate == "is left":
+                post.leave_id()
+        elif fate == "is paused":
+            client.loop.pause()
+            self._world.loop.call_later(self._random.choice((0.5, 2.0, 6.0)), client.loop.resume)
 
     def _end(self, clients: list[Client], client: Client, *, silent: bool) -> None:
         clients.remove(client)
@@ -184,21 +242,36 @@ class Crowd:
                     await self._finish(producer, attempt, commits=commits)
                     await asyncio.sleep(random.expovariate(1 / self._plan.record_every_s))
             except ClientError as trouble:
-                self._world.story.tell(client.name, str(trouble))
+                self._told(client, name, producer, trouble)
                 await asyncio.sleep(0.1)
             finally:
                 await self._close(producer, client)
 
+    def _told(self, client: Client, name: str, producer: Producer, trouble: ClientError) -> None:
+        """T9: who is told that it was replaced has been, or has run out of time; the log of its coordinator says so."""
+        self._world.story.tell(client.name, str(trouble))
+        own = None if producer._transactions is None else producer._transactions.machine.producer
+        forgotten = self._plan.producers_expire and trouble.error is INVALID_TXN_STATE  # leave that was given is old
+        if isinstance(trouble, TransactionFenced) and own and not forgotten and self.is_current(name, *own):
+            self._world.story.violated(f"T9: {client.name} is told that it was replaced, and nobody came after {own}")
+
     async def _fill(self, producer: Producer, attempt: Attempt, random: Random) -> bool:
         """Writes here and there; False when something of it is lost already."""
         drawn = self._drawn
+        places = (*PLACES, ALONE, ALONE) if drawn.alone else PLACES
         try:
             for _ in range(random.randint(1, drawn.records_max)):
-                topic, number = random.choice(PLACES), random.randrange(self._plan.partitions)
+                topic, number = random.choice(places), random.randrange(self._plan.partitions)
                 number = 0 if topic == AGAIN else number  # it may come back with fewer partitions
                 self._send(producer, attempt, topic, number, random, None)
                 if drawn.pause_s and random.random() < 0.3:
                     await asyncio.sleep(random.expovariate(1 / drawn.pause_s))
+            if random.random() < drawn.offsets_rate:
+                number, position = random.randrange(self._plan.partitions), self._next_position()
+                await producer.send_offsets(GroupMetadata(MIXED), {(LEDGER, number): position})
+            if random.random() < drawn.stall_rate and not self._over:
+                self._world.story.count("transactions that take too long")
+                await asyncio.sleep(random.choice(drawn.timeouts_ms) / 1_000 * 1.2)
         except TransactionAbortable as lost:
             self._world.story.tell(attempt.client, str(lost))
             return False
@@ -211,7 +284,14 @@ class Crowd:
         if topic in LASTING:
             self.lasting.add(value)
         key = b"%d" % random.randrange(KEYS)
-        producer.send(topic, value, key=key, partition=number, on_delivery=lambda _report, _failure: None)
+
+        def delivered(_report: Report | None, failure: ClientError | None) -> None:
+            if failure is not None and failure.error is INVALID_TXN_STATE and not self._plan.producers_expire:
+                self._world.story.violated(
+                    f"T3: {attempt} is told that its batch in {topic}-{number} has no transaction"
+                )
+
+        producer.send(topic, value, key=key, partition=number, on_delivery=delivered)
 
     def _initialised(self, producer: Producer, name: str) -> None:
         assert producer._transactions is not None, "it has an id"
@@ -275,7 +355,7 @@ class Crowd:
                 consumer.subscribe([LEDGER])
                 await self._copy_on(client, name, producer, consumer)
             except ClientError as trouble:
-                self._world.story.tell(client.name, str(trouble))
+                self._told(client, name, producer, trouble)
                 await asyncio.sleep(0.1)
             finally:
                 await self._close(producer, client)
@@ -296,21 +376,34 @@ class Crowd:
             for record in records:
                 origin = Place(record.topic, record.partition, record.offset)
                 self._send(producer, attempt, COPIES, record.partition, random, origin)
-            done = False
+            done = hands_over = False
             try:
                 if drawn.pause_s and random.random() < 0.3 and not self._over:
                     await asyncio.sleep(random.expovariate(1 / drawn.pause_s))
                 await producer.send_offsets(consumer)
+                hands_over = random.random() < HANDS_OVER and not self._over
+                if hands_over:
+                    self._world.story.count("copiers hand over")
+                    await consumer.close(timeout_ms=1_000)
                 done = await self._finish(producer, attempt, commits=self._over or random.random() >= drawn.abort_rate)
             except TransactionAbortable as lost:
                 self._world.story.tell(client.name, str(lost))
                 await self._finish(producer, attempt, commits=False)
+            if hands_over:
+                return
             if not done:
                 for partition, committed in (await consumer.committed()).items():
                     if committed is None:
                         consumer.seek_to_start(partition)
                     else:
                         consumer.seek(partition, committed.offset)
+
+    # -- offsets
+
+    def _next_position(self) -> int:
+        """Every offset of the group without members is committed once, so that it says by whom."""
+        self._position += 1
+        return self._position
 
     # -- reading
 
@@ -338,3 +431,7 @@ class Crowd:
 
             consumer.assign([(topic, number) for number in range(self._plan.partitions)])
             await self._workload._stay(client, consumer, show)
+
+
+def _works_at(client: Client, post: Post) -> bool:
+    return client.name.startswith(f"{post.name}.") or client.name.startswith(f"{post.name}-")

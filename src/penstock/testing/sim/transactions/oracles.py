@@ -7,28 +7,36 @@ from typing import TYPE_CHECKING
 
 from penstock.client.consumer.batches import open_fetched
 from penstock.coordinators.transactions.transaction import PREPARED, STATUS_NAMES, Status
-from penstock.model.ids import PartitionKey
+from penstock.kernels import read_header
+from penstock.model.ids import OFFSETS_TOPIC, PartitionKey
 from penstock.protocol.batch import read_records
 from penstock.protocol.messages.fetch import FetchResponse
-from penstock.testing.sim.replicas import partitions_of, readable, shards_of, transactions_of
-from penstock.testing.sim.topics import COPIES, LEDGER
+from penstock.storage.producers import CONTROL, TRANSACTIONAL
+from penstock.testing.sim.replicas import batches, partitions_of, readable, shards_of, transactions_of
+from penstock.testing.sim.topics import COPIES, KEYED, LEDGER
 from penstock.testing.sim.transactions.readings import check_attempts, check_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
+    from penstock.coordinators.transactions.transaction import State
     from penstock.server.node import Node
     from penstock.server.partitions.hosted import Hosted
     from penstock.storage.log import Log
+    from penstock.storage.producer_snapshot import ProducerRecord
     from penstock.testing.sim.loop import SimLoop
     from penstock.testing.sim.machine import Machine
+    from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.transactions.books import Book, Books
     from penstock.testing.sim.transactions.clients import Crowd
     from penstock.testing.sim.truth import Truth
     from penstock.testing.sim.world import World
 
 EXAMPLES = 3
+WHOLE = frozenset((LEDGER, COPIES, KEYED, OFFSETS_TOPIC))
+"""Of these nothing goes that is part of an open transaction."""
+
 READS = 6
 """So often each replica is read from somewhere at the end."""
 
@@ -36,15 +44,15 @@ READS = 6
 class Oracles:
     """Holds books, ledger and nodes against each other."""
 
-    def __init__(self, world: World, truth: Truth, books: Books, crowd: Crowd) -> None:
-        self._world, self._truth, self._books, self._crowd = world, truth, books, crowd
+    def __init__(self, world: World, plan: Plan, truth: Truth, books: Books, crowd: Crowd) -> None:
+        self._world, self._plan, self._truth, self._books, self._crowd = world, plan, truth, books, crowd
         self._stable: dict[tuple[SimLoop, PartitionKey, int], int] = {}
         self._keys: dict[Book, PartitionKey] = {}
 
     # -- after every event
 
     def after_instant(self, touched: list[SimLoop]) -> None:
-        """T5: a leader lets nobody read past the first record of a transaction whose marker is not committed."""
+        """T5: no replica lets anybody read past the first record of a transaction whose marker is not committed."""
         open_books = self._books.open_books
         if not open_books:
             return
@@ -57,7 +65,7 @@ class Oracles:
                 continue
             for book in open_books:
                 hosted = partitions._hosted.get(self._key(book))
-                if hosted is not None and hosted.state.leading:
+                if hosted is not None:
                     self._look_at_stable(machine, loop, hosted, book)
 
     def _key(self, book: Book) -> PartitionKey:
@@ -71,11 +79,15 @@ class Oracles:
         if log is None:
             return
         stable, start = log.last_stable, log.log_start
-        first = min(opened.first for opened in book.opened.values())
-        if stable > max(first, start):
+        # Of a transaction that began before the log's start only what is left can be shown.
+        firsts = (next((each for each in opened.offsets if each >= start), stable) for opened in book.opened.values())
+        first = min(firsts, default=stable)
+        if stable > first:
             self._bad(machine, f"T5: {book.name} is shown up to {stable}, and a transaction is open since {first}")
         if not start <= stable <= max(start, log.committed):
             self._bad(machine, f"T5: {book.name}: {start} <= {stable} <= {log.committed} does not hold")
+        if not hosted.state.leading:
+            return
         place = loop, hosted.key, hosted.state.epoch
         if stable < self._stable.get(place, 0):
             self._bad(machine, f"T5: {book.name}: the last stable offset fell from {self._stable[place]} to {stable}")
@@ -108,8 +120,13 @@ class Oracles:
 
     def _uncopied(self) -> list[str]:
         """Partitions of the ledger of which not all was copied; of the end of each, for that is seen at once."""
-        found = []
-        copied = {entry.origin for value, entry in self._crowd.ledger.entries.items() if entry.origin is not None}
+        found, entries = [], self._crowd.ledger.entries
+        copied = {
+            entry.origin
+            for book in self._books.newest(COPIES).values()
+            for line in book.lines.values()
+            if line.committed and (entry := entries.get(line.value or b"")) is not None
+        }
         for number, book in self._books.newest(LEDGER).items():
             last = max((offset for offset, line in book.lines.items() if line.committed), default=None)
             if last is not None and (LEDGER, number, last) not in copied:
@@ -129,7 +146,68 @@ class Oracles:
             *self._copies(),
             *self._group_offsets(),
             *self._replicas(random),
+            *self._states(),
+            *self._producers(),
         ]
+
+    def _states(self) -> list[str]:
+        """T2: what coordinators have, each after a replay of its log by now, is what the logs say."""
+        known = {name: told[-1].state for name, told in self._books.states.items() if told}
+        held = {
+            name: transaction.state
+            for _, node in self._nodes()
+            for shard in transactions_of(node)
+            for name, transaction in shard.table.transactions.items()
+        }
+        return [
+            f"T2: {name} is {_told(held.get(name))}, and its log says {_told(known.get(name))}"
+            for name in sorted({*known, *held})
+            if held.get(name) != known.get(name)
+        ][:EXAMPLES]
+
+    def _producers(self) -> list[str]:
+        """T13: all replicas know the same of the producers of a partition of which nothing ever goes."""
+        found: list[str] = []
+        for book in self._books.books.values():
+            if self._plan.producers_expire or book.name.topic not in (LEDGER, COPIES):
+                continue
+            known: tuple[Machine, list[ProducerRecord]] | None = None
+            for machine, node in self._nodes():
+                partitions = partitions_of(node)
+                hosted = None if partitions is None else partitions._hosted.get(self._key(book))
+                log = None if hosted is None else readable(hosted)
+                if log is None:
+                    continue
+                told = sorted(state.record() for state in log.producers.states())
+                if known is None:
+                    known = machine, told
+                elif told != known[1]:
+                    other = [each for each in told if each not in known[1]]
+                    found.append(
+                        f"T13: {machine.host} knows of the producers of {book.name} {other[:2]}, and "
+                        f"{known[0].host} {[each for each in known[1] if each not in told][:2]}"
+                    )
+        return found[:EXAMPLES]
+
+    # -- T13, when a log is opened or was cut
+
+    def opened(self, machine: Machine, log: Log) -> None:
+        """T13: what a log knows to be open is what its batches say, if nothing of it has gone."""
+        if log.name.topic not in WHOLE:
+            return
+        wanted: dict[int, tuple[int, int]] = {}
+        for _, batch in batches(log, log.log_start, log.written):
+            header = read_header(batch)
+            if header.attributes & CONTROL:
+                wanted.pop(header.producer_id, None)
+            elif header.attributes & TRANSACTIONAL:
+                wanted.setdefault(header.producer_id, (header.producer_epoch, header.base_offset))
+        states = log.producers.states()
+        known = {
+            each.producer_id: (each.epoch, each.transaction_first) for each in states if each.transaction_first >= 0
+        }
+        if known != wanted:
+            self._bad(machine, f"T13: {log.name} was opened, and of what is open it knows {known}, but it has {wanted}")
 
     def _readings(self) -> list[str]:
         """T6."""
@@ -267,3 +345,7 @@ class Oracles:
         if listed != wanted:
             missing, other = Counter(wanted) - Counter(listed), Counter(listed) - Counter(wanted)
             yield f"T7: {book.name}: its aborted lists lack {sorted(missing)[:3]} and have {sorted(other)[:3]} besides"
+
+
+def _told(state: State | None) -> str:
+    return "unknown" if state is None else f"in {state.status.name}, {state}"

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from penstock.testing.sim.transactions.books import Books
 from penstock.testing.sim.transactions.clients import Crowd
 from penstock.testing.sim.transactions.ledger import Ledger
+from penstock.testing.sim.transactions.moments import Moments
 from penstock.testing.sim.transactions.oracles import Oracles
+from penstock.testing.sim.transactions.whims import Whims
 
 if TYPE_CHECKING:
     from penstock.testing.sim.history import History
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.testing.sim.loop import SimLoop
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.transactions.plan import TransactionPlan
+    from penstock.testing.sim.trouble import Trouble
     from penstock.testing.sim.workload import Workload
     from penstock.testing.sim.world import World
 
@@ -35,16 +38,36 @@ class Transacting:
         invariants: Invariants,
         workload: Workload,
     ) -> None:
-        self._world = world
+        self._world, self._plan, self._drawn = world, plan, drawn
+        self._moments: Moments | None = None
         sender = history.sender(SENDER, promised=False, once=False, may_fail=True)
         self.ledger = Ledger(sender.next_value)
-        self.books = Books(world.story.clock, world.story.violated)
+        self.books = Books(world.story.clock, world.story.violated, producers_expire=plan.producers_expire)
         self.crowd = Crowd(world, plan, drawn, workload, self.ledger)
-        self.oracles = Oracles(world, history.truth, self.books, self.crowd)
+        self.crowd.misread, self.crowd.is_current = self.books.misread, self.books.is_current
+        self.oracles = Oracles(world, plan, history.truth, self.books, self.crowd)
         invariants.on_batch = self.books.learn
+        invariants.on_opened = self.oracles.opened
 
-    def start(self) -> None:
+    def start(self, trouble: Trouble) -> None:
+        """Everybody begins, and is in trouble from now on."""
         self.crowd.start()
+        world, drawn = self._world, self._drawn
+        self._moments = Moments(world, self._plan, drawn, trouble, self.crowd)
+        self._moments.start()
+        self.books.on_state = self._moments.told
+        if drawn.late_rate:
+            random = Random(f"whims {world.seed}")
+            late_markers = not drawn.classic_rate
+            whims = Whims(drawn.late_rate, late_markers=late_markers, story=world.story, random=random)
+            whims.on_late_marker = self._moments.replace
+            world.network.whim = whims
+
+    def calm(self) -> None:
+        """Nobody is struck any more; what is late already comes in its time."""
+        if self._moments is not None:
+            self._moments.stop()
+        self._world.network.whim = None
 
     def after_instant(self, touched: list[SimLoop]) -> None:
         self.books.after_instant()
