@@ -235,7 +235,18 @@ class Driver:
         handout, tasks = self._handout, list(self._told.values())
         self._handout = Handout(QUERY, self.run, self._epoch, (), self._version, 1)  # nobody else is listened to
         steps = machine.abort(handout, tasks, len(self._parts))
-        self._obey(steps, lambda _: self._end("a batch failed"), self._failed)
+        self._obey(steps, lambda _: self._aborted(tasks), self._failed)
+
+    def _aborted(self, tasks: list[TaskWrote]) -> None:
+        """Unless another driver or a decision has them, what tasks said they wrote holds up no reader."""
+        listed = self.world.listed_by_decisions()
+        for each in tasks:
+            value = self.world.described(each.prepared.transactional_id)
+            mine = (each.prepared.producer_id, each.prepared.producer_epoch)
+            if value is not None and mine == (value.producer_id, value.producer_epoch) and mine not in listed:
+                fenced = self.world.newest_driver_epoch() != self._epoch
+                assert value.transaction_status != 1 or fenced, f"{each.prepared} is left open by an abort"
+        self._end("a batch failed")
 
     def _failed(self, failure: SparkRoomError) -> None:
         self.world.torn = self.world.torn or isinstance(failure, Torn)

@@ -68,11 +68,17 @@ def the_pool_keeps_its_epochs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Driver, "_begin", lazy)
 
 
+def aborts_know_transactions_by_name_alone(patch: pytest.MonkeyPatch) -> None:
+    """Ids of the pool were in the last decision too, so what a failed batch wrote under them is left open."""
+    patch.setattr(machine, "_epoch", lambda prepared: prepared.transactional_id)
+
+
 FOUND_BY: dict[Plant, int] = {
     a_decision_is_lost: 2,
     a_task_commits: 0,
     batches_are_known_by_their_number_alone: 2,
     the_pool_keeps_its_epochs: 0,
+    aborts_know_transactions_by_name_alone: 69,
 }
 
 

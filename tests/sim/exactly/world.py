@@ -16,6 +16,7 @@ from penstock.coordinators.transactions.requests import AddPartitions, Partition
 from penstock.coordinators.transactions.transaction import Status
 from penstock.protocol.messages.end_txn import EndTxnRequest
 from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
+from penstock.spark.topic_sink.transactions.names import driver_id
 from penstock.spark.topic_sink.transactions.records import Standing
 from tests.sim.transactions.faults import Faults
 from tests.sim.transactions.partitions import PartitionLog, Written
@@ -175,6 +176,20 @@ class SinkWorld(World):
             assert not listed, (
                 f"{listed} are listed by decision {decision.sequence}, and somebody begins anew or aborts"
             )
+
+    def listed_by_decisions(self) -> set[tuple[int, int]]:
+        """Producer ids and epochs of all that was ever decided."""
+        decisions = [each.standing.decision for each in self.ledger if each.standing is not None]
+        return {
+            (each.prepared.producer_id, each.prepared.producer_epoch)
+            for decision in decisions
+            if decision is not None
+            for each in decision.transactions
+        }
+
+    def newest_driver_epoch(self) -> tuple[int, int] | None:
+        value = self.described(driver_id(QUERY))
+        return None if value is None else (value.producer_id, value.producer_epoch)
 
     def described(self, name: str) -> Any:
         return self._committed_of(name)

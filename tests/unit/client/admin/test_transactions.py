@@ -13,7 +13,12 @@ from penstock.client.admin import Admin, OpenTransaction, ProducerInfo, Transact
 from penstock.client.admin.session import TRANSIENT
 from penstock.client.errors import BadSetting, BrokerRefused, ClientError, TransactionFenced
 from penstock.client.producer import Producer
-from penstock.model.errors import INVALID_TXN_STATE, TRANSACTIONAL_ID_NOT_FOUND, UNSUPPORTED_VERSION
+from penstock.model.errors import (
+    INVALID_TXN_STATE,
+    PRODUCER_FENCED,
+    TRANSACTIONAL_ID_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+)
 from penstock.model.ids import TopicPartition
 from penstock.testing import EmbeddedBroker, EmbeddedCluster, broker
 from tests.hanging_transactions import UNVERIFIED, hang
@@ -234,3 +239,46 @@ def test_the_blocking_twin_does_the_same(node: EmbeddedBroker) -> None:
         assert found.hanging
         assert admin.abort_transaction(TopicPartition("twin", 0), producer_id=producer_id).producer_id == producer_id
         assert admin.open_transactions([TopicPartition("twin", 0)]) == []
+
+
+def test_a_producer_id_is_handed_to_another_process_and_whose_records_are_committed_is_told(
+    node: EmbeddedBroker,
+) -> None:
+    async def work(admin: Admin) -> None:
+        (begun,) = (await admin.begin_producers({"handed": None}, transaction_timeout_ms=40_000)).checked().values()
+        producer = Producer(node.bootstrap_servers, transactional_id="handed")
+        with pytest.raises(ClientError, match="there is no transaction"):
+            producer.send("handed", b"too early")
+        producer.adopt(begun, 2)
+        assert producer.producer_epoch == begun
+        with pytest.raises(ClientError, match=r"adopt\(\) cannot be now"):
+            producer.adopt(begun, 2)
+        for value, commits in ((b"1", True), (b"2", False), (b"3", True)):
+            await producer.begin()
+            producer.send("handed", value, partition=0)
+            await producer.flush()
+            await (producer.commit() if commits else producer.abort())
+        told = await admin.describe_transaction("handed")
+        assert (told.producer_id, told.timeout_ms) == (begun.producer_id, 40_000), "nobody else has begun"
+        await producer.close()
+        span = await admin.committed_batches(TopicPartition("handed", 0), 0, 6)
+        assert [(each.base_offset, each.producer_epoch) for each in span.batches] == [
+            (0, begun.epoch),
+            (4, begun.epoch + 2),
+        ]
+        assert span.aborted == {(begun.producer_id, 2)}
+
+    run(node, work)
+
+
+def test_who_names_its_epoch_fences_nobody_who_has_begun_since(node: EmbeddedBroker) -> None:
+    async def work(admin: Admin) -> None:
+        first = (await admin.begin_producers({"named": None}, transaction_timeout_ms=1_000)).checked()["named"]
+        again = (await admin.begin_producers({"named": first}, transaction_timeout_ms=1_000)).checked()["named"]
+        assert again == (first.producer_id, first.epoch + 1)
+        other = (await admin.begin_producers({"named": None}, transaction_timeout_ms=1_000)).checked()["named"]
+        refused = (await admin.begin_producers({"named": again}, transaction_timeout_ms=1_000)).failed["named"]
+        assert refused.error is PRODUCER_FENCED
+        assert (await admin.describe_transaction("named")).epoch == other.epoch
+
+    run(node, work)

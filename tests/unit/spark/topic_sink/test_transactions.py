@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from penstock.blocking import Admin, Consumer, Producer
 from penstock.spark import dialogue
-from penstock.spark.errors import CommitRefused
+from penstock.spark.errors import BadOption, CommitRefused
 from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.options import SinkOptions
 from penstock.spark.topic_sink.transactions import incarnation, plan, writing
@@ -257,6 +258,12 @@ def test_a_batch_whose_time_is_nearly_over_is_not_decided(query: Query) -> None:
         query.commit(planned, [wrote], 0)
     query.abort(planned, [wrote], 1)
     assert query.shown() == []
+
+
+def test_a_time_that_brokers_do_not_allow_is_told(query: Query) -> None:
+    query.options = replace(query.options, transaction_timeout_ms=900_001)
+    with pytest.raises(BadOption, match=r"kafka\.transaction\.timeout\.ms=900001 is more than the brokers allow"):
+        query.plan()
 
 
 def test_one_jvm_is_one_driver() -> None:

@@ -14,11 +14,13 @@ from penstock.client.producer import Producer
 from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
 from penstock.client.spans import SpanReader
 from penstock.model.errors import (
+    INVALID_TRANSACTION_TIMEOUT,
     OFFSET_OUT_OF_RANGE,
     PRODUCER_FENCED,
     TRANSACTIONAL_ID_NOT_FOUND,
 )
 from penstock.model.ids import TopicPartition
+from penstock.spark.errors import BadOption
 from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions import ledger
 from penstock.spark.topic_sink.transactions.effects import (
@@ -99,8 +101,7 @@ class Driving:
             case BeginDriver(named):
                 return await self._begin_driver(named)
             case BeginPool(ids):
-                wanted = dict.fromkeys(ids)
-                return (await self._admin.begin_producers(wanted, transaction_timeout_ms=self._timeout_ms)).checked()
+                return await self._begin_pool(ids)
             case Write(standing):
                 return await self._write(standing)
             case Describe(ids):
@@ -132,6 +133,18 @@ class Driving:
             return None
         self._driver = outcome.checked()[name]
         return self._driver
+
+    async def _begin_pool(self, ids: Sequence[str]) -> dict[str, ProducerEpoch]:
+        wanted = dict.fromkeys(ids)
+        try:
+            return (await self._admin.begin_producers(wanted, transaction_timeout_ms=self._timeout_ms)).checked()
+        except BrokerRefused as refused:
+            if refused.error is not INVALID_TRANSACTION_TIMEOUT:
+                raise
+            raise BadOption(
+                f"kafka.transaction.timeout.ms={self._timeout_ms} is more than the brokers allow: make it smaller, or "
+                "their transaction.max.timeout.ms larger"
+            ) from refused
 
     async def _write(self, standing: Standing) -> ProducerEpoch:
         try:

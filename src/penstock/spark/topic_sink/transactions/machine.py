@@ -255,17 +255,22 @@ def _abort(
     """What tasks of this handout may have written and no decision lists. Named by its epoch, so that it is only that.
 
     Of `count` tasks those in `tasks` have said what they wrote; an attempt that wrote nothing needs no end."""
-    listed = {each.id for each in kept}
+    # Ids of the pool come again with every batch: only with its epoch is it the transaction that is meant.
+    spared = {_epoch(each.prepared) for each in kept}
+    spared |= {_epoch(each.prepared) for each in tasks if each.prepared.empty}
     handed = [handout.slot(number) for number in range(min(count, len(handout.pool)))]
-    losing = {each.transactional_id: each for each in (*handed, *(each.prepared for each in tasks))}
-    for name in listed | {each.prepared.transactional_id for each in tasks if each.prepared.empty}:
-        losing.pop(name, None)
-    if losing:
-        yield End(tuple(losing.values()), commit=False)
+    losing = {_epoch(each): each for each in (*handed, *(each.prepared for each in tasks))}
+    ending = tuple(each for epoch, each in losing.items() if epoch not in spared)
+    if ending:
+        yield End(ending, commit=False)
     opened: Sequence[str] = yield ListOpen(pattern_of(extra_prefix(handout.query_id, handout.run, handout.driver)))
-    strays = tuple(name for name in opened if name not in listed)
+    strays = tuple(sorted(set(opened) - {each.id for each in kept}))
     if strays:
         yield Fence(strays)
+
+
+def _epoch(prepared: PreparedTransaction) -> tuple[str, int, int]:
+    return prepared.transactional_id, prepared.producer_id, prepared.producer_epoch
 
 
 def _superseded(query_id: str) -> Superseded:
