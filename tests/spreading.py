@@ -35,6 +35,7 @@ LONGEST = (
     "tests/upgrades/test_rolling.py",
     "tests/demo/test_story.py",
     "tests/docs/test_pages.py",
+    "tests/faults/transactions/test_faults.py",
     "tests/clients/test_groups.py",
     "tests/clients/test_own_groups.py",
     "tests/cli/test_dev_cluster.py",
