@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
@@ -99,6 +100,7 @@ class Confluent(Copier):
         import confluent_kafka
 
         self._library = confluent_kafka
+        self._over: Any = None
         plan = self.plan
         quick = {
             "bootstrap.servers": plan.bootstrap, "socket.connection.setup.timeout.ms": 3_000, "log_level": 0,
@@ -119,6 +121,7 @@ class Confluent(Copier):
             "topic.metadata.refresh.interval.ms": 2_000, "fetch.wait.max.ms": 200, "fetch.error.backoff.ms": 50,
             **(timing if plan.protocol == "classic" else {}),
             **({"group.instance.id": plan.instance} if plan.instance else {}),
+            "error_cb": self._went_wrong,
         })  # fmt: skip
 
         def served(*_: Any) -> None:
@@ -126,21 +129,29 @@ class Confluent(Copier):
 
         self._consumer.subscribe([plan.source], on_assign=served, on_revoke=served, on_lost=served)
 
+    def _went_wrong(self, error: Any) -> None:
+        # A consumer that is fenced says so here alone, and is silent from then on.
+        if error.fatal() or error.code() in (
+            self._library.KafkaError._FATAL, self._library.KafkaError.FENCED_INSTANCE_ID,
+        ):  # fmt: skip
+            self._over = error
+
     def _patiently(self, call: Callable[[float], T]) -> T:
+        """Calls again while that may help; not for longer than a transaction may last, for it is aborted by then."""
+        until = time.monotonic() + self.plan.transaction_ms / 1000
         while True:
             try:
-                return call(10.0)
+                return call(5.0)
             except self._library.KafkaException as failure:
-                if not failure.args[0].retriable():
+                print(f"again: {failure}", flush=True)
+                if not failure.args[0].retriable() or time.monotonic() > until:
                     raise
 
     def poll(self) -> list[Got]:
-        found = []
-        for each in self._consumer.consume(RECORDS_MAX, timeout=POLL_S):
-            if each.error() is None:
-                found.append(Got(each.partition(), each.offset(), each.value()))
-            elif each.error().fatal():
-                raise self._library.KafkaException(each.error())
+        records = self._consumer.consume(RECORDS_MAX, timeout=POLL_S)
+        found = [Got(each.partition(), each.offset(), each.value()) for each in records if each.error() is None]
+        if self._over is not None:
+            raise self._library.KafkaException(self._over)
         self._metadata = self._consumer.consumer_group_metadata()
         return found
 
