@@ -36,6 +36,7 @@ LONGEST = (
     "tests/docs/test_pages.py",
     "tests/upgrades/test_rolling.py",
     "tests/demo/test_story.py",
+    "tests/faults/transactions/test_faults.py",
     "tests/cli/test_pipeline.py",
     "tests/faults/test_groups.py",
     "tests/life/test_life.py",
