@@ -14,8 +14,11 @@ from penstock.agent.errors import AgentError, AgentFenced, CannotReload, Positio
 from penstock.agent.exactly.topic import TOPIC
 from penstock.agent.settings import AgentSettings
 from penstock.client.admin import Admin
+from penstock.client.admin.acls import Acl
+from penstock.client.admin.scram_users import ScramPassword
+from penstock.client.consumer import Consumer
 from penstock.client.producer import Producer
-from penstock.testing import EmbeddedBroker
+from penstock.testing import EmbeddedBroker, broker
 from tests.faults.agent.tailing import append, numbered
 from tests.faults.counts import SOAKING
 from tests.patience import until
@@ -285,7 +288,9 @@ async def test_from_at_least_once_to_exactly_once_and_back(
 async def test_a_spool_directory_is_put_away_only_when_it_is_committed(tmp_path: Path, node: EmbeddedBroker) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    more = f'[inputs.app]\ntype = "spooldir"\ndirectory = "{folder}"\ntopic = "app"\nsettle = "10ms"\ndiscover = "20ms"\n'
+    more = (
+        f'[inputs.app]\ntype = "spooldir"\ndirectory = "{folder}"\ntopic = "app"\nsettle = "10ms"\ndiscover = "20ms"\n'
+    )
     settings = settings_of(tmp_path, node.bootstrap_servers, more, top=EXACTLY)
     written: list[bytes] = []
     async with running(settings) as agent:
@@ -441,3 +446,39 @@ def test_keys_of_the_topic_are_json() -> None:
     from penstock.agent.exactly.rows import key_of
 
     assert json.loads(key_of(Identity("a", "m"), "in", "/odd/\udcff")) == ["a", "m", "in", "/odd/\udcff"]
+
+
+GRANTED = (
+    ("topic", "app", "literal", ("write", "describe", "create")),
+    ("topic", TOPIC, "literal", ("read", "write", "describe", "describe_configs", "create")),
+    ("transactional_id", "penstock-agent/walk/", "prefixed", ("write", "describe")),
+)
+"""What the guide says that an agent needs."""
+
+
+async def test_the_acls_of_the_guide_are_enough(tmp_path: Path, log: Path) -> None:
+    written = numbered("line", 0, 200)
+    with broker({"num.partitions": 1}, secure=True) as node:
+        async with Admin(**node.client_settings) as admin:
+            (await admin.alter_scram_users([ScramPassword("agent", "secret")])).checked()
+            acls = [
+                Acl("User:agent", operation, resource, name, pattern)
+                for resource, name, pattern, operations in GRANTED
+                for operation in operations
+            ]
+            (await admin.create_acls(acls)).checked()
+        login = {**node.client_settings, "username": "agent", "password": "secret"}
+        del login["bootstrap_servers"]
+        kafka = "".join(f', "{name}" = "{value}"' for name, value in login.items())
+        settings = settings_of(tmp_path, node.bootstrap_servers, TAIL.format(paths=log), top=EXACTLY, kafka=kafka)
+        for first in (0, 100):
+            append(log, written[first : first + 100])
+            async with running(settings) as agent:
+                await until(lambda agent=agent: sent(agent) == 100, lambda agent=agent: agent.teller.last_error)
+        found: list[bytes] = []
+        more = {**node.client_settings, "offset_reset": "earliest", "isolation_level": "read_committed"}
+        async with Consumer(**more) as consumer:
+            consumer.assign([("app", 0)])
+            while len(found) < 200:
+                found += [record.value or b"" for record in await consumer.poll(timeout_ms=200)]
+        assert found == written
