@@ -295,11 +295,11 @@ async def test_a_spool_directory_is_put_away_only_when_it_is_committed(tmp_path:
     written: list[bytes] = []
     async with running(settings) as agent:
         await until(lambda: commits(agent) > 0)
+        dropped = folder / "drop.csv"
         for number in range(6):
             # The same name over and over: what was put away before is another file.
             lines = numbered(f"file {number}", 0, 200)
             append(folder / "part", lines)
-            dropped = folder / "drop.csv"
             (folder / "part").rename(dropped)
             written += lines
             if number % 2:
