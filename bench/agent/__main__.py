@@ -18,7 +18,18 @@ from bench import brokers, places
 from bench.agent import page
 from bench.agent.burst import Burst, Plan
 from bench.agent.charts import Chart, Line, Panel
-from bench.agent.contenders import AGENT, BARE, EXACTLY, RSYSLOG, SCRIPT, Agent, Contender, ExactAgent, Script, find_rsyslog
+from bench.agent.contenders import (
+    AGENT,
+    BARE,
+    EXACTLY,
+    RSYSLOG,
+    SCRIPT,
+    Agent,
+    Contender,
+    ExactAgent,
+    Script,
+    find_rsyslog,
+)
 from bench.agent.course import Sample
 from bench.agent.network import network
 from bench.agent.page import TITLES, Findings

@@ -36,6 +36,7 @@ def test_the_unit_of_an_agent_says_when_it_is_ready_and_reloads() -> None:
         ("ExecReload", "/bin/kill -HUP $MAINPID"),
         ("StateDirectory", "penstock-agent"),
         ("Restart", "always"),
+        ("RestartPreventExitStatus", "11"),
         ("EnvironmentFile", "-/etc/default/penstock"),
         ("User", "logs"),
         ("NoNewPrivileges", "yes"),

@@ -22,7 +22,10 @@ def starting_file(*, name: str, globs: Sequence[str], topic: str, bootstrap: str
         f"bootstrap = {_text(bootstrap)}",
         _line('# state_dir = "state"', f"positions and the spool; .penstock-agent/{name} if not set"),
         _line('# admin = "127.0.0.1:9645"', 'metrics and health; a free port if not set, or "off"'),
-        _line("# exactly_once = true", "records and positions in transactions: no line twice, for readers of committed records"),
+        _line(
+            "# exactly_once = true",
+            "records and positions in transactions: no line twice, for readers of committed records",
+        ),
         "",
         "[output]",
         _line('memory = "64 MB"', "bound of what is read and not yet acknowledged; then inputs wait"),

@@ -71,7 +71,7 @@ def _agent(unit: Unit) -> list[str]:
         "# A file with mistakes fails the reload, and the agent goes on as it was.",
         f"ExecReload={program} agent validate -c {file}",
         "ExecReload=/bin/kill -HUP $MAINPID",
-        "# With exactly_once another agent of this name and machine id has taken over: coming back would replace that one.",
+        "# With exactly_once: another agent of this name and machine id has taken over, and is to be left alone.",
         f"RestartPreventExitStatus={FENCED}",
         "# Positions in files, the spool, agent.json: /var/lib/penstock-agent.",
         "StateDirectory=penstock-agent",

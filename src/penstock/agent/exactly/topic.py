@@ -20,6 +20,9 @@ TOPIC: Final = "__penstock_agent"
 PARTITIONS: Final = 16
 """Agents that share a partition wait for each other's open transactions when they start, for ten seconds at most."""
 
+ANSWER_WITHIN_MS: Final = 10_000
+"""Whoever asks asks again, perhaps with other settings by then."""
+
 CONFIGS: Final = {
     "cleanup.policy": "compact",
     # Only closed segments are compacted, and every start of an agent reads all of a partition.
@@ -33,7 +36,8 @@ class PositionsTopic:
 
     def __init__(self, settings: Mapping[str, Any], identity: Identity) -> None:
         """`settings` are those that every kind of client has."""
-        self._settings, self._identity = dict(settings), identity
+        self._settings = {**settings, "default_api_timeout_ms": ANSWER_WITHIN_MS}
+        self._identity = identity
 
     async def partitions(self, *, make: bool) -> int:
         """How many there are; 0 when there is no topic and it is not to be made. AgentError when it would forget."""

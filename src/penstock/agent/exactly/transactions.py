@@ -198,13 +198,12 @@ class ExactlyOnce:
     async def _take_over(self) -> None:
         """Fences whoever was before, and learns how far that one came."""
         note = await self._positions.note()
-        topic = self._topic_of()
         proven = note is not None and note.follows and note.proven
-        partitions = await self._patiently(lambda: topic.partitions(make=not proven))
+        partitions = await self._patiently(lambda: self._topic_of().partitions(make=not proven))
         if not partitions:
             raise vanished(self._identity, self._state_dir)
         await self._begin_patiently()
-        found = await self._patiently(lambda: topic.find(partitions))
+        found = await self._patiently(lambda: self._topic_of().find(partitions))
         where = begins(note, stamped=found.stamp is not None)
         if where is Begins.NOWHERE:
             raise vanished(self._identity, self._state_dir)
@@ -237,6 +236,9 @@ class ExactlyOnce:
                 failures += 1
                 self._outlet.tell(f"positions in {TOPIC} cannot be read: {failure}; tried again")
                 await asyncio.sleep(self._backoff.delay_ms(failures) / 1000)
+                if self._next_producer is not None:
+                    # Other settings may be what it takes.
+                    await self._swap()
 
     async def _begin_patiently(self) -> None:
         if not self._begun:
@@ -377,11 +379,7 @@ class ExactlyOnce:
 
     async def _change_producer(self) -> None:
         """Another one takes the place of the one that was; the topic says how the last transaction ended."""
-        assert self._next_producer is not None, "somebody wants it"
-        settings, self._next_producer = self._next_producer, None
-        await self._outlet.change_producer(*settings)
-        await self._outlet.all_landed()
-        self._begun = False
+        await self._swap()
         if not self._ending:
             # Nobody has asked for a commit, so there was none, whatever brokers do.
             self._gave_up()
@@ -390,22 +388,29 @@ class ExactlyOnce:
         self._failures += 1
         await self._resolve()
         self._outlet.producer_changed()
+
+    async def _swap(self) -> None:
+        assert self._next_producer is not None, "somebody wants it"
+        settings, self._next_producer = self._next_producer, None
+        await self._outlet.change_producer(*settings)
+        await self._outlet.all_landed()
+        self._begun = False
         self._replaced.set()
 
     async def _resolve(self) -> None:
-        topic = self._topic_of()
         # Looked at before it is taken over: who was replaced must not disturb who came after it.
-        self._check(await self._patiently(lambda: self._seen(topic.peek)))
+        self._check(await self._patiently(lambda: self._seen(self._topic_of().peek)))
         await self._begin_patiently()
-        found = await self._patiently(lambda: self._seen(topic.read))
-        doubt = self._doubt
+        found = await self._patiently(lambda: self._seen(self._topic_of().read))
+        doubt, begun = self._doubt, self._begun
         if self._check(found) is Outcome.COMMITTED:
             assert doubt is not None, "only a transaction in doubt is found to be committed"
             self._committed(doubt, found.offset)
         elif doubt is not None:
             self._gave_up()
-        self._begun = True
-        self._stamp = Stamp(self._stamp.life, self._stamp.number + 1)
+        if begun:
+            self._begun = True
+            self._stamp = Stamp(self._stamp.life, self._stamp.number + 1)
 
     async def _seen(self, look: Callable[[int], Any]) -> Found | None:
         try:

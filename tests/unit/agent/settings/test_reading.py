@@ -208,3 +208,46 @@ def test_security_that_does_not_fit_together_is_told() -> None:
         ("", 'client_config = "/nowhere/c"', "no such file"),
     ):
         assert any(words in each for each in mistakes(SECURED.format(kafka=kafka, more=more)))
+
+
+EXACTLY = 'name = "web-1"\nexactly_once = true\nmachine_id = "host-1"\n'
+
+
+def test_exactly_once_stands_at_the_top_of_the_file() -> None:
+    found = examined(EXACTLY + STDIN)
+    assert found.settings is not None
+    assert (found.settings.exactly_once, found.settings.machine_id) == (True, "host-1")
+    plain = examined('name = "web-1"\n' + STDIN).settings
+    assert plain is not None
+    assert (plain.exactly_once, plain.machine_id) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (EXACTLY.replace("true", '"yes"') + STDIN, "f:2:1: exactly_once must be true or false"),
+        (EXACTLY + '[output]\nacks = "1"\n' + STDIN, 'f:2:1: exactly_once = true needs acks = "all" in [output]'),
+        (
+            EXACTLY + '[output]\nkafka = { "max.in.flight.requests.per.connection" = 6 }\n' + STDIN,
+            "f:2:1: exactly_once = true does not go with output.kafka: transactions need max_in_flight of at most 5",
+        ),
+        (EXACTLY.replace("host-1", "a b") + STDIN, "f:3:1: machine_id = 'a b' must be made of letters"),
+        (
+            'name = "web-1"\n[output]\nexactly_once = true\n' + STDIN,
+            "f:3:1: exactly_once is not set here: it stands at the top of the file",
+        ),
+        (
+            'name = "web-1"\n[output]\nkafka = { "transactional.id" = "mine" }\n' + STDIN,
+            "transactional.id is not set here: that is exactly_once, at the top of the file",
+        ),
+    ],
+)
+def test_what_does_not_go_with_exactly_once_is_told_in_its_place(text: str, told: str) -> None:
+    found = mistakes(text)
+    assert len(found) == 1, found
+    assert told in found[0]
+
+
+def test_a_machine_id_that_nobody_asks_for_is_told() -> None:
+    found = examined('name = "web-1"\nmachine_id = "host-1"\n' + STDIN)
+    assert any("machine_id is for exactly_once" in each.words for each in found.warnings)
