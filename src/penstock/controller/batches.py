@@ -11,6 +11,7 @@ from typing import Final
 from penstock.controller.decision import Decision
 from penstock.metadata.features import METADATA_3_6_TRANSACTIONS
 from penstock.metadata.records import Record, VersionedRecord, frame_record
+from penstock.model.errors import RECORD_LIST_TOO_LARGE, Refused
 from penstock.protocol.disk.metadata_topics import PartitionChangeRecord, PartitionRecord
 from penstock.protocol.disk.metadata_transactions import BeginTransactionRecord, EndTransactionRecord
 
@@ -27,7 +28,8 @@ _SMALL_BYTES: Final = 1_024
 def plan_batches(decision: Decision, metadata_version: int) -> list[list[VersionedRecord]]:
     """The records of a decision, cut into batches in the order they are to be appended; empty for no records.
 
-    All of a decision's batches must be appended before any other record.
+    All of a decision's batches must be appended before any other record. Refused with RECORD_LIST_TOO_LARGE for a
+    record that is larger than any batch, as in Kafka: while voters copied one of 90 MB nobody heard from the leader.
     """
     whole = list(_cut(decision.records))
     if len(whole) <= 1 or metadata_version < METADATA_3_6_TRANSACTIONS:
@@ -43,6 +45,10 @@ def _cut(records: Sequence[VersionedRecord]) -> Iterator[list[VersionedRecord]]:
     batch_bytes = _HEADER_BYTES
     for record, version in records:
         record_bytes = _bytes_at_most(record, version) + _RECORD_BYTES
+        if record_bytes > BATCH_BYTES_MAX:
+            raise Refused(
+                RECORD_LIST_TOO_LARGE, f"a record of the metadata would have more than {BATCH_BYTES_MAX} bytes"
+            )
         if batch and (len(batch) == RECORDS_MAX or batch_bytes + record_bytes > BATCH_BYTES_MAX):
             yield batch
             batch, batch_bytes = [], _HEADER_BYTES

@@ -17,6 +17,8 @@ from penstock.model.errors import (
     DELEGATION_TOKEN_NOT_FOUND,
     DELEGATION_TOKEN_OWNER_MISMATCH,
     INVALID_PRINCIPAL_TYPE,
+    INVALID_REQUEST,
+    POLICY_VIOLATION,
     UNSUPPORTED_VERSION,
     Refused,
 )
@@ -36,6 +38,11 @@ from penstock.security.delegation import TokenIndex, TokenSettings, has_expired,
 
 SWEPT_MAX: Final = 1_000
 """How many tokens one sweep removes; with more of them it is asked for again at once."""
+
+TOKENS_MAX: Final = 10_000
+"""Tokens that one principal may have made at a time. Whoever may log in may ask for them, and every node keeps all."""
+NAMES_CHARACTERS_MAX: Final = 16_384
+"""Of the owner and all renewers of a token together."""
 
 _USER: Final = "User"
 _LAST_MS: Final = (1 << 63) - 1
@@ -67,6 +74,7 @@ def decide_create(world: World, request: CreateDelegationTokenRequest, asker: To
         secret = _check_enabled(world, settings)
         if any(renewer.principal_type != _USER for renewer in request.renewers):
             raise Refused(INVALID_PRINCIPAL_TYPE)
+        _check_room(world, request, owner, asker.principal)
     except Refused as refused:
         reply.error_code = refused.error.code
         return Decision([], reply)
@@ -132,6 +140,17 @@ def decide_sweep(world: World, now_ms: int) -> Decision:
     over = [token.token_id for token in world.image.tokens.values() if has_expired(token, now_ms)]
     records = [world.versioned(RemoveDelegationTokenRecord(token_id=token_id)) for token_id in over[:SWEPT_MAX]]
     return Decision(records, name="sweep delegation tokens")
+
+
+def _check_room(world: World, request: CreateDelegationTokenRequest, owner: Principal, requester: Principal) -> None:
+    """Kafka has no bound here, so a user without a single right could fill the memory of all nodes."""
+    names = len(owner.name) + sum(len(renewer.principal_name) for renewer in request.renewers)
+    if names + len(request.renewers) > NAMES_CHARACTERS_MAX:
+        raise Refused(INVALID_REQUEST)
+    asking = str(requester)
+    made = sum((token.requester or token.owner) == asking for token in world.image.tokens.values())
+    if made >= TOKENS_MAX:
+        raise Refused(POLICY_VIOLATION)
 
 
 def _later(now_ms: int, period_ms: int) -> int:

@@ -12,8 +12,9 @@ An ACL is about a resource when its name is equal, `*`, or (PREFIXED) a beginnin
 and operation do. ALL fits every operation. An ALLOW of READ, WRITE, DELETE or ALTER also gives DESCRIBE, one of
 ALTER_CONFIGS also DESCRIBE_CONFIGS; a DENY takes nothing but its own.
 
-One rule is ours: READ and WRITE of the topics that steer the cluster and its pipelines take an ACL that names them. A
-position or a stop record there is power over others, which nobody means to give who opens `*`.
+One rule is ours: READ, WRITE, DELETE, ALTER and ALTER_CONFIGS of the topics that steer the cluster and its pipelines
+take an ACL that names them. A position or a stop record there is power over others, and so is a retention that ends the
+audit of what one did; nobody means to give that who opens `*`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ OWN_TOPICS_PREFIX: Final = "__penstock_"
 """How the names of topics begin that belong to Penstock itself."""
 
 _DESCRIBE_WITH: Final = frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER})
-_STEERING: Final = frozenset({Operation.READ, Operation.WRITE})
+_STEERING: Final = frozenset(
+    {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS}
+)
 
 
 class Rule(Enum):

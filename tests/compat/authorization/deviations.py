@@ -14,7 +14,9 @@ from tests.compat.answers.duo import Exchange
 from tests.compat.authorization.questions import PENSTOCK_TOPIC
 
 _STEERED = (repr(METADATA_TOPIC), repr(PENSTOCK_TOPIC))
-_STEERING = 1 << Operation.READ | 1 << Operation.WRITE
+_STEERING = sum(
+    1 << each for each in (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS)
+)
 ALSO_HERE = frozenset(
     {
         "what is not served",
@@ -63,8 +65,8 @@ DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         "what steers the cluster",
         _is_steered,
-        "READ and WRITE of `__cluster_metadata` and of topics that begin with `__penstock_` take an ACL that names "
-        "them: `*` and shorter prefixes do not open them.",
+        "READ, WRITE, DELETE, ALTER and ALTER_CONFIGS of `__cluster_metadata` and of topics that begin with "
+        "`__penstock_` take an ACL that names them: `*` and shorter prefixes do not open them.",
     ),
     Deviation(
         "topics that are made by asking",

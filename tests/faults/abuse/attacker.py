@@ -103,6 +103,8 @@ class Attack:
                         await self._drip(tls)
                     await tls.until_gone()
                 self.outcomes["ended by the node"] += 1
+            except TimeoutError:
+                self.outcomes["still there"] += 1
             finally:
                 self.longest_s = max(self.longest_s, time.monotonic() - began)
 
@@ -210,7 +212,13 @@ class Attack:
         if self.chance.random() < 0.2:
             frame = frame[:4] + self._changed(frame[4:])
         await tls.send(frame)
-        reply: Any = decode_response(await tls.frame(), AUTHENTICATE, 2)[1]
+        answer = await tls.frame()
+        try:
+            reply: Any = decode_response(answer, AUTHENTICATE, 2)[1]
+        except Malformed:
+            # The change was one of key or version, and so is the answer's form. Whoever is in by it hears more.
+            await self._ask(tls)
+            raise Gone from None
         if reply.error_code:
             self.outcomes["told that it is refused"] += 1
             raise Gone

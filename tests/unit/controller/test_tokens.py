@@ -7,13 +7,22 @@ from typing import Any
 import pytest
 
 from penstock.controller import tokens
-from penstock.controller.tokens import TokenAsker, decide_create, decide_expire, decide_renew, decide_sweep
+from penstock.controller.tokens import (
+    NAMES_CHARACTERS_MAX,
+    TokenAsker,
+    decide_create,
+    decide_expire,
+    decide_renew,
+    decide_sweep,
+)
 from penstock.model.errors import (
     DELEGATION_TOKEN_AUTH_DISABLED,
     DELEGATION_TOKEN_EXPIRED,
     DELEGATION_TOKEN_NOT_FOUND,
     DELEGATION_TOKEN_OWNER_MISMATCH,
     INVALID_PRINCIPAL_TYPE,
+    INVALID_REQUEST,
+    POLICY_VIOLATION,
     UNSUPPORTED_VERSION,
 )
 from penstock.model.security import Principal
@@ -144,3 +153,25 @@ def test_tokens_that_are_over_are_swept_some_at_a_time(monkeypatch: pytest.Monke
         desk.do(decision)
     assert swept == [3, 2]
     assert list(desk.image.tokens) == [kept.token_id]
+
+
+def test_a_token_does_not_grow_by_the_names_of_its_renewers() -> None:
+    """A record of 90 MB, which any user could have made, cost the leader of the quorum its lead."""
+    desk = Tokens()
+    for many in (renewers(Principal("User", "x" * NAMES_CHARACTERS_MAX)), renewers(BOB) * (NAMES_CHARACTERS_MAX // 3)):
+        assert desk.create(renewers=many).error_code == INVALID_REQUEST.code
+    assert desk.image.tokens == {}
+    assert desk.create(renewers=renewers(Principal("User", "x" * 10_000))).error_code == 0
+
+
+def test_a_user_makes_so_many_tokens_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "TOKENS_MAX", 3)
+    desk = Tokens()
+    made = [desk.create() for _ in range(4)]
+    assert [reply.error_code for reply in made] == [0, 0, 0, POLICY_VIOLATION.code]
+    # For somebody else too: it is counted who makes them, and nobody loses a place by what others make for them.
+    for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+    assert desk.create(**for_bob).error_code == POLICY_VIOLATION.code
+    assert desk.create(BOB).error_code == 0
+    desk.expire(made[0].hmac)
+    assert desk.create().error_code == 0

@@ -130,7 +130,9 @@ def test_a_host_is_compared_as_text() -> None:
 
 
 @pytest.mark.parametrize("name", ["__cluster_metadata", "__penstock_progress"])
-@pytest.mark.parametrize("operation", [READ, WRITE])
+@pytest.mark.parametrize(
+    "operation", [READ, WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS], ids=lambda each: each.name
+)
 def test_topics_that_steer_the_cluster_take_an_acl_that_names_them(name: str, operation: Operation) -> None:
     wide = (allow(ALL, "*"), allow(operation, "*", "User:*"), allow(operation, "__", pattern=PREFIXED))
     assert deciding(*wide).decide(ALICE, HERE, operation, TOPIC, name) == Verdict(False, Rule.NOT_NAMED)

@@ -461,5 +461,7 @@ async def dial_tls(
         await done
     except BaseException:
         stream.abort()
+        if not done.cancel() and not done.cancelled():
+            done.exception()  # the peer went while the dial was given up: nobody waits to hear it
         raise
     return stream

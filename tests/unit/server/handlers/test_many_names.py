@@ -84,9 +84,7 @@ def _topics(kind: Any, **more: Any) -> Callable[[list[str]], list[Any]]:
     ],
     ids=["describe_groups", "consumer_group_describe", "delete_groups", "create_topics", "create_partitions"],
 )
-def test_names_are_not_compared_with_all_others(
-    handler: Any, request_of: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_not_compared_with_all_others(handler: Any, request_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if handler is consumer_group_describe:
         monkeypatch.setattr(handler, "serves_consumer_protocol", lambda _ctx: True)
         monkeypatch.setattr(handler, "_with_topics_allowed", lambda _ctx, group: group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import random
 import socket
 import ssl
@@ -320,6 +321,33 @@ async def test_somebody_else_who_answers_is_told_apart(answer: bytes, kind: Kind
         with pytest.raises(TlsFailure) as found:
             await dial_tls(dialling(), lambda: Recorder(loop, Intake(loop), 1 << 20), "127.0.0.1", port)
         assert found.value.kind is kind
+
+
+class GivenUp:
+    """A loop so late that a dial is given up when the peer has gone already."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    async def create_connection(self, make: Any, _host: str, _port: int) -> None:
+        make().connection_lost(None)
+        raise asyncio.CancelledError
+
+
+@on_loops
+async def test_nobody_is_told_why_a_dial_failed_that_was_given_up() -> None:
+    """The loop would say that an exception was never retrieved, on the standard error of whoever uses the client."""
+    loop, said = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _loop, context: said.append(context["message"]))
+    terms = dialling()
+    terms.shared.loop = GivenUp(loop)  # type: ignore[assignment]
+    with pytest.raises(asyncio.CancelledError):
+        await dial_tls(terms, lambda: Recorder(loop, Intake(loop), 1 << 20), "127.0.0.1", 1)
+    gc.collect()
+    assert said == []
 
 
 @on_loops
