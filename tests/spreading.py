@@ -21,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 CHAINS = {
     "tests/spark/": "spark",
     "tests/faults/spark/": "spark",
+    "tests/faults/exactly/": "spark",
     "tests/faults/cluster/": "hosts",
 }
 """Folders whose tests go one after the other, and the name of the chain."""

@@ -7,6 +7,7 @@ from penstock.protocol.messages.fetch import FetchRequest
 from penstock.protocol.messages.list_offsets import ListOffsetsRequest
 from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.compat.answers.world import BASE_MS
+from tests.compat.transactions.deviations import SMALL_BYTES
 from tests.compat.transactions.looking import READ_COMMITTED, READ_UNCOMMITTED, agreed
 from tests.compat.transactions.scripts.table import INT64_MAX, script
 from tests.compat.transactions.stage import Stage
@@ -36,9 +37,10 @@ async def by_both_isolations(stage: Stage, version: int) -> None:
     await _history(stage)
     made = FetchRequest
     named = {"topic": stage.topic} if version < 13 else {"topic_id": stage.duo.world.ids[stage.topic]}
-    for isolation in ISOLATIONS:
+    # Any other isolation makes Kafka fail inside.
+    for isolation in (READ_UNCOMMITTED, READ_COMMITTED):
         for offset in (0, 3, 4, 6, 7, 8, 11, 12, 13, 14, 99, -1):
-            for bytes_max in (1 << 20, 100):
+            for bytes_max in (1 << 20, SMALL_BYTES):
                 wanted = [
                     made.FetchPartition(partition=each, fetch_offset=offset, partition_max_bytes=bytes_max)
                     for each in (0, 1)
