@@ -89,7 +89,7 @@ class DirectoryAssignments:
             self._reporting = None
 
     def _gather(self) -> dict[PartitionKey, Uuid]:
-        """Takes what can be reported off the list; what the controller knows, or was taken from this node, just goes."""
+        """Takes what can be reported off the list; what the controller knows or this node lost just goes."""
         assert self._image is not None, "reports come from an image"
         found: dict[PartitionKey, Uuid] = {}
         for key in list(self._pending):
