@@ -81,6 +81,7 @@ _PAGES = {
     "scale": "partitions, connections, groups, log size: what one more costs",
     "durability": "fsync before acknowledging, with group commit",
     "durability-hanging": "one disk of three that hangs for seconds",
+    "txn": "transactions: commits, reading what they wrote, idle transactional ids",
     "soak": "half an hour at 70 % of the maximum",
 }
 OTHER_PAGES = tuple(f"- [{name}]({name}.md): {words}" for name, words in _PAGES.items())

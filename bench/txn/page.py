@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -31,7 +32,7 @@ INTRODUCTION = (
     "- *A commit* lasts from EndTxn until its answer, *a whole transaction* from its first produce until then. Markers",
     "  follow that answer, so a producer that goes on at once may meet its own last transaction still ending. Apache",
     "  Kafka then waits for `add.partitions.to.txn.retry.backoff.ms` (20 ms) before it looks again; Penstock begins",
-    "  with 1 ms. That pause, not the machine, bounds a few producers of Kafka's.",
+    "  with 1 ms. It happens the more often the longer markers take.",
     "- Reading is librdkafka's, from the first record of a partition to its last; bytes are those of the log.",
     "- Rounds go from broker to broker in each cell. The brokers that are not measured are idle.",
 )
@@ -43,6 +44,17 @@ def _bound(stage: Stage) -> str:
         "in any sample. A Penstock node serves clients on one core, Kafka on as many as it gets: with 64 producers "
         "both are bound by the processor."
     )
+
+
+def _others(stage: Stage) -> list[str]:
+    """Rates mean little on a machine that has other work: a broker of many threads gets more of it then."""
+    if not stage.others:
+        return []
+    middle, most = statistics.median(stage.others), max(stage.others)
+    return [
+        f"Others than the load and the broker under it had {middle:.0%} of the processors' time in the median sample "
+        f"and {most:.0%} at most. Where that is much, processor time a transaction can be compared, and rates cannot."
+    ]
 
 
 def of(stage: Stage, command: str, remarks: Sequence[str]) -> report.Page:
@@ -58,7 +70,7 @@ def of(stage: Stage, command: str, remarks: Sequence[str]) -> report.Page:
         introduction=[*INTRODUCTION, "", *words],
         machine=machine.describe(list(stage.names)),
         parameters={name.replace("_", " "): value for name, value in asdict(stage.settings).items()},
-        remarks=[*remarks, _bound(stage), stage.calm.words()],
+        remarks=[*remarks, _bound(stage), *_others(stage), stage.calm.words()],
         titles=brokers.TITLES,
     )
 

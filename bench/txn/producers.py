@@ -146,7 +146,7 @@ class Producer:
             (self._link(address), ProduceFrame(name, place.topic, indexes, self._batch))
             for address, indexes in by_leader.items()
         ]
-        self._bytes = len(self._batch.bytes) * len(partitions) * shape.batches
+        self._bytes = len(self._batch.bytes) * len(partitions)
         self._who, self._sequence = NOBODY, 0
         self.done = 0
         """Transactions so far."""
@@ -219,6 +219,7 @@ class Producer:
 
     def _produced(self) -> None:
         self._batches_left -= 1
+        self._crowd.wrote(self._bytes)
         if self._batches_left:
             self._next_batch()
         elif self._shape.transactional:
@@ -244,7 +245,7 @@ class Producer:
 
     def _over(self) -> None:
         self.done += 1
-        self._crowd.over(self, self._began, self._ending, self._bytes)
+        self._crowd.over(self, self._began, self._ending)
 
 
 class Crowd:
@@ -287,12 +288,15 @@ class Crowd:
         self._done.repeated += 1
         heapq.heappush(self._due, (time.perf_counter() + BACKOFF_S, next(self._order), say))
 
-    def over(self, producer: Producer, began: float, ending: float, size: int) -> None:
+    def wrote(self, size: int) -> None:
+        if self._counts:
+            self._done.batch_bytes += size
+
+    def over(self, producer: Producer, began: float, ending: float) -> None:
         if self._counts:
             now = time.perf_counter()
             self._done.transactions_ms.append((now - began) * 1_000)
             self._done.commits_ms.append((now - ending) * 1_000)
-            self._done.batch_bytes += size
         if self._goes_on and producer.done < self._each:
             producer.begin()
         else:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+
+import psutil
 
 from bench import brokers
 from bench.brokers import APACHE, Running
@@ -28,7 +32,7 @@ class Settings:
     warmup_s: float = 40.0
     lead_s: float = 0.4
     sample_s: float = 2.5
-    read_megabytes: int = 150
+    read_megabytes: int = 200
     idle_ids: int = 100_000
     idle_s: float = 8.0
     again_s_max: float = 60.0
@@ -63,6 +67,8 @@ class Stage:
     calm: Calm = field(init=False)
     load_cores_max: float = 0.0
     """The largest share of a core that the load itself took in a sample."""
+    others: list[float] = field(default_factory=list)
+    """The share of the processors' time that went to neither the load nor the broker under it, sample by sample."""
     _topics: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -97,12 +103,19 @@ class Stage:
     def sample(self, subject: Subject, place: Place, shape: Shape, producers: int) -> tuple[Done, float]:
         """What a crowd got done, and the CPU seconds of the brokers for it."""
 
-        def run() -> tuple[Done, float]:
+        def run() -> tuple[Done, float, float]:
             with crowd(place, shape, producers) as made:
-                return made.run(self.settings.sample_s, self.settings.lead_s, subject.cpu_s)
+                busy_s, began = _busy_s(), time.perf_counter()
+                done, spent = made.run(self.settings.sample_s, self.settings.lead_s, subject.cpu_s)
+                took_s = time.perf_counter() - began
+                busy = (_busy_s() - busy_s) / took_s
+                # What was done before and after the part that counts is reckoned like it.
+                ours = (spent + done.client_cpu_s) / done.seconds
+                return done, spent, max(0.0, busy - ours) / (os.cpu_count() or 1)
 
-        done, spent = self.calm.sampled(run, OF_COST)
+        done, spent, others = self.calm.sampled(run, OF_COST)
         self.load_cores_max = max(self.load_cores_max, done.client_cpu_s / done.seconds)
+        self.others.append(others)
         return done, spent
 
     def fill(self, place: Place, shape: Shape, producers: int, each: int) -> None:
@@ -118,6 +131,12 @@ class Stage:
         for place, shape, producers in places:
             with crowd(place, shape, producers) as made:
                 made.run(each_s * 0.9, each_s * 0.1)
+
+
+def _busy_s() -> float:
+    """Processor time that anybody on this machine has used."""
+    told = psutil.cpu_times()
+    return float(told.user + told.nice + told.system + told.irq + told.softirq)
 
 
 def one_node(stack: ExitStack, names: Sequence[str]) -> list[Subject]:
