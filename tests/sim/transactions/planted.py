@@ -135,6 +135,34 @@ def outcome_of_the_log_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(markers, "_decide_complete", complete)
 
 
+def bumped_twice(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-19367: whoever is replaced with a transaction open loses two epochs."""
+    outcome = outcomes.raised_outcome
+
+    def twice(table: Any, state: State) -> Any:
+        raised = outcome(table, state, commits=False)
+        return raised if raised is None or state.epoch >= EPOCH_MAX - 1 else raised._replace(epoch=raised.epoch + 1)
+
+    patch.setattr(init, "fencing_outcome", twice)
+
+
+def retry_of_a_rotation_refused(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-20310: an end whose reply told the next producer id is not known again."""
+    patch.setattr(ending, "_repeats_at_the_last_epoch", lambda *_arguments: False)
+
+
+def end_where_nothing_began_refused(patch: pytest.MonkeyPatch) -> None:
+    """Redpanda #7975, #17827: whoever does not know whether anything was written cannot abort it."""
+    check = ending._check_raising
+
+    def strict(transaction: Transaction, request: Any) -> Any:
+        if ending._is_current(transaction.state, request) and transaction.state.status is not Status.ONGOING:
+            return ending.INVALID_TXN_STATE
+        return check(transaction, request)
+
+    patch.setattr(ending, "_check_raising", strict)
+
+
 BUGS: dict[str, Plant] = {
     plant.__name__: plant
     for plant in (
@@ -151,5 +179,8 @@ BUGS: dict[str, Plant] = {
         self_fencing_by_order_of_checks,
         timed_out_transactions_forgotten_at_failover,
         outcome_of_the_log_forgotten,
+        bumped_twice,
+        retry_of_a_rotation_refused,
+        end_where_nothing_began_refused,
     )
 }

@@ -127,7 +127,7 @@ class Producer:
     def on_reply(self, life: int, number: int, reply: object) -> None:
         if life != self.life or self._asked is None or self._asked[0] != number:
             return
-        error = _error(reply)
+        error = error_of(reply)
         if error in AGAIN:
             self.world.after(self.world.rng.randint(5, 60), lambda: self._ask_again(life, number))
             return
@@ -145,6 +145,10 @@ class Producer:
             self._added(request)
         elif isinstance(reply, EndTxnResponse):
             self._ended(reply)
+
+    def awaits(self, life: int, number: int) -> bool:
+        """Whether this is what it asks for now."""
+        return life == self.life and self._asked is not None and self._asked[0] == number
 
     def on_silence(self, life: int, number: int) -> None:
         """Nobody will answer this request."""
@@ -195,7 +199,7 @@ class Producer:
         self.world.after(self.world.rng.randint(1, 400), lambda: self._begin(life))
 
 
-def _error(reply: object) -> int:
+def error_of(reply: object) -> int:
     if isinstance(reply, PartitionsAdded):
         (error,) = set(reply.errors.values())
         return error.code

@@ -28,6 +28,9 @@ FOUND_BY = {
     "self_fencing_by_order_of_checks": 8,
     "timed_out_transactions_forgotten_at_failover": 1,
     "outcome_of_the_log_forgotten": 0,
+    "bumped_twice": 0,
+    "retry_of_a_rotation_refused": 72,
+    "end_where_nothing_began_refused": 5,
 }
 
 

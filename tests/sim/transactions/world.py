@@ -30,7 +30,7 @@ from penstock.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from penstock.protocol.messages.init_producer_id import InitProducerIdResponse
 from tests.sim.transactions.faults import Faults
 from tests.sim.transactions.partitions import PartitionLog, Written
-from tests.sim.transactions.producer import Producer
+from tests.sim.transactions.producer import FATAL, Producer, error_of
 from tests.sim.transactions.records import check_follows, places
 
 WALL_AT_START = 1_700_000_000_000
@@ -362,6 +362,8 @@ class World:
         decision = self.shard.decide(request, Caller(producer.name, "/127.0.0.1", version, None), self.moment())
         reply = decision.reply
         assert reply is not None
+        if producer.awaits(life, number):
+            self._check_refusal(request, reply, version)
 
         def leave(held: bool) -> None:
             if held:
@@ -379,6 +381,22 @@ class World:
             self.after(SILENCE_MS, lambda: producer.on_silence(life, number))
         else:
             self.after(self._delay(), lambda: producer.on_reply(life, number, reply))
+
+    def _check_refusal(self, request: Any, reply: object, version: int) -> None:
+        """Oracle 9: who is told that it is over has been replaced, or has run out of time."""
+        value = self._last.get(request.transactional_id)
+        if value is None or error_of(reply) not in FATAL or self.transaction_version == 0:
+            return  # without room for the next producer id the last epoch is the end
+        asks = request.producer_id, request.producer_epoch
+        current = asks == (value.producer_id, value.producer_epoch)
+        to_come = -1 != value.next_producer_id == request.producer_id
+        assert not current, f"{request} is refused, and nobody came after it: {value}"
+        assert not to_come, f"{request} is refused, and it is next: {value}"
+        if isinstance(request, EndTxnRequest) and version >= 5 and value.client_transaction_version >= 2:
+            ended = value.transaction_status == (Status.COMPLETE_COMMIT if request.committed else Status.COMPLETE_ABORT)
+            rotated = (value.previous_producer_id, EPOCH_MAX - 1) == asks and value.producer_epoch == 0
+            repeats = rotated or asks == (value.producer_id, value.producer_epoch - 1)
+            assert not (ended and repeats), f"{request} is refused, and has come true: {value}"
 
     def _check_reply(self, request: object, reply: object) -> None:
         """Oracle 12: nobody is told the epoch behind the last. Oracle 8: what was added is committed."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.testing.sim.loop import SimLoop
-from penstock.testing.sim.network import SimNet
+from penstock.testing.sim.network import LOST, SimNet
 from penstock.testing.sim.world import World
 
 LIMIT_S = 60.0
@@ -95,6 +95,40 @@ def test_a_partition_holds_bytes_back_in_one_direction_and_gives_them_after() ->
     pair.client.transport.write(b" again")
     pair.network.unblock([("c", "s")])
     assert pair.run(lambda: pair.server.heard == b"asked again")
+
+
+def test_what_is_late_by_a_whim_holds_back_what_comes_after_it_and_nobody_else() -> None:
+    pair = Pair()
+    began_s = pair.world.scheduler.now
+    pair.network.whim = lambda end, item: 2.0 if item == b"late" else 0.0
+    pair.client.transport.write(b"late")
+    pair.client.transport.write(b" and after")
+    pair.server.transport.write(b"at once")
+    assert pair.run(lambda: pair.client.heard == b"at once")
+    assert pair.world.scheduler.now < began_s + 1.0
+    assert pair.run(lambda: pair.server.heard == b"late and after")
+    assert pair.world.scheduler.now >= began_s + 2.0
+
+
+def test_a_partition_may_hold_what_is_late_for_longer() -> None:
+    pair = Pair()
+    pair.network.whim = lambda end, item: 0.5 if item == b"late" else 0.0
+    pair.client.transport.write(b"late")
+    pair.run(lambda: pair.world.scheduler.now > 0.2)
+    pair.network.block("c", "s")
+    pair.client.transport.write(b" and after")
+    assert not pair.run(lambda: pair.server.heard == b"late and after")
+    pair.network.whim = None
+    pair.network.unblock([("c", "s")])
+    assert pair.run(lambda: pair.server.heard == b"late and after")
+
+
+def test_a_whim_may_lose_the_connection() -> None:
+    pair = Pair()
+    pair.network.whim = lambda end, item: LOST
+    pair.client.transport.write(b"asked")
+    assert pair.run(lambda: bool(pair.client.ended and pair.server.ended))
+    assert b"asked".startswith(pair.server.heard)
 
 
 def test_a_clean_close_is_heard_after_the_bytes_before_it() -> None:

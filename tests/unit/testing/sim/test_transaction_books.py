@@ -15,6 +15,8 @@ from penstock.protocol.batch import build_batch
 from penstock.protocol.control import Marker, marker_batch
 from penstock.server.coordinating.records import encode_batch
 from penstock.testing.sim.transactions.books import Books
+from penstock.testing.sim.transactions.ledger import Ledger
+from penstock.testing.sim.transactions.oracles import fenced_and_committed
 from penstock.testing.sim.truth import PartitionTruth, Truth
 
 PID = 7
@@ -142,16 +144,82 @@ def test_epochs_that_fall(told: Told) -> None:
     assert "T12" in told.later()[1:], "that of the producer"
 
 
+def test_a_transaction_that_is_complete_and_lacks_a_marker(told: Told) -> None:
+    """KAFKA-20734: one of its partitions was passed over."""
+    told.write("t", b"a")
+    told.write("u", b"b")
+    told.later()
+    told.state(Status.PREPARE_COMMIT, ("t", 0), ("u", 0), epoch=4)
+    told.mark("t")
+    assert told.later() == []
+    told.state(Status.COMPLETE_COMMIT, epoch=4)
+    assert told.later() == ["T4"]
+    assert "in u-0" in told.words[0]
+
+
+def test_the_next_transaction_may_be_open_where_the_last_one_is_complete(told: Told) -> None:
+    told.write("t", b"a")
+    told.state(Status.PREPARE_COMMIT, ("t", 0), ("u", 0), epoch=4)
+    told.mark("t")
+    told.state(Status.COMPLETE_COMMIT, epoch=4)
+    told.state(Status.ONGOING, ("t", 0), epoch=4)
+    told.write("t", b"b", epoch=4)
+    assert told.later() == []
+
+
+@pytest.mark.parametrize(("wrote_s", "words"), [(5.0, ["T9"]), (1.5, [])])
+def test_what_a_fenced_producer_wrote_is_not_committed(told: Told, wrote_s: float, words: list[str]) -> None:
+    ledger = Ledger(lambda: b"")
+    ledger.initialised("id", PID, 4, 3.0)
+    told.now_s = wrote_s
+    told.write("t", b"a")
+    told.state(Status.PREPARE_COMMIT, ("t", 0), ("u", 0), epoch=4)
+    told.mark("t")
+    assert [each.partition(":")[0] for each in fenced_and_committed(told.books, ledger)] == words
+
+
 def test_the_last_epoch_is_for_markers_alone() -> None:
     told = Told()
     told.state(Status.EMPTY, epoch=32_767)
     assert told.later() == ["T12"]
 
 
-def test_offsets_in_force_go_by_the_order_of_records() -> None:
-    def committed(at: int) -> StateRecord:
-        return offset_record("g", "t", 0, CommittedOffset(at, -1, "", 0))
+def committed(at: int) -> StateRecord:
+    return offset_record("g", "t", 0, CommittedOffset(at, -1, "", 0))
 
+
+PLACE = ("g", "t", 0)
+
+
+def with_pending_offset() -> Told:
+    """Offset 9 is in force, and a transaction that says 10 is open since the moment 2."""
+    told = Told()
+    told.state(Status.EMPTY)
+    told.state(Status.ONGOING, (OFFSETS_TOPIC, 0))
+    told._learn(OFFSETS_TOPIC, encode_batch([committed(9)], Millis(0), 0), 1)
+    told.later()
+    told._learn(OFFSETS_TOPIC, encode_batch([committed(10)], Millis(0), 0, ProducerEpoch(PID, 3)), 1)
+    return told
+
+
+def test_a_stable_offset_is_not_shown_while_a_transaction_may_change_it() -> None:
+    told = with_pending_offset()
+    assert "a transaction is open that says 10" in str(told.books.misread(PLACE, 9, 2.5, 2.6))
+    assert told.books.misread(PLACE, 9, 1.9, 2.6) is None, "it may have been told before"
+
+
+def test_a_stable_offset_is_the_one_in_force_at_some_moment_between_question_and_answer() -> None:
+    told = with_pending_offset()
+    told.state(Status.PREPARE_COMMIT, (OFFSETS_TOPIC, 0), epoch=4)
+    told.now_s = 3.0
+    told.mark(OFFSETS_TOPIC)
+    assert [told.books.misread(PLACE, shown, 2.5, 3.5) for shown in (9, 10)] == [None, None]
+    assert told.books.misread(PLACE, 10, 3.1, 3.5) is None
+    assert "in force is 10" in str(told.books.misread(PLACE, 9, 3.1, 3.5))
+    assert "in force is 10" in str(told.books.misread(PLACE, None, 3.1, 3.5))
+
+
+def test_offsets_in_force_go_by_the_order_of_records() -> None:
     told = Told()
     told.state(Status.EMPTY)
     told.state(Status.ONGOING, (OFFSETS_TOPIC, 0))

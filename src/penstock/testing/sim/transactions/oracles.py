@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.testing.sim.plan import Plan
     from penstock.testing.sim.transactions.books import Book, Books
     from penstock.testing.sim.transactions.clients import Crowd
+    from penstock.testing.sim.transactions.ledger import Ledger
     from penstock.testing.sim.truth import Truth
     from penstock.testing.sim.world import World
 
@@ -142,7 +143,7 @@ class Oracles:
         return [
             *self._readings(),
             *self._attempts(),
-            *self._fenced(),
+            *fenced_and_committed(self._books, self._crowd.ledger),
             *self._copies(),
             *self._group_offsets(),
             *self._replicas(random),
@@ -232,30 +233,6 @@ class Oracles:
         return [
             f"T8: {words}" for words in check_attempts(self._crowd.ledger.attempts, fates, lasting=self._crowd.lasting)
         ]
-
-    def _fenced(self) -> list[str]:
-        """T9: what an older epoch wrote after a newer one was given out is aborted."""
-        found = []
-        for name, began in self._crowd.ledger.began.items():
-            stated = [each for each in self._books.by_producer.values() if each[0].transactional_id == name]
-            ids = {each[0].state.producer_id for each in stated}
-            for book in self._books.books.values():
-                for ended in book.ended:
-                    if ended.producer_id not in ids or not ended.committed:
-                        continue
-                    later = [
-                        each
-                        for each in began
-                        if each.at_s < ended.last_seen_s
-                        and each.producer_id == ended.producer_id
-                        and each.epoch > ended.epoch
-                    ]
-                    if later:
-                        found.append(
-                            f"T9: {book.name}@{ended.first} of producer {ended.producer_id}, epoch {ended.epoch} is "
-                            f"committed, and was written after {name} was given epoch {later[0].epoch}"
-                        )
-        return found[:EXAMPLES]
 
     def _copies(self) -> list[str]:
         """T11: what was copied is what was committed, once and in order."""
@@ -349,3 +326,27 @@ class Oracles:
 
 def _told(state: State | None) -> str:
     return "unknown" if state is None else f"in {state.status.name}, {state}"
+
+
+def fenced_and_committed(books: Books, ledger: Ledger) -> list[str]:
+    """T9: what an older epoch wrote after a newer one was given out is aborted."""
+    found = []
+    for name, began in ledger.began.items():
+        ids = {pid for pid, stated in books.by_producer.items() if stated[0].transactional_id == name}
+        for book in books.books.values():
+            for ended in book.ended:
+                if ended.producer_id not in ids or not ended.committed:
+                    continue
+                later = [
+                    each
+                    for each in began
+                    if each.at_s < ended.last_seen_s
+                    and each.producer_id == ended.producer_id
+                    and each.epoch > ended.epoch
+                ]
+                if later:
+                    found.append(
+                        f"T9: {book.name}@{ended.first} of producer {ended.producer_id}, epoch {ended.epoch} is "
+                        f"committed, and was written after {name} was given epoch {later[0].epoch}"
+                    )
+    return found[:EXAMPLES]
