@@ -170,3 +170,56 @@ def test_what_nodes_are_told_has_no_password(folder: Path) -> None:
         password = str(librdkafka(folder)["sasl.password"]).encode()
         kept = {name for name, data in files_in(folder).items() if password in data}
         assert kept == {"security/admin.properties", "security/admin.librdkafka"}
+
+
+DIALLING = (
+    ("topic", "list"),
+    ("topic", "describe", "orders"),
+    ("produce", "orders"),
+    ("consume", "orders", "-n", "1"),
+    ("group", "list"),
+    ("txn", "list"),
+    ("cluster", "info"),
+    ("cluster", "health"),
+    ("cluster", "quorum"),
+    ("cluster", "partitions", "list"),
+    ("cluster", "config", "list"),
+    ("doctor",),
+    ("user", "list"),
+    ("acl", "list"),
+    ("quota", "list"),
+    ("token", "list"),
+    ("pipeline", "list"),
+    ("bench", "consume", "--quick"),
+)
+AGENT = """
+name = "finder"
+bootstrap = "{bootstrap}"
+[inputs.lines]
+type = "exec"
+command = ["echo", "brought"]
+restart = "never"
+topic = "orders"
+"""
+
+
+@pytest.mark.timeout(240)
+def test_every_command_that_dials_finds_the_file_beside_it(folder: Path, tmp_path: Path) -> None:
+    with dev(folder) as running:
+        bootstrap = running.wait_to_say(BOOTSTRAP)[1]
+        running.wait_to_say("try")
+        there = ("-b", bootstrap)
+        assert penstock("topic", "create", "orders", "-p", "1", *there, cwd=tmp_path).code == 0
+        for command in DIALLING:
+            said = penstock(*command, *there, cwd=tmp_path, stdin="one\n" if command[0] == "produce" else "")
+            assert said.code == 0, (command, said.err)
+        (tmp_path / "agent.toml").write_text(AGENT.format(bootstrap=bootstrap))
+        assert penstock("agent", "run", "-c", "agent.toml", "--quiet", cwd=tmp_path).code == 0
+        read = penstock("consume", "orders", "-n", "2", "-f", "text", *there, cwd=tmp_path)
+        assert read.out.split() == ["one", "brought"]
+        # Where there is none, nobody gets in.
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        said = penstock("topic", "list", *there, "-X", "default_api_timeout_ms=2000", cwd=elsewhere)
+        assert said.code == 5, said
+        assert running.stop(signal.SIGINT) == 0

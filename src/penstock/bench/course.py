@@ -219,10 +219,10 @@ class Course:
             )
 
     def _job(self, settings: Settings, action: str, target: Target, where: Place, seconds: float) -> Job:
-        if action.startswith(BARE_SOCKETS) and AdminSettings.of(target.admin).security_protocol != "PLAINTEXT":
+        if action.startswith(BARE_SOCKETS) and not _is_plain(target):
             raise PenstockError(
                 f"{action!r} speaks through bare sockets, without TLS or a login: name a plaintext listener of "
-                f"{target.title}, or measure by --client own, a topic that is filled already"
+                f"{target.title}, or measure by --client own"
             )
         return Job(
             action,
@@ -261,7 +261,7 @@ class Course:
         if where.records:
             return where
         self._watch(Phase(f"filling {where.topic} at {target.title}"))
-        job = self._job(self._settings, "fill", target, where, 0.0)
+        job = self._job(self._settings, "fill" if _is_plain(target) else "own fill", target, where, 0.0)
         (moved,) = await self._crew.run([replace(job, acks=-1, fill_bytes=self._settings.topic_bytes)])
         self.outcome.facts[target.title]["filled with"] = f"{moved.value_bytes / 1e6:,.0f} MB of values"
         return await look(admin, where.topic)
@@ -272,6 +272,11 @@ class Course:
             made = "made for the run" if self._settings.topic is None else where.topic
             facts["topic"] = f"{made}, {len(where.partitions)} partitions, {where.replicas} replicas"
             facts["disk"] = await fsync_words(self._admins[target.title], where.topic)
+
+
+def _is_plain(target: Target) -> bool:
+    """Whether bare sockets will do."""
+    return AdminSettings.of(target.admin).security_protocol == "PLAINTEXT"
 
 
 _Measure = Callable[[Target, float], Any]

@@ -78,6 +78,24 @@ async def produce(job: Job, start: Start) -> Moved:
         return account.moved(records, records * job.record_bytes)
 
 
+@_on_a_loop
+async def fill(job: Job, start: Start) -> Moved:
+    """About `fill_bytes` of values, where brokers are reached with TLS or a login."""
+    count = max(1, min(CALL_RECORDS_MAX, CALL_BYTES_MAX // job.record_bytes))
+    values = [payload(job.record_bytes, seed) for seed in range(count)]
+    calls = max(1, job.fill_bytes // (count * job.record_bytes))
+    async with Producer(**job.producer) as producer:
+        start()
+        account = _Account()
+        under_way = []
+        for _ in range(calls):
+            under_way.append(producer.send_batch(job.topic, values))
+            await producer.wait_for_room()
+        for delivery in under_way:
+            await delivery
+        return account.moved(calls * count, calls * count * job.record_bytes)
+
+
 class _Deliveries:
     """How late records were acknowledged, and why one was not."""
 

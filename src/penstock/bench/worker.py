@@ -20,6 +20,7 @@ ACTIONS: Final = {
     "own produce": "penstock.bench.own_client:produce",
     "own produce at a rate": "penstock.bench.own_client:produce_at_rate",
     "own consume": "penstock.bench.own_client:consume",
+    "own fill": "penstock.bench.own_client:fill",
     "own end to end": "penstock.bench.own_client:end_to_end",
     "raw produce": "penstock.bench.raw_client:produce",
     "raw produce at a rate": "penstock.bench.raw_client:produce_at_rate",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -93,21 +93,16 @@ def may_renew(token: DelegationTokenRecord, principal: Principal) -> bool:
     return str(principal) in (token.owner, *token.renewers)
 
 
-def is_visible(
-    token: DelegationTokenRecord, asker: Principal, owners: Collection[Principal] | None, *, may_describe: bool
-) -> bool:
+def is_visible(token: DelegationTokenRecord, asker: Principal, owners: Set[str] | None, *, may_describe: bool) -> bool:
     """Whether DescribeDelegationToken tells `asker` of a token.
 
-    `owners` are those whose tokens are asked for, None for everybody's; `may_describe` is what ACLs say of tokens that
-    are not the asker's own.
+    `owners` are the principals whose tokens are asked for, as text, None for everybody's; `may_describe` is what ACLs
+    say of tokens that are not the asker's own. Owners are looked up: a request may name as many as there are tokens.
     """
-    if owners is not None and not any(_has_to_do(token, owner) for owner in owners):
+    concerned = (token.owner, token.requester, *token.renewers)
+    if owners is not None and owners.isdisjoint(concerned):
         return False
-    return may_describe or _has_to_do(token, asker)
-
-
-def _has_to_do(token: DelegationTokenRecord, principal: Principal) -> bool:
-    return str(principal) in (token.owner, token.requester, *token.renewers)
+    return may_describe or str(asker) in concerned
 
 
 def has_expired(token: DelegationTokenRecord, now_ms: int) -> bool:

@@ -37,7 +37,7 @@ def handle(ctx: Context, request: DescribeDelegationTokenRequest) -> DescribeDel
         return DescribeDelegationTokenResponse(error_code=DELEGATION_TOKEN_AUTH_DISABLED.code)
     owners = None
     if request.owners is not None:
-        owners = [Principal(each.principal_type, each.principal_name) for each in request.owners]
+        owners = frozenset(str(Principal(each.principal_type, each.principal_name)) for each in request.owners)
     return DescribeDelegationTokenResponse(
         tokens=[
             _told(token, secret, with_requester=ctx.api_version >= _REQUESTERS_SINCE)
