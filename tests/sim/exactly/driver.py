@@ -143,6 +143,7 @@ class Driver:
         self.name = f"driver {world.drivers}"
         self.dead = self.over = self.superseded = False
         self._epoch = ProducerEpoch(-1, -1)
+        self._calls = 0
         self._batch = 0
 
     def __repr__(self) -> str:
@@ -258,6 +259,8 @@ class Driver:
     def _obey(
         self, steps: Generator[Effect, Any, Any], then: Callable[[Any], None], fails: Callable[[SparkRoomError], None]
     ) -> None:
+        self._calls += 1  # each is a process of its own, as far as producers are concerned
+
         def resume(answer: Any) -> None:
             if self.dead:
                 return
@@ -350,6 +353,7 @@ class Driver:
 
     def _write(self, standing: Any, resume: Callable[[Any], None]) -> None:
         world, mine = self.world, (driver_id(QUERY), *self._epoch, self._version)
+        world.check_sequences((mine[1], mine[2]), f"{self} call {self._calls}")
         written = Rows(f"{self} writes {standing.sequence}", standing)
         refused = Superseded("refused")
 

@@ -98,6 +98,7 @@ class SinkWorld(World):
         self.fails = self.rng.choice((0.0, 0.1, 0.3))
         self.offsets: dict[int, tuple[int, int]] = {}
         self.commits: set[int] = set()
+        self._writers: dict[tuple[int, int], str] = {}
         self.drivers = self.attempts = 0
         self.torn = False
         self.calm = False
@@ -164,6 +165,11 @@ class SinkWorld(World):
             if written.outcomes.get(place)
             for value in values
         )
+
+    def check_sequences(self, epoch: tuple[int, int], process: str) -> None:
+        """The numbers of an epoch's batches go on from transaction to transaction, and one process alone knows them."""
+        writer = self._writers.setdefault(epoch, process)
+        assert writer == process, f"{process} would begin at 0 where {writer} has written as {epoch}"
 
     def check_undecided(self, ids: list[str]) -> None:
         """Nobody takes back what is decided and not known to be ended: only time may."""
