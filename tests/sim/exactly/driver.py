@@ -239,9 +239,12 @@ class Driver:
         self._obey(steps, lambda _: self._aborted(tasks), self._failed)
 
     def _aborted(self, tasks: list[TaskWrote]) -> None:
-        """Unless another driver or a decision has them, what tasks said they wrote holds up no reader."""
+        """Unless another driver or a decision has them, what tasks said they wrote holds up no reader.
+
+        In the classic protocol a late copy of a request may open it again, and then it has its time.
+        """
         listed = self.world.listed_by_decisions()
-        for each in tasks:
+        for each in tasks if self._version >= 2 else ():
             value = self.world.described(each.prepared.transactional_id)
             mine = (each.prepared.producer_id, each.prepared.producer_epoch)
             if value is not None and mine == (value.producer_id, value.producer_epoch) and mine not in listed:
