@@ -169,6 +169,7 @@ class Driver:
             self._end("all is read")
             return
         self._version = 2 if self.world.transaction_version >= 2 else 0
+        self._plan_began = self.world.time
         steps = machine.plan(
             QUERY, self.run, slots=2, transaction_version=self._version, timeout_ms=self.world.timeout_ms
         )
@@ -176,6 +177,8 @@ class Driver:
 
     def _planned(self, handout: Handout) -> None:
         world, rng = self.world, self.world.rng
+        if self._version >= 2:
+            world.check_nothing_older(self._plan_began)
         span = world.next_range(self._batch)
         assert span is not None, "it was looked at"
         count = rng.randint(1, 4)
