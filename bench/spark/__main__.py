@@ -1,6 +1,7 @@
 """`python -m bench.spark` (make bench SUITE=spark): figures of one run, written to docs/benchmarks/spark.md.
 
-Parts: source (ours beside Spark's own connector), lake (topic to Delta), freshness (produce to visible), union (the
+Parts: source (ours beside Spark's own connector), lake (topic to Delta), topics (topic to topic, in transactions and
+not), freshness (produce to visible), union (the
 table and the end of its log), profile. `--quick` is a look of two minutes whose figures mean nothing.
 """
 
@@ -26,13 +27,14 @@ from penstock.bench import report
 from penstock.bench.series import Results
 from tests.compat.spark import jars
 
-PARTS = ("source", "lake", "freshness", "union", "profile")
+PARTS = ("source", "lake", "topics", "freshness", "union", "profile")
 RIVAL = "connector"
 TITLES = {PENSTOCK_NODE: "Penstock", RIVAL: "Spark's connector"}
 FORMATS = {PENSTOCK_NODE: "penstock", RIVAL: "kafka"}
 SIZES = {"100 B": 100, "1 KB": 1_000}
 SINKS = ("noop", "parquet")
 MIB = 1 << 20
+TOPIC_BATCHES = 20
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,23 @@ class Suite:
                 self._ours("topic to Delta, a core", name, "MiB/CPU-s", mib / found["cpu_s"])
                 self._ours("topic to Delta, two cores and the broker's share", name, "MiB/s", mib / found["seconds"])
 
+    def topics(self) -> None:
+        """From topic to topic in some twenty batches, by turns in transactions and at least once."""
+        kinds = {"at least once": {}, "in transactions": {"exactly.once": "true"}}
+        filled = self._topic("1 KB")
+        limit = str(max(filled.records // TOPIC_BATCHES, 1))
+        for number, (name, sink) in itertools.product(range(self.settings.rounds + 1), kinds.items()):
+            self._say(f"round {number} of {self.settings.rounds}: topic to topic, {name}")
+            out = f"out-{number}-{name.replace(' ', '-')}"
+            self._broker.new_topic(out, PARTITIONS)
+            source = {**self._source(filled), "startingOffsets": "earliest", "maxOffsetsPerTrigger": limit}
+            options = {"kafka.bootstrap.servers": self._broker.bootstrap, "topic": out, **sink}
+            found = self._process.ask("topics", home=self._home, source=source, sink=options)
+            if number:
+                self._ours("topic to topic, 1 KB", name, "rows/s", filled.records / found["seconds"])
+                rows_a_core = filled.records / found["cpu_s"]
+                self._ours("topic to topic, 1 KB, rows per CPU-second", name, "rows/CPU-s", rows_a_core)
+
     def freshness(self) -> None:
         settings = self.settings
         self._say(f"freshness at {settings.records_per_s:,} records/s")
@@ -225,6 +244,8 @@ INTRODUCTION = (
     "  for nothing, then contenders take turns.",
     "- Topic to Delta is one stream until the topic is drained, with its start, its commits and the reading of Spark's",
     "  log; values' bytes are counted. A core is a CPU second of the family.",
+    "- Topic to topic is one stream of some twenty batches until the topic is drained, with its start and its stop. In",
+    "  transactions means exactly.once; the broker's own work for them is not in the CPU seconds, and is in the time.",
     "- Produce to visible: the age of every row, by its record's timestamp, when the file of its commit was there in",
     "  Delta's log; batches follow one another without a pause.",
     "- Union read: from handing a record to the producer until a query over the table and the end of the log, which is",

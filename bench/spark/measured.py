@@ -56,6 +56,19 @@ class Measured:
         answer["files"] = len(made.file_uris())
         return answer
 
+    def topics(self, home: str, source: Mapping[str, str], sink: Mapping[str, str]) -> Answer:
+        """A stream from a topic to another, until it is drained."""
+        checkpoint = Path(home) / "topics-checkpoint"
+        shutil.rmtree(checkpoint, ignore_errors=True)
+
+        def drain() -> None:
+            rows = self._spark.readStream.format("penstock").options(**source).load().select("key", "value")
+            writer = rows.writeStream.format("penstock").options(**sink).option("checkpointLocation", str(checkpoint))
+            query = writer.trigger(availableNow=True).start()
+            assert query.awaitTermination(DRAIN_TIMEOUT_S), "the topic was not drained in time"
+
+        return _account(drain)
+
     def freshness(self, home: str, source: Mapping[str, str], seconds: float, warm_s: float, every: str) -> Answer:
         """A stream that runs for so long beside a producer; the ages of rows when they became visible."""
         table = Path(home) / "fresh"

@@ -143,6 +143,7 @@ class Driver:
         self.name = f"driver {world.drivers}"
         self.dead = self.over = self.superseded = False
         self._epoch = ProducerEpoch(-1, -1)
+        self._calls = 0
         self._batch = 0
 
     def __repr__(self) -> str:
@@ -168,6 +169,7 @@ class Driver:
             self._end("all is read")
             return
         self._version = 2 if self.world.transaction_version >= 2 else 0
+        self._plan_began = self.world.time
         steps = machine.plan(
             QUERY, self.run, slots=2, transaction_version=self._version, timeout_ms=self.world.timeout_ms
         )
@@ -175,6 +177,8 @@ class Driver:
 
     def _planned(self, handout: Handout) -> None:
         world, rng = self.world, self.world.rng
+        if self._version >= 2:
+            world.check_nothing_older(self._plan_began)
         span = world.next_range(self._batch)
         assert span is not None, "it was looked at"
         count = rng.randint(1, 4)
@@ -238,9 +242,12 @@ class Driver:
         self._obey(steps, lambda _: self._aborted(tasks), self._failed)
 
     def _aborted(self, tasks: list[TaskWrote]) -> None:
-        """Unless another driver or a decision has them, what tasks said they wrote holds up no reader."""
+        """Unless another driver or a decision has them, what tasks said they wrote holds up no reader.
+
+        In the classic protocol a late copy of a request may open it again, and then it has its time.
+        """
         listed = self.world.listed_by_decisions()
-        for each in tasks:
+        for each in tasks if self._version >= 2 else ():
             value = self.world.described(each.prepared.transactional_id)
             mine = (each.prepared.producer_id, each.prepared.producer_epoch)
             if value is not None and mine == (value.producer_id, value.producer_epoch) and mine not in listed:
@@ -258,6 +265,8 @@ class Driver:
     def _obey(
         self, steps: Generator[Effect, Any, Any], then: Callable[[Any], None], fails: Callable[[SparkRoomError], None]
     ) -> None:
+        self._calls += 1  # each is a process of its own, as far as producers are concerned
+
         def resume(answer: Any) -> None:
             if self.dead:
                 return
@@ -350,6 +359,7 @@ class Driver:
 
     def _write(self, standing: Any, resume: Callable[[Any], None]) -> None:
         world, mine = self.world, (driver_id(QUERY), *self._epoch, self._version)
+        world.check_sequences((mine[1], mine[2]), f"{self} call {self._calls}")
         written = Rows(f"{self} writes {standing.sequence}", standing)
         refused = Superseded("refused")
 

@@ -73,11 +73,22 @@ def aborts_know_transactions_by_name_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(machine, "_epoch", lambda prepared: prepared.transactional_id)
 
 
+def leftovers_are_left(patch: pytest.MonkeyPatch) -> None:
+    """A driver that starts does not look for what others left open."""
+
+    def blind(standing: Any, run: str) -> Any:
+        return
+        yield
+
+    patch.setattr(machine, "_abort_leftovers", blind)
+
+
 FOUND_BY: dict[Plant, int] = {
     a_decision_is_lost: 2,
     a_task_commits: 0,
     batches_are_known_by_their_number_alone: 2,
     the_pool_keeps_its_epochs: 0,
+    leftovers_are_left: 2,
     aborts_know_transactions_by_name_alone: 69,
 }
 

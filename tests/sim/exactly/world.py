@@ -16,12 +16,12 @@ from penstock.coordinators.transactions.requests import AddPartitions, Partition
 from penstock.coordinators.transactions.transaction import Status
 from penstock.protocol.messages.end_txn import EndTxnRequest
 from penstock.protocol.messages.init_producer_id import InitProducerIdRequest
-from penstock.spark.topic_sink.transactions.names import driver_id
+from penstock.spark.topic_sink.transactions.names import PREFIX, driver_id, pattern_of
 from penstock.spark.topic_sink.transactions.records import Standing
 from tests.sim.transactions.faults import Faults
 from tests.sim.transactions.partitions import PartitionLog, Written
 from tests.sim.transactions.producer import AGAIN, _error
-from tests.sim.transactions.world import World
+from tests.sim.transactions.world import WALL_AT_START, World
 
 LEDGER: Partition = ("ledger", 0)
 INPUT = 40
@@ -29,6 +29,8 @@ QUERY = "q"
 DRIVER_TIMEOUT_MS = 1_500
 TIMEOUTS_MS = (3_000, 8_000)
 SLEEP_MAX_MS = 9_000
+CLOCKS_DIFFER_MS = 300
+"""Of one coordinator and the next."""
 
 Then = Callable[[Any], None]
 
@@ -98,6 +100,7 @@ class SinkWorld(World):
         self.fails = self.rng.choice((0.0, 0.1, 0.3))
         self.offsets: dict[int, tuple[int, int]] = {}
         self.commits: set[int] = set()
+        self._writers: dict[tuple[int, int], str] = {}
         self.drivers = self.attempts = 0
         self.torn = False
         self.calm = False
@@ -164,6 +167,17 @@ class SinkWorld(World):
             if written.outcomes.get(place)
             for value in values
         )
+
+    def check_nothing_older(self, began: int) -> None:
+        """After a plan no reader waits for what drivers and tasks before it left open."""
+        for name in self.listed(pattern_of(f"{PREFIX}{QUERY}-")):
+            started = self.described(name).transaction_start_timestamp_ms - WALL_AT_START
+            assert started >= began - CLOCKS_DIFFER_MS, f"{name} is open since {started}, and a plan began at {began}"
+
+    def check_sequences(self, epoch: tuple[int, int], process: str) -> None:
+        """The numbers of an epoch's batches go on from transaction to transaction, and one process alone knows them."""
+        writer = self._writers.setdefault(epoch, process)
+        assert writer == process, f"{process} would begin at 0 where {writer} has written as {epoch}"
 
     def check_undecided(self, ids: list[str]) -> None:
         """Nobody takes back what is decided and not known to be ended: only time may."""

@@ -203,14 +203,14 @@ class Died(Exception):
     """The driver."""
 
 
-def die_after_the_decision(query: Query, planned: ExactlyOnce, tasks: Sequence[TaskWrote]) -> None:
+def die_after_the_decision(query: Query, planned: ExactlyOnce, tasks: Sequence[TaskWrote], batch: int = 0) -> None:
     async def dies(*_: object) -> bool:
         raise Died
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Driving, "_end", dies)
         with pytest.raises(Died):
-            query.commit(planned, tasks, 0)
+            query.commit(planned, tasks, batch)
 
 
 def out_of_time(query: Query, *tasks: TaskWrote) -> None:
@@ -310,3 +310,23 @@ def test_an_audit_finds_a_decision_that_is_lost(query: Query) -> None:
     assert "decision 3 begins at 20 of in-0, and decision 1 ended at 10: it skips 10 offsets" in findings[1]
     assert all("no decision lists them" in each for each in findings[2:])
     assert findings[2:]
+
+
+def test_clusters_that_have_the_classic_protocol_alone_are_served_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There an epoch stays when a transaction ends, and its batches are counted on."""
+    with broker() as old, Admin(bootstrap_servers=old.bootstrap_servers) as admin:
+        admin.update_features({"transaction.version": 1}, downgrade="safe")
+        admin.create_topic("classic", partitions=2)
+        query = Query(old, tmp_path, "classic", monkeypatch)
+        three_batches(query)
+        query.reads(3, 30, 40)
+        dead = query.plan("dead")
+        assert dead.handout.transaction_version == 1
+        tasks = [query.write(dead, 0, [3]), query.write(dead, 1, [3], attempt=1)]
+        die_after_the_decision(query, dead, tasks, batch=3)
+        successor = query.plan("successor")
+        query.commit(successor, [query.write(successor, 0, [3, 3])], 3)
+        assert query.shown() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
+        assert plan.audited(query.options).clean

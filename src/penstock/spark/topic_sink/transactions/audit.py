@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 from penstock.client.admin import Admin
 from penstock.client.admin.batches import CommittedBatch
-from penstock.client.errors import BrokerRefused
 from penstock.client.spans import SpanReader
-from penstock.model.errors import OFFSET_OUT_OF_RANGE
 from penstock.model.ids import TopicPartition
 from penstock.model.units import count
 from penstock.spark.errors import Missing
@@ -31,9 +29,10 @@ Producing = tuple[int, int]
 
 
 class Span(NamedTuple):
-    """What one partition shows from the first record of the oldest decision on. None: it cannot be read any more."""
+    """What one partition shows from an offset on; records before it are gone, or of decisions that are not kept."""
 
-    batches: Sequence[CommittedBatch] | None
+    start: int
+    batches: Sequence[CommittedBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def _shown(decisions: Sequence[Decision], shown: Mapping[TopicPartition, Span], 
     """What decisions list is there, row for row."""
     rows: dict[tuple[TopicPartition, Producing], int] = defaultdict(int)
     for partition, span in shown.items():
-        for batch in span.batches or ():
+        for batch in span.batches:
             rows[partition, (batch.producer_id, batch.producer_epoch)] += batch.records
     for decision in decisions:
         for listed in decision.transactions:
@@ -140,7 +139,7 @@ def _shown(decisions: Sequence[Decision], shown: Mapping[TopicPartition, Span], 
             for landed in listed.landed:
                 partition = TopicPartition(landed.topic, landed.partition)
                 there = shown.get(partition)
-                if there is None or there.batches is None:
+                if there is None or landed.first < there.start:
                     untold.append(landed.rows)
                     continue
                 seen = rows[partition, whose]
@@ -159,7 +158,7 @@ def _unlisted(decisions: Sequence[Decision], evidence: Evidence) -> Iterator[str
         for each in decision.transactions
     }
     for partition, span in sorted(evidence.shown.items()):
-        for batch in span.batches or ():
+        for batch in span.batches:
             whose = (batch.producer_id, batch.producer_epoch)
             if batch.producer_id in evidence.producers and whose not in listed:
                 yield (
@@ -175,24 +174,35 @@ async def gather(admin: Admin, reader: SpanReader, cluster: str, query_id: str) 
     if standing is None:
         raise Missing(f"no decision of query {query_id} is in the ledger: did it ever run with exactly.once?")
     decisions = ledger.history_in(values, query_id)
-    first: dict[TopicPartition, int] = {}
     producers = {each.prepared.producer_id for decision in decisions for each in decision.transactions}
+    for each in await admin.list_transactions(pattern=pattern_of(f"{PREFIX}{query_id}-")):
+        producers.add(each.producer_id)
+    return Evidence(standing, decisions, await _shown_in(admin, standing, decisions), frozenset(producers))
+
+
+async def _shown_in(admin: Admin, standing: Standing, decisions: Sequence[Decision]) -> dict[TopicPartition, Span]:
+    """All of the topics while all decisions are kept, else what lies behind the first record of the oldest one."""
+    first: dict[TopicPartition, int] = {}
     for decision in decisions:
         for listed in decision.transactions:
             for landed in listed.landed:
                 partition = TopicPartition(landed.topic, landed.partition)
                 first[partition] = min(first.get(partition, landed.first), landed.first)
-    for each in await admin.list_transactions(pattern=pattern_of(f"{PREFIX}{query_id}-")):
-        producers.add(each.producer_id)
-    shown = {partition: await _span(admin, partition, start) for partition, start in sorted(first.items())}
-    return Evidence(standing, decisions, shown, frozenset(producers))
-
-
-async def _span(admin: Admin, partition: TopicPartition, start: int) -> Span:
-    end = (await admin.offsets({partition: "latest"}, read_committed=True)).checked()[partition].offset
-    try:
-        return Span((await admin.committed_batches(partition, start, end)).batches)
-    except BrokerRefused as refused:
-        if refused.error is OFFSET_OUT_OF_RANGE:
-            return Span(None)
-        raise
+    topics = (await admin.describe_topics(sorted(standing.topics), offsets=False, configs=False)).done
+    there = [
+        TopicPartition(name, each.partition)
+        for name, info in sorted(topics.items())
+        if info.id == standing.topics[name]
+        for each in info.partitions
+    ]
+    starts = (await admin.offsets(dict.fromkeys(there, "earliest"))).checked()
+    ends = (await admin.offsets(dict.fromkeys(there, "latest"), read_committed=True)).checked()
+    whole = bool(decisions) and decisions[0].sequence == 1
+    shown = {}
+    for partition in there:
+        start = starts[partition].offset
+        if not whole:
+            start = max(start, first.get(partition, ends[partition].offset))
+        span = await admin.committed_batches(partition, start, ends[partition].offset)
+        shown[partition] = Span(start, span.batches)
+    return shown

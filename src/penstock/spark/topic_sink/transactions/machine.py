@@ -19,7 +19,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
+from penstock.client.producer.transactions.prepared import BUMPING_VERSION, PreparedTransaction, ProducerEpoch
 from penstock.spark.errors import CommitRefused, SparkRoomError
 from penstock.spark.lake.ranges import TableRange
 from penstock.spark.topic_sink.delivery import Landed
@@ -119,6 +119,12 @@ def plan(
     if led != found:
         # Before anything is begun anew: nobody shall find a decision whose ids mean something else by now.
         driver = yield Write(led)
+        if transaction_version < BUMPING_VERSION:
+            # An epoch that stays has batches that are counted on, by a process that the commit is not.
+            fresh: ProducerEpoch | None = yield BeginDriver(driver)
+            if fresh is None:
+                raise _superseded(query_id)
+            driver = fresh
     yield from _abort_leftovers(settled, run)
     ids = pool_ids(query_id, run, wanted)
     begun: Mapping[str, ProducerEpoch] = yield BeginPool(ids)
