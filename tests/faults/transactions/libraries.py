@@ -285,9 +285,9 @@ class AioKafka(Copier):
             await self._seek()
 
     async def _seek(self) -> None:
-        self._stand = await asyncio.to_thread(where_group_stands, self.plan)
+        self._next = await asyncio.to_thread(where_group_stands, self.plan)
         for place in self._places:
-            self._consumer.seek(place, self._stand.get(place.partition, 0))
+            self._consumer.seek(place, self._next.get(place.partition, 0))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -299,8 +299,10 @@ class AioKafka(Copier):
             while self._loop.time() < until and len(gathered) < RECORDS_MAX:
                 found = await self._consumer.getmany(timeout_ms=50, max_records=RECORDS_MAX - len(gathered))
                 gathered += [Got(each.partition, each.offset, each.value) for some in found.values() for each in some]
-            # Where it begins by itself may lie before.
-            return [each for each in gathered if each.offset >= self._stand.get(each.partition, 0)]
+            # It begins anew by itself when a deposed leader tells it that it is out of range.
+            fresh = [each for each in gathered if each.offset >= self._next.get(each.partition, 0)]
+            self._next.update(ends_of(fresh))
+            return fresh
 
         return self._run(some())
 
