@@ -21,6 +21,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -404,11 +405,15 @@ class Own(Copier):
         return isinstance(failure, TransactionAbortable) or super().may_abort(failure)
 
     def rewind(self) -> None:
+        from penstock.client.errors import ClientError
+
         for partition, committed in self._patiently(self._consumer.committed).items():
-            if committed is None:
-                self._consumer.seek_to_start(partition)
-            else:
-                self._consumer.seek(partition, committed.offset)
+            # It may have gone to another member meanwhile.
+            with suppress(ClientError):
+                if committed is None:
+                    self._consumer.seek_to_start(partition)
+                else:
+                    self._consumer.seek(partition, committed.offset)
 
     def close(self) -> None:
         self._producer.close()
