@@ -218,7 +218,9 @@ class History:
         for copy in self.copies:
             for (topic, partition), log in self.logs.items():
                 if topic == copy.source:
-                    yield from _compare(f"{topic}-{partition}", log, self.logs[copy.target, partition], origins)
+                    yield from _compare(
+                        f"{topic}-{partition} in {copy.target}", log, self.logs[copy.target, partition], origins
+                    )
 
     def _offsets(self) -> Iterator[str]:
         for copy in self.copies:

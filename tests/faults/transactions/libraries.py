@@ -6,7 +6,11 @@ transactional id alone: it has one worker, which takes all partitions, and whose
 look at an error that OffsetFetch has for the whole group (versions from 2 on): a coordinator that has moved or is still
 loading is "nothing is committed" to it, and it would begin anew. So its worker asks librdkafka where the group stands.
 kafka-python 3.0.12 forgets a request of a transaction when the coordinator cannot be dialled, and waits for its answer
-for good: the supervisor ends its workers when they say nothing any more.
+for good, and librdkafka 2.16 may not come back from send_offsets_to_transaction when its coordinator has moved (#5511),
+whatever time-out it is given: the supervisor ends their workers when they say nothing any more.
+librdkafka's members have no names: while one waits in a call of its producer, and its session ends meanwhile, it goes
+on to send heartbeats with its name and without its member id, is fenced for that, here as by Apache Kafka, and its
+consumer is silent from then on.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -100,7 +105,6 @@ class Confluent(Copier):
         import confluent_kafka
 
         self._library = confluent_kafka
-        self._over: Any = None
         plan = self.plan
         quick = {
             "bootstrap.servers": plan.bootstrap, "socket.connection.setup.timeout.ms": 3_000, "log_level": 0,
@@ -120,21 +124,12 @@ class Confluent(Copier):
             "enable.auto.commit": False, "isolation.level": "read_committed", "socket.timeout.ms": 5_000,
             "topic.metadata.refresh.interval.ms": 2_000, "fetch.wait.max.ms": 200, "fetch.error.backoff.ms": 50,
             **(timing if plan.protocol == "classic" else {}),
-            **({"group.instance.id": plan.instance} if plan.instance else {}),
-            "error_cb": self._went_wrong,
         })  # fmt: skip
 
         def served(*_: Any) -> None:
             """With callbacks partitions come and go in `consume` alone, not behind the back of a transaction."""
 
         self._consumer.subscribe([plan.source], on_assign=served, on_revoke=served, on_lost=served)
-
-    def _went_wrong(self, error: Any) -> None:
-        # A consumer that is fenced says so here alone, and is silent from then on.
-        if error.fatal() or error.code() in (
-            self._library.KafkaError._FATAL, self._library.KafkaError.FENCED_INSTANCE_ID,
-        ):  # fmt: skip
-            self._over = error
 
     def _patiently(self, call: Callable[[float], T]) -> T:
         """Calls again while that may help; not for longer than a transaction may last, for it is aborted by then."""
@@ -150,8 +145,6 @@ class Confluent(Copier):
     def poll(self) -> list[Got]:
         records = self._consumer.consume(RECORDS_MAX, timeout=POLL_S)
         found = [Got(each.partition(), each.offset(), each.value()) for each in records if each.error() is None]
-        if self._over is not None:
-            raise self._library.KafkaException(self._over)
         self._metadata = self._consumer.consumer_group_metadata()
         return found
 
@@ -293,9 +286,9 @@ class AioKafka(Copier):
             await self._seek()
 
     async def _seek(self) -> None:
-        self._stand = await asyncio.to_thread(where_group_stands, self.plan)
+        self._next = await asyncio.to_thread(where_group_stands, self.plan)
         for place in self._places:
-            self._consumer.seek(place, self._stand.get(place.partition, 0))
+            self._consumer.seek(place, self._next.get(place.partition, 0))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -307,8 +300,10 @@ class AioKafka(Copier):
             while self._loop.time() < until and len(gathered) < RECORDS_MAX:
                 found = await self._consumer.getmany(timeout_ms=50, max_records=RECORDS_MAX - len(gathered))
                 gathered += [Got(each.partition, each.offset, each.value) for some in found.values() for each in some]
-            # Where it begins by itself may lie before.
-            return [each for each in gathered if each.offset >= self._stand.get(each.partition, 0)]
+            # It begins anew by itself when a deposed leader tells it that it is out of range.
+            fresh = [each for each in gathered if each.offset >= self._next.get(each.partition, 0)]
+            self._next.update(ends_of(fresh))
+            return fresh
 
         return self._run(some())
 
@@ -410,11 +405,15 @@ class Own(Copier):
         return isinstance(failure, TransactionAbortable) or super().may_abort(failure)
 
     def rewind(self) -> None:
+        from penstock.client.errors import ClientError
+
         for partition, committed in self._patiently(self._consumer.committed).items():
-            if committed is None:
-                self._consumer.seek_to_start(partition)
-            else:
-                self._consumer.seek(partition, committed.offset)
+            # It may have gone to another member meanwhile.
+            with suppress(ClientError):
+                if committed is None:
+                    self._consumer.seek_to_start(partition)
+                else:
+                    self._consumer.seek(partition, committed.offset)
 
     def close(self) -> None:
         self._producer.close()

@@ -60,9 +60,9 @@ FEW = [
 ALL = [
     Team("confluent", feeds=True),
     Team("penstock", feeds=True),
-    Team("confluent", workers=2, static=True),
+    Team("confluent", workers=2),
     Team("confluent", "consumer", workers=2),
-    Team("kafka-python", workers=2),
+    Team("kafka-python", workers=2, static=True),
     Team("aiokafka"),
     Team("penstock", workers=2, static=True),
     Team("penstock", "consumer", workers=2),

@@ -28,8 +28,6 @@ ROLES = {1: BOTH, 2: BOTH, 3: BOTH, PAUSED: BROKER}
 BESIDE, TOUCHED, PARTITIONS = "beside", "touched", 3
 HERE, THERE = [[1, 2, 3], [2, 3, 1], [3, 1, 2]], [[1, 2, PAUSED], [2, 3, PAUSED], [3, 1, PAUSED]]
 ROUNDS = 5
-LASTS_S = 8.0
-"""Longer than `replica.lag.time.max.ms` and than a session, both of three seconds here at most."""
 RECORD = b"x" * 200
 
 
@@ -98,11 +96,13 @@ def test_transactions_beside_a_paused_follower(tmp_path: Path) -> None:
         place(cluster, TOUCHED, THERE)
         with Producer(cluster.bootstrap, transactional_id=id_beside(cluster)) as producer, others(cluster):
             measured(producer, 2.0)
+            # Longer than a follower may be late, and than a session.
+            lasts_s = 3 * int(cluster.given["replica.lag.time.max.ms"]) / 1000
             for _ in range(ROUNDS):
-                without = measured(producer, LASTS_S)
+                without = measured(producer, lasts_s)
                 cluster.nodes[PAUSED].pause()
                 try:
-                    with_pause = measured(producer, LASTS_S)
+                    with_pause = measured(producer, lasts_s)
                     in_sync = {node for each in cluster.partitions(TOUCHED) for node in each.isr}
                     assert PAUSED not in in_sync, "the pause is long enough for its partitions to go on without it"
                 finally:

@@ -8,6 +8,7 @@ It says what it does, a line at a time, before it does it:
 | `send N PARTITION ORIGIN VALUE` | a record is about to be sent; ORIGIN is the offset in the source, or -1 |
 | `commit N` | it is about to ask for a commit |
 | `committed N`, `aborted N` | it was told so |
+| `idle` | there was nothing to copy |
 | `ended WORDS` | its producer or consumer is over for good; somebody else is to be started |
 
 Every fifth transaction is aborted when all of it is sent. SIGTERM ends it between two transactions.
@@ -59,6 +60,8 @@ class Worker:
             if records:
                 self._transact(records)
                 self.copier.rest(self.plan.rest_s)
+            else:
+                self.say("idle")
         self.copier.close()
 
     def _transact(self, records: list[Got]) -> None:

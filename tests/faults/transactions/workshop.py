@@ -24,10 +24,10 @@ from tests.patience import within
 END_S = 60.0
 AGAIN_S = 0.5
 """A worker that failed at once is not started again at once."""
-SILENT_S = 6.0
-"""A worker that has begun a transaction, or itself, and says nothing for so long, does not go on."""
-FORGETFUL = {"kafka-python"}
-"""Libraries that wait for good for answers to requests which they have forgotten; of all others it would be charged."""
+SILENT_S = 8.0
+"""A worker that says nothing for so long, not even that there is nothing to do, does not go on."""
+FORGETFUL = {"kafka-python", "confluent"}
+"""Libraries that may wait for good inside of a call; of others that would be charged."""
 CLASSIC = {"confluent", "kafka-python", "aiokafka"}
 """Libraries whose transactions have no epoch of their own."""
 
