@@ -37,7 +37,7 @@ HAPPENS = (
     "transactional client is paused", "transactional client is doubled", "transactions that take too long",
     "copiers hand over", "stable offsets asked for", "leaders moved", "kills", "power cuts", "pauses", "restarts",
     "requests of transactions late", "requests of transactions lost", "replies of transactions late",
-    "replies of transactions lost", "markers late", "partitions orphaned", "struck in ongoing",
+    "replies of transactions lost", "markers late", "struck in ongoing",
     "struck in prepare_commit", "struck in prepare_abort", "logs compacted", "topics made again",
 )  # fmt: skip
 """What has to happen in a tenth of all worlds."""
