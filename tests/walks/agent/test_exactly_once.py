@@ -168,6 +168,17 @@ async def test_a_commit_whose_end_nobody_tells_is_looked_up_in_the_topic(
     assert await committed_values(node.bootstrap_servers, "app", 500) == written
 
 
+async def test_a_first_commit_whose_end_nobody_tells_holds_nothing_up(
+    settings: AgentSettings, log: Path, node: EmbeddedBroker
+) -> None:
+    append(log, numbered("line", 0, 100))
+    node.disconnect(api="EndTxn", times=1, served=True)
+    node.fail(api="EndTxn", code="INVALID_PRODUCER_EPOCH")
+    async with running(settings) as agent:
+        await until(lambda: sent(agent) == 100)
+    assert await committed_values(node.bootstrap_servers, "app", 100) == numbered("line", 0, 100)
+
+
 async def test_a_transaction_that_timed_out_is_no_reason_to_end(
     settings: AgentSettings, log: Path, node: EmbeddedBroker
 ) -> None:

@@ -216,10 +216,12 @@ class ExactlyOnce:
         if note is None or not note.follows:
             await self._positions.write_note(Note(follows=True, proven=False))
         self.hurry()
-        while self._last is None or self._last.life != self._stamp.life:
+        while not self._is_stamped:
             if self._next_producer is not None:
+                # The topic may say then that the stamp is there.
                 await self._change_producer()
-            await self._step()
+            else:
+                await self._step()
         await self._positions.write_note(Note(follows=True, proven=True))
         self._positions.opened()
 
