@@ -148,9 +148,10 @@ async def test_an_answer_that_is_lost_doubles_nothing(
     assert await committed_values(node.bootstrap_servers, "app", 1_000) == written
 
 
+@pytest.mark.parametrize("code", ["INVALID_PRODUCER_EPOCH", "TRANSACTION_ABORTABLE"])
 @pytest.mark.parametrize("ends", ["lost and served", "lost"])
 async def test_a_commit_whose_end_nobody_tells_is_looked_up_in_the_topic(
-    settings: AgentSettings, log: Path, node: EmbeddedBroker, ends: str
+    settings: AgentSettings, log: Path, node: EmbeddedBroker, ends: str, code: str
 ) -> None:
     """The coordinator has forgotten by the time it is asked again: only the log knows."""
     written = numbered("line", 0, 500)
@@ -161,10 +162,21 @@ async def test_a_commit_whose_end_nobody_tells_is_looked_up_in_the_topic(
         node.fail(api="FindCoordinator", code="COORDINATOR_NOT_AVAILABLE", times=2)
         append(log, written[100:])
         await until(lambda: node.faults_left("EndTxn") == 0)
-        # What a coordinator answers that knows of a newer producer.
-        node.fail(api="EndTxn", code="INVALID_PRODUCER_EPOCH")
+        # What a coordinator answers that knows of a newer producer, or of nothing.
+        node.fail(api="EndTxn", code=code)
         await until(lambda: sent(agent) == 500)
     assert await committed_values(node.bootstrap_servers, "app", 500) == written
+
+
+async def test_a_first_commit_whose_end_nobody_tells_holds_nothing_up(
+    settings: AgentSettings, log: Path, node: EmbeddedBroker
+) -> None:
+    append(log, numbered("line", 0, 100))
+    node.disconnect(api="EndTxn", times=1, served=True)
+    node.fail(api="EndTxn", code="INVALID_PRODUCER_EPOCH")
+    async with running(settings) as agent:
+        await until(lambda: sent(agent) == 100)
+    assert await committed_values(node.bootstrap_servers, "app", 100) == numbered("line", 0, 100)
 
 
 async def test_a_transaction_that_timed_out_is_no_reason_to_end(

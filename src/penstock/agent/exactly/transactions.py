@@ -4,7 +4,8 @@ One transaction holds what took off from all lanes while it was open. It is clos
 large, or when somebody waits; then no shipment takes off, the positions behind those that did are written into it, and
 it is committed. Only after that are they done.
 
-An abort gives everything back to the lanes. Any other failure ends the producer: another one with the same
+An abort gives everything back to the lanes. Any other failure, and every one after the commit was asked for, of which
+an answer may have been lost, ends the producer: another one with the same
 transactional id takes its place, which aborts what was open, and the topic of positions tells what became of it.
 """
 
@@ -185,7 +186,7 @@ class ExactlyOnce:
         failure = task.exception()
         if failure is None:
             self._failures = 0
-        elif isinstance(failure, TransactionAbortable):
+        elif isinstance(failure, TransactionAbortable) and not self._ending:
             await self._abort(failure)
         elif isinstance(failure, ClientError):
             self._outlet.tell(f"the producer is replaced: {failure}")
@@ -215,10 +216,12 @@ class ExactlyOnce:
         if note is None or not note.follows:
             await self._positions.write_note(Note(follows=True, proven=False))
         self.hurry()
-        while self._last is None or self._last.life != self._stamp.life:
+        while not self._is_stamped:
             if self._next_producer is not None:
+                # The topic may say then that the stamp is there.
                 await self._change_producer()
-            await self._step()
+            else:
+                await self._step()
         await self._positions.write_note(Note(follows=True, proven=True))
         self._positions.opened()
 
