@@ -248,6 +248,7 @@ class Producer(SendFront[Delivery, OnDelivery]):
 
         In place of asking for a producer id, which would fence; call it first, and once. `transaction_version` is the
         level of that feature in the cluster. Two producers with one epoch write over each other: give each to one.
+        The blocking twin has no such call: it asks as soon as it is made.
         """
         self._transactional().adopt(producer, transaction_version)
 

@@ -32,7 +32,8 @@ def threads() -> list[str]:
 @pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer"])
 def test_a_twin_has_every_method_with_the_same_parameters(name: str) -> None:
     theirs, ours = getattr(penstock, name), getattr(blocking, name)
-    skipped = {"wait_for_room"}  # blocking sends wait by themselves
+    # Blocking sends wait by themselves, and a blocking producer has asked for its producer id when it is there.
+    skipped = {"wait_for_room", "adopt"}
     for method, found in inspect.getmembers(theirs, inspect.isfunction):
         if method.startswith("_") or method in skipped:
             continue
