@@ -28,6 +28,8 @@ SILENT_S = 8.0
 """A worker that says nothing for so long, not even that there is nothing to do, does not go on."""
 FORGETFUL = {"kafka-python", "confluent"}
 """Libraries that may wait for good inside of a call; of others that would be charged."""
+ABSENT = {"kafka-python"}
+"""Libraries whose members may stop their heartbeats for good and are given nothing from then on."""
 CLASSIC = {"confluent", "kafka-python", "aiokafka"}
 """Libraries whose transactions have no epoch of their own."""
 
@@ -77,10 +79,15 @@ class Process:
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
         self._read += len(whole)
-        if whole or self.frozen:
+        lines = whole.decode("utf-8", "replace").splitlines()
+        if self.frozen or any(self._goes_on(line) for line in lines):
             self.heard = time.monotonic()
-        for line in whole.decode("utf-8", "replace").splitlines():
+        for line in lines:
             self.transcript.hear(line)
+
+    def _goes_on(self, line: str) -> bool:
+        """There is always something to copy, for members; some are none any more and do not know it."""
+        return self.library not in ABSENT or not line.endswith(" idle")
 
     def signal(self, number: int) -> None:
         if self.child.running():
