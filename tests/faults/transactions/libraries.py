@@ -8,9 +8,9 @@ loading is "nothing is committed" to it, and it would begin anew. So its worker 
 kafka-python 3.0.12 forgets a request of a transaction when the coordinator cannot be dialled, and waits for its answer
 for good, and librdkafka 2.16 may not come back from send_offsets_to_transaction when its coordinator has moved (#5511),
 whatever time-out it is given: the supervisor ends their workers when they say nothing any more.
-librdkafka's members have no names: while one waits in a call of its producer, and its session ends meanwhile, it goes
-on to send heartbeats with its name and without its member id, is fenced for that, here as by Apache Kafka, and its
-consumer is silent from then on.
+librdkafka's members have no names: with them some were fenced after all nodes had been killed, and their consumers were
+silent from then on. Heartbeats with a name and without a member id, which brokers fence, would explain it; it was not
+seen on the wire.
 """
 
 from __future__ import annotations
