@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client.consumer import Consumer
 from penstock.client.consumer.offsets import GroupMetadata
-from penstock.client.errors import ClientError, TimedOutWaiting, TransactionAbortable, TransactionFenced
+from penstock.client.errors import ClientError, TimedOutWaiting, TransactionAbortable
 from penstock.client.producer import Producer
-from penstock.model.errors import INVALID_TXN_STATE
+from penstock.model.errors import INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE
 from penstock.testing.sim.history import Place
 from penstock.testing.sim.topics import AGAIN, ALONE, BRIEF, COPIES, KEYED, LEDGER
 from penstock.testing.sim.transactions.asking import COPIERS, MIXED, Asker
@@ -251,8 +251,9 @@ class Crowd:
         """T9: who is told that it was replaced has been, or has run out of time; the log of its coordinator says so."""
         self._world.story.tell(client.name, str(trouble))
         own = None if producer._transactions is None else producer._transactions.machine.producer
-        forgotten = self._plan.producers_expire and trouble.error is INVALID_TXN_STATE  # leave that was given is old
-        if isinstance(trouble, TransactionFenced) and own and not forgotten and self.is_current(name, *own):
+        # A coordinator that was replaced, and has not heard of it, refuses by a state that is old: so it is with Kafka.
+        # That of a producer id hardly ever is.
+        if trouble.error is INVALID_PRODUCER_ID_MAPPING and own and self.is_current(name, *own):
             self._world.story.violated(f"T9: {client.name} is told that it was replaced, and nobody came after {own}")
 
     async def _fill(self, producer: Producer, attempt: Attempt, random: Random) -> bool:
