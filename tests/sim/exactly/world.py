@@ -20,7 +20,7 @@ from penstock.spark.topic_sink.transactions.names import PREFIX, driver_id, patt
 from penstock.spark.topic_sink.transactions.records import Standing
 from tests.sim.transactions.faults import Faults
 from tests.sim.transactions.partitions import PartitionLog, Written
-from tests.sim.transactions.producer import AGAIN, _error
+from tests.sim.transactions.producer import AGAIN, error_of
 from tests.sim.transactions.world import WALL_AT_START, World
 
 LEDGER: Partition = ("ledger", 0)
@@ -72,13 +72,17 @@ class Asker:
             self.world.send(self, self._number, self._request, self._version)  # type: ignore[arg-type]  # it asks as producers do
 
     def on_reply(self, life: int, number: int, reply: object) -> None:
-        if life != self.life or number != self._number or not self._alive():
+        if not self.awaits(life, number):
             return
-        if _error(reply) in AGAIN:
+        if error_of(reply) in AGAIN:
             self.world.after(self.world.rng.randint(5, 60), lambda: self._again(number))
             return
         self._number += 1  # whatever comes twice is not heard
         self._then(reply)
+
+    def awaits(self, life: int, number: int) -> bool:
+        """Whether this is what it asks for now."""
+        return life == self.life and number == self._number and self._alive()
 
     def on_silence(self, life: int, number: int) -> None:
         if life == self.life:
@@ -104,6 +108,13 @@ class SinkWorld(World):
         self.drivers = self.attempts = 0
         self.torn = False
         self.calm = False
+
+    def _check_refusal(self, request: Any, reply: object, version: int) -> None:
+        """A driver also ends what its task may never have begun, which is no transaction to the coordinator."""
+        value = self._last.get(request.transactional_id)
+        if isinstance(request, EndTxnRequest) and value is not None and value.transaction_status == Status.EMPTY:
+            return
+        super()._check_refusal(request, reply, version)
 
     # What clients do
 

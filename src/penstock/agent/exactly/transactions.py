@@ -84,6 +84,7 @@ class ExactlyOnce:
         self._current: asyncio.Task[None] | None = None
         self._next_producer: tuple[Mapping[str, Any], int] | None = None
         self._replaced = asyncio.Event()
+        self._replaced.set()
         self._marks: dict[str, SpoolMarks] = {}
         self._found: Found | None = None
         """What was in the topic at the start; None until it is known."""
@@ -382,13 +383,16 @@ class ExactlyOnce:
 
     async def _change_producer(self) -> None:
         """Another one takes the place of the one that was; the topic says how the last transaction ended."""
+        told_to = not self._replaced.is_set()
         await self._swap()
         if not self._ending:
             # Nobody has asked for a commit, so there was none, whatever brokers do.
             self._gave_up()
-        if self._failures:
-            await self._rest()
-        self._failures += 1
+        if not told_to:
+            # Other settings are no failure, and whoever changes them waits for this.
+            if self._failures:
+                await self._rest()
+            self._failures += 1
         await self._resolve()
         self._outlet.producer_changed()
 

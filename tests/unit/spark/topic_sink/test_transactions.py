@@ -20,7 +20,10 @@ from penstock.spark.topic_sink.transactions.driving import Driving
 from penstock.spark.topic_sink.transactions.machine import NotInTime, Superseded, TaskWrote, Torn
 from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, abort, commit
 from penstock.testing import EmbeddedBroker, broker
-from tests.patience import wait_for, within
+from tests.patience import wait_for
+
+PARTITIONS = 2
+PREPARED = ("PrepareCommit", "PrepareAbort")
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +70,22 @@ class Query:
     def shown(self) -> list[int]:
         """What readers of committed records see up to the end of the log, for which nothing may be open."""
         with Admin(bootstrap_servers=self.node.bootstrap_servers) as admin:
-            wait_for("nothing open", lambda: not self.open(admin), timeout_s=20)
+            wait_for("nothing open", lambda: not self.open(admin, "Ongoing", *PREPARED), timeout_s=20)
         settings = {"bootstrap_servers": self.node.bootstrap_servers, "isolation_level": "read_committed"}
         with Consumer(self.topic, **settings, offset_reset="earliest") as consumer:
             found: list[int] = []
-            while records := consumer.poll(timeout_ms=within(400)):
-                found += [int(record.value) for record in records]
+            ends = consumer.end_offsets(*((self.topic, index) for index in range(PARTITIONS)))
+
+            def read() -> bool:
+                found.extend(int(record.value) for record in consumer.poll(timeout_ms=50))
+                return all(consumer.position(partition) >= end for partition, end in ends.items())
+
+            wait_for("the ends", read, timeout_s=20)
             return sorted(found)
 
-    def open(self, admin: Admin) -> list[str]:
+    def open(self, admin: Admin, *states: str) -> list[str]:
         pattern = f"penstock-spark-query-of-{self.topic}-.*"
-        return [each.id for each in admin.list_transactions(states=["Ongoing"], pattern=pattern)]
+        return [each.id for each in admin.list_transactions(states=states or ["Ongoing"], pattern=pattern)]
 
 
 @pytest.fixture
@@ -86,7 +94,7 @@ def query(
 ) -> Query:
     topic = f"out-{abs(hash(request.node.name)) % 10**8}"
     with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
-        admin.create_topic(topic, partitions=2)
+        admin.create_topic(topic, partitions=PARTITIONS)
     return Query(node, tmp_path, topic, monkeypatch)
 
 
