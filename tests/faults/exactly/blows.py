@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,21 @@ class Blow:
 
 def stop_session() -> None:
     """SIGSTOP of the driver's Python and JVM and of all that they started; this process is the last."""
-    for process in session_of(os.getsid(0)):
-        if process.pid != os.getpid():
-            process.suspend()
-    os.kill(os.getpid(), signal.SIGSTOP)
+    mine = os.getpid()
+    # Whoever is stopped last may have started somebody just before.
+    while awake := [each for each in session_of(os.getsid(0)) if each.pid != mine and not sleeps(each)]:
+        for process in awake:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGSTOP)
+    os.kill(mine, signal.SIGSTOP)
+
+
+def sleeps(process: psutil.Process) -> bool:
+    """Whether it was stopped; who has ended does nothing either, and whoever would see to it may be asleep."""
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def session_of(leader: int) -> list[psutil.Process]:
