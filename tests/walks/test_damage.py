@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from penstock import Admin, Producer
-from penstock.cli.health import Reason, look
 from penstock.kernels import scan_batches
+from penstock.operations.health import Reason, look
 from penstock.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from penstock.server.loops.ports import SystemClock
 from penstock.server.peers import Address, NetPeers

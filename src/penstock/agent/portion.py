@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
+
+from penstock.conditions.paths import Fields
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
-Fields: TypeAlias = dict[str, Any]
 
 EVENT_OVERHEAD_BYTES: Final = 64
 """What an event costs in memory besides its bytes: the object and its place in lists."""

@@ -25,11 +25,11 @@ from penstock.cli.connection import Connection
 from penstock.cli.options import pairs
 from penstock.cli.output import show
 from penstock.cli.progress import Countdown
-from penstock.cli.records.offsets import BadOffset, parse_duration_ms
 from penstock.client.cluster_view import parse_bootstrap
 from penstock.client.errors import BadSetting
 from penstock.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from penstock.model.units import count
+from penstock.operations.records.offsets import BadOffset, parse_duration_ms
 
 QUICK = {"rounds": 1, "seconds": 0.3, "warm_up": "100ms", "topic_bytes": 5_000_000}
 

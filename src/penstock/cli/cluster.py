@@ -35,7 +35,7 @@ def cluster() -> None:
 def info(style: str, connection: Connection) -> None:
     """Show the cluster's id, brokers, controller and its epoch, features and how much it holds."""
     from penstock.cli.connection import administer
-    from penstock.cli.health import TIMEOUT_MS
+    from penstock.operations.health import TIMEOUT_MS
 
     async def work(admin: Admin) -> dict[str, Any]:
         found = await admin.describe_cluster()
@@ -143,8 +143,8 @@ def health(watch: bool, exit_when_healthy: bool, interval_s: float, style: str, 
     """Say whether the cluster is healthy, and why not. Exit code 10 when it is not."""
     from penstock.cli.connection import administer
     from penstock.cli.failures import UNHEALTHY
-    from penstock.cli.health import TIMEOUT_MS, look, sentence
     from penstock.cli.watching import watch as keep_watching
+    from penstock.operations.health import TIMEOUT_MS, look, sentence
 
     healthy = True
 

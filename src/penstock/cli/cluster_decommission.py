@@ -22,10 +22,10 @@ from penstock.model.errors import PenstockError
 from penstock.model.units import count
 
 if TYPE_CHECKING:
-    from penstock.cli.cluster_plan import Move
     from penstock.cli.connection import Connection
     from penstock.cli.dev_cluster import DevCluster
     from penstock.client.admin import Admin
+    from penstock.operations.moving.plan import Move
 
 LOOK_EVERY_S = 0.5
 
@@ -54,8 +54,8 @@ def decommission(
     Run it once while the broker serves, stop the broker, and run it again (or use --wait). A broker that is dead
     already is emptied too, as long as others have its records.
     """
-    from penstock.cli.cluster_moving import Pace
     from penstock.cli.connection import administer
+    from penstock.operations.moving.carrying_out import Pace
 
     async def work(admin: Admin) -> tuple[list[Move], str]:
         plan = await _plan(admin, node_id)
@@ -71,9 +71,9 @@ def decommission(
 
 
 async def _plan(admin: Admin, node_id: int) -> list[Move]:
-    from penstock.cli.cluster_plan import evacuate
     from penstock.client.errors import BrokerRefused
     from penstock.model.errors import BROKER_ID_NOT_REGISTERED
+    from penstock.operations.moving.plan import evacuate
 
     placement = await placement_of(admin)
     known = {broker.id for broker in (await admin.describe_cluster()).brokers}

@@ -141,7 +141,8 @@ def status(wait: bool, style: str, connection: Connection) -> None:
 async def _until_still(admin: Admin, at_first: int) -> None:
     import asyncio
 
-    from penstock.cli.cluster_moving import LOOK_EVERY_S, Bar, Tally
+    from penstock.cli.moving_bar import Bar
+    from penstock.operations.moving.carrying_out import LOOK_EVERY_S, Tally
 
     bar = Bar("moving")
     try:
@@ -156,7 +157,7 @@ async def _copied(
     admin: Admin, found: Mapping[TopicPartition, Reassignment]
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """(size of each partition, bytes that its new replicas have together)."""
-    from penstock.cli.cluster_moving import partition_sizes
+    from penstock.operations.moving.carrying_out import partition_sizes
 
     alive = [broker.id for broker in (await admin.describe_cluster()).brokers if not broker.fenced]
     log_dirs = (await admin.describe_log_dirs(alive, topics=sorted({item.topic for item in found}))).done

@@ -15,11 +15,11 @@ from penstock.cli.output import show, table
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
-    from penstock.cli.cluster_moving import Pace
-    from penstock.cli.cluster_plan import Move
     from penstock.cli.connection import Connection
     from penstock.client.admin import Admin
     from penstock.model.ids import TopicPartition
+    from penstock.operations.moving.carrying_out import Pace
+    from penstock.operations.moving.plan import Move
 
 throttle_option = click.option(
     "--throttle",
@@ -70,9 +70,9 @@ def move(
     connection: Connection,
 ) -> None:
     """Move partitions to other brokers, also to more or fewer of them. They are read and written meanwhile."""
-    from penstock.cli.cluster_moving import Pace, begin
-    from penstock.cli.cluster_plan import moves
     from penstock.cli.connection import administer
+    from penstock.operations.moving.carrying_out import Pace, begin
+    from penstock.operations.moving.plan import moves
 
     wanted = parse_choices(choices)
     named = {(topic, index) for topic, index in wanted if index is not None}
@@ -132,9 +132,9 @@ def balance(
 
     This is how a broker that was added gets its share. Returns when all is moved.
     """
-    from penstock.cli.cluster_moving import Pace
-    from penstock.cli.cluster_plan import even_out
     from penstock.cli.connection import administer
+    from penstock.operations.moving.carrying_out import Pace
+    from penstock.operations.moving.plan import even_out
 
     async def work(admin: Admin) -> list[Move]:
         places = await live_brokers(admin, brokers, all_up=brokers is None)
@@ -192,7 +192,8 @@ async def placement_of(admin: Admin) -> dict[TopicPartition, list[int]]:
 
 
 async def carry_out_plan(admin: Admin, plan: Sequence[Move], pace: Pace) -> None:
-    from penstock.cli.cluster_moving import Bar, carry_out, partition_sizes
+    from penstock.cli.moving_bar import Bar
+    from penstock.operations.moving.carrying_out import carry_out, partition_sizes
 
     alive = [broker.id for broker in (await admin.describe_cluster()).brokers if not broker.fenced]
     topics = sorted({move.partition.topic for move in plan})

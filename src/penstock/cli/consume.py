@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.cli.connection import Connection
     from penstock.cli.consuming import Job
     from penstock.cli.options import Command
-    from penstock.cli.records.writing import Piece
+    from penstock.operations.records.writing import Piece
 
 TAIL_RECORDS = 10
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
@@ -118,7 +118,7 @@ def consume(
     JSON lines keep everything: what is not UTF-8 stands in base64 under key_base64 and value_base64, and
     `penstock produce -f json` takes them back. Ctrl-C ends it with exit code 130.
     """
-    from penstock.cli.records.offsets import BadOffset, Point, Range, parse_range
+    from penstock.operations.records.offsets import BadOffset, Point, Range, parse_range
 
     try:
         where = parse_range(offset, time.time_ns() // 1_000_000)
@@ -164,7 +164,7 @@ def tail(topics: tuple[str, ...], lines: int, **rest: Any) -> None:
 
     Formats are those of `penstock consume`. Ctrl-C is the way to end it, with exit code 0.
     """
-    from penstock.cli.records.offsets import Point, Range
+    from penstock.operations.records.offsets import Point, Range
 
     job = _job(topics, limit=None, where=Range(Point("end")), **rest)
     job.tail = lines
@@ -217,9 +217,9 @@ def _job(
 
 def _writer(layout: str, pretty: bool, meta_only: bool) -> Piece:
     from penstock.cli.output import yaml_lines
-    from penstock.cli.records.json_lines import record_data, write_line
-    from penstock.cli.records.layout import BadFormat, parse_layout
-    from penstock.cli.records.writing import compile_writer
+    from penstock.operations.records.json_lines import record_data, write_line
+    from penstock.operations.records.layout import BadFormat, parse_layout
+    from penstock.operations.records.writing import compile_writer
 
     if layout == "json":
         return lambda record, _count: write_line(record, meta_only=meta_only, pretty=pretty)

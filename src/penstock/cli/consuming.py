@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.progress import Progress
-from penstock.cli.records.offsets import Point, Range, place
 from penstock.cli.suggesting import suggesting
 from penstock.client.consumer import Consumer
 from penstock.client.errors import UnknownTopic
 from penstock.client.settings import ConsumerSettings
 from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import TopicPartition
+from penstock.operations.records.offsets import Point, Range, place
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
-    from penstock.cli.records.writing import Piece
     from penstock.kernels import ConsumerRecord
+    from penstock.operations.records.writing import Piece
 
 POLL_RECORDS = 2_000
 POLL_MS = 200

@@ -11,7 +11,7 @@ from penstock.cli.output import show, wrapped
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
-    from penstock.cli.diagnosis.examine import Report
+    from penstock.operations.diagnosis.examine import Report
 
 
 @click.command(epilog=examples("penstock doctor", "penstock doctor --format json"))
@@ -32,8 +32,8 @@ def doctor(max_lag: int, style: str, connection: Connection) -> None:
     when all is well, 5 when no broker answers, 10 when something is wrong.
     """
     from penstock.cli import on_a_loop
-    from penstock.cli.diagnosis.examine import examine
     from penstock.cli.failures import UNHEALTHY, UNREACHABLE
+    from penstock.operations.diagnosis.examine import examine
 
     report = on_a_loop.run(examine(connection, max_lag))
     problems = [found for found in report.findings if found.level == "problem"]

@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TypeAlias
 
-from penstock.cli.records.reading import InputRecord, Stream
+from penstock.operations.records.reading import InputRecord, Stream
 
 LIST_RECORDS = 1_000
 LISTS_WAITING = 16

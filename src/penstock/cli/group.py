@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,8 @@ from penstock.model.units import count
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
-    from penstock.cli.group_plans import Move
     from penstock.client.admin import Admin, GroupInfo, PartitionLag
+    from penstock.operations.group_plans import Reposition
 
 topics_option = click.option(
     "-t",
@@ -25,6 +27,17 @@ topics_option = click.option(
     metavar="TOPIC[:P,P]",
     help="Only this topic, or these partitions of it; repeatable.",
 )
+
+
+@contextmanager
+def _wrong_choices_as_usage() -> Iterator[None]:
+    """What plans do not understand is a wrong option here."""
+    from penstock.operations.group_plans import BadChoice
+
+    try:
+        yield
+    except BadChoice as wrong:
+        raise click.BadParameter(str(wrong), param_hint=wrong.option) from None
 
 
 @click.group()
@@ -188,6 +201,7 @@ def _total(lags: list[PartitionLag]) -> int:
 @act_option
 @format_option
 @connection_options
+@_wrong_choices_as_usage()
 def seek(
     name: str,
     point: str | None,
@@ -202,15 +216,15 @@ def seek(
 
     Without --topic all partitions that the group has a position in are moved.
     """
-    from penstock.cli import group_plans
     from penstock.cli.connection import administer
+    from penstock.operations import group_plans
 
     if sum(given is not None for given in (point, to_group, to_file)) != 1:
         raise click.UsageError("give one of --to, --to-group and --to-file")
     chosen = group_plans.parse_topics(topics)
     read = group_plans.parse_file(to_file.read()) if to_file is not None else None
 
-    async def work(admin: Admin) -> list[Move]:
+    async def work(admin: Admin) -> list[Reposition]:
         if point is not None:
             moves = await group_plans.plan_point(admin, name, point, chosen)
         elif to_group is not None:
@@ -226,7 +240,7 @@ def seek(
     _show_plan(moves, style, act, f"moved {name}", f"{name} was not moved")
 
 
-def _show_plan(moves: list[Move], style: str, act: bool, done: str, not_done: str) -> None:
+def _show_plan(moves: list[Reposition], style: str, act: bool, done: str, not_done: str) -> None:
     rows = [(m.topic, m.partition, m.was, m.to) for m in moves]
     data = {"executed": act, "moves": [asdict(move) for move in moves]}
     show(data, style, table(("TOPIC", "PARTITION", "FROM", "TO"), rows) if rows else "")
@@ -242,16 +256,17 @@ def _show_plan(moves: list[Move], style: str, act: bool, done: str, not_done: st
 @act_option
 @format_option
 @connection_options
+@_wrong_choices_as_usage()
 def offset_delete(name: str, topics: tuple[str, ...], act: bool, style: str, connection: Connection) -> None:
     """Forget positions of GROUP in topics that no member reads. Prints the plan; --yes carries it out."""
-    from penstock.cli import group_plans
     from penstock.cli.connection import administer
+    from penstock.operations import group_plans
 
     if not topics:
         raise click.UsageError("say which positions: --topic TOPIC, or --topic TOPIC:PARTITION,PARTITION")
     chosen = group_plans.parse_topics(topics)
 
-    async def work(admin: Admin) -> list[Move]:
+    async def work(admin: Admin) -> list[Reposition]:
         moves = await group_plans.plan_forgetting(admin, name, chosen)
         if act and moves:
             (await admin.delete_group_offsets(name, [move.where for move in moves])).checked()

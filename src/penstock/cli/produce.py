@@ -11,7 +11,7 @@ from penstock.cli.options import connection_options, examples
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
     from penstock.cli.feeding import Parse
-    from penstock.cli.records.reading import InputRecord
+    from penstock.operations.records.reading import InputRecord
 
 
 @click.command(
@@ -101,9 +101,9 @@ def produce(
 
 
 def _parser(layout: str) -> Parse:
-    from penstock.cli.records.json_lines import read_lines
-    from penstock.cli.records.layout import BadFormat, parse_layout
-    from penstock.cli.records.reading import compile_reader
+    from penstock.operations.records.json_lines import read_lines
+    from penstock.operations.records.layout import BadFormat, parse_layout
+    from penstock.operations.records.reading import compile_reader
 
     if layout == "json":
         return read_lines
@@ -114,9 +114,9 @@ def _parser(layout: str) -> Parse:
 
 
 def _reporter(layout: str | None) -> Any:
-    from penstock.cli.records.json_lines import write_line
-    from penstock.cli.records.layout import BadFormat, parse_layout
-    from penstock.cli.records.writing import compile_writer
+    from penstock.operations.records.json_lines import write_line
+    from penstock.operations.records.layout import BadFormat, parse_layout
+    from penstock.operations.records.writing import compile_writer
 
     if layout is None:
         return None
@@ -129,7 +129,7 @@ def _reporter(layout: str | None) -> Any:
 
 
 def _delivery(text: str) -> dict[str, int]:
-    from penstock.cli.records.offsets import BadOffset, parse_duration_ms
+    from penstock.operations.records.offsets import BadOffset, parse_duration_ms
 
     try:
         limit_ms = parse_duration_ms(text)

@@ -12,17 +12,17 @@ import click
 
 from penstock.cli.feeding import Feed, Parse
 from penstock.cli.progress import Progress
-from penstock.cli.records.reading import BadInput, InputRecord
 from penstock.cli.suggesting import suggesting
 from penstock.client.errors import ClientError
 from penstock.client.producer import Producer
 from penstock.client.settings import ProducerSettings
 from penstock.model.errors import PenstockError
 from penstock.model.units import count
+from penstock.operations.records.reading import BadInput, InputRecord
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
-    from penstock.cli.records.writing import Piece, Printable
+    from penstock.operations.records.writing import Piece, Printable
 
 
 @dataclass(frozen=True, slots=True)

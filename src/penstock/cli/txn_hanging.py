@@ -81,9 +81,9 @@ def find_hanging(
 async def _wanted(
     admin: Admin, topic: str | None, partition: int | None, broker_id: int | None
 ) -> list[TopicPartition]:
-    from penstock.cli.held_back import held_back
     from penstock.cli.suggesting import suggesting
     from penstock.model.ids import TopicPartition
+    from penstock.operations.held_back import held_back
 
     if topic is not None:
         async with suggesting(admin, topics=[topic]):

@@ -7,7 +7,7 @@ import time
 
 def moment(at_ms: int) -> str | None:
     """A time that a broker or a record has; None where there is none."""
-    from penstock.cli.records.times import strftime
+    from penstock.operations.records.times import strftime
 
     return strftime(at_ms, "%Y-%m-%d %H:%M:%SZ") if at_ms >= 0 else None
 

@@ -25,9 +25,9 @@ from penstock.certificates import (
     write_issued,
 )
 from penstock.cli.connection import Connection
-from penstock.cli.diagnosis.examine import examine
 from penstock.client.errors import ClientError
 from penstock.model.config.files import parse_properties
+from penstock.operations.diagnosis.examine import examine
 from penstock.testing import EmbeddedBroker, broker, cluster
 from tests.patience import within
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from penstock.agent.portion import Fields, Portion
-from penstock.agent.routing.paths import MESSAGE, getter
-from penstock.agent.routing.texts import decoded
+from penstock.agent.portion import Portion
+from penstock.conditions.paths import MESSAGE, Fields, getter
+from penstock.conditions.texts import decoded
 
 OnError: TypeAlias = Literal["", "keep", "drop", "dead"]
 """What becomes of an event that failed. The empty one: dead letters if the input has them, else it is kept."""

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from penstock.agent.portion import MALFORMED, Headers, Origin, Portion
 from penstock.agent.routing.routing import ERROR_HEADER, MARK_HEADER
-from penstock.agent.routing.texts import to_bytes
+from penstock.conditions.texts import to_bytes
 
 Shared: TypeAlias = tuple[tuple[str, bytes], ...]
 

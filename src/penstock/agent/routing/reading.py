@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from penstock.agent.routing.paths import wrong_path
 from penstock.agent.routing.routing import HEADER_NAMES, Encode, Routing
 from penstock.agent.routing.templates import Template, TemplateBroken
 from penstock.agent.routing.topics import wrong_topic
+from penstock.conditions.paths import wrong_path
 from penstock.declared.fields import Table
 from penstock.declared.mistakes import did_you_mean
 

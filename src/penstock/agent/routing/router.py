@@ -12,11 +12,11 @@ from penstock.agent.portion import Headers, Parcel, Portion
 from penstock.agent.routing.batch import Aside, Batch, Topics, told
 from penstock.agent.routing.headers import HeaderWriter
 from penstock.agent.routing.moments import moment_reader
-from penstock.agent.routing.paths import MESSAGE
 from penstock.agent.routing.routing import Routing
 from penstock.agent.routing.templates import Template
-from penstock.agent.routing.texts import as_key, to_bytes
 from penstock.agent.routing.topics import UNKNOWN, TopicNames, allowed_name
+from penstock.conditions.paths import MESSAGE
+from penstock.conditions.texts import as_key, to_bytes
 
 _encode = msgspec.json.Encoder().encode
 

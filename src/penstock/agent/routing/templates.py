@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
-from penstock.agent.portion import Fields, Origin
-from penstock.agent.routing.paths import getter, wrong_path
-from penstock.agent.routing.texts import as_text
+from penstock.agent.portion import Origin
+from penstock.conditions.paths import Fields, getter, wrong_path
+from penstock.conditions.texts import as_text
 
 ORIGIN_NAMES: Final = ("input", "host", "path", "file", "peer")
 

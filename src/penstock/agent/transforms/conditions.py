@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.agent.transforms.expressions.grammar import ConditionBroken, parse
-from penstock.agent.transforms.expressions.meaning import patterns_of
-from penstock.agent.transforms.expressions.nodes import Condition
-from penstock.agent.transforms.patterns import Pattern, PatternBroken, compile_pattern
+from penstock.conditions.grammar import ConditionBroken, parse
+from penstock.conditions.meaning import patterns_of
+from penstock.conditions.nodes import Condition
+from penstock.conditions.patterns import Pattern, PatternBroken, compile_pattern
 from penstock.declared.fields import Table
 
 SLOW = (

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from penstock.agent.routing.batch import Batch
 from penstock.agent.transforms.conditions import read_condition
-from penstock.agent.transforms.expressions.meaning import compile_condition
-from penstock.agent.transforms.expressions.nodes import Condition
 from penstock.agent.transforms.step import Run, Step, Surroundings
+from penstock.conditions.meaning import compile_condition
+from penstock.conditions.nodes import Condition
 from penstock.declared.fields import Table
 
 

@@ -9,9 +9,9 @@ from penstock.agent.routing.reading import read_topic
 from penstock.agent.routing.templates import Fill, Template
 from penstock.agent.routing.topics import UNKNOWN, allowed_name
 from penstock.agent.transforms.conditions import read_condition
-from penstock.agent.transforms.expressions.meaning import Test, compile_condition
-from penstock.agent.transforms.expressions.nodes import Condition
 from penstock.agent.transforms.step import Run, Step, Surroundings
+from penstock.conditions.meaning import Test, compile_condition
+from penstock.conditions.nodes import Condition
 from penstock.declared.fields import Table
 
 

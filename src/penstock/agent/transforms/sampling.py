@@ -9,12 +9,12 @@ from typing import Any
 import xxhash
 
 from penstock.agent.routing.batch import Batch
-from penstock.agent.routing.paths import wrong_path
-from penstock.agent.routing.texts import as_text, to_bytes
 from penstock.agent.transforms.conditions import read_condition
-from penstock.agent.transforms.expressions.meaning import compile_condition
-from penstock.agent.transforms.expressions.nodes import Condition
 from penstock.agent.transforms.step import Run, Step, Surroundings
+from penstock.conditions.meaning import compile_condition
+from penstock.conditions.nodes import Condition
+from penstock.conditions.paths import wrong_path
+from penstock.conditions.texts import as_text, to_bytes
 from penstock.declared.fields import Table, kind_of
 
 _HASHES = 1 << 64

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
-from penstock.agent.portion import Fields
 from penstock.agent.routing.batch import Batch
-from penstock.agent.routing.paths import MESSAGE, Setter, getter, remover, setter, wrong_path
 from penstock.agent.routing.reading import read_template
 from penstock.agent.routing.templates import Fill, Template
 from penstock.agent.transforms.step import Run, Surroundings
+from penstock.conditions.paths import MESSAGE, Fields, Setter, getter, remover, setter, wrong_path
 from penstock.declared.fields import Table, kind_of
 
 

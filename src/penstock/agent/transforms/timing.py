@@ -8,8 +8,8 @@ from itertools import repeat
 
 from penstock.agent.routing.batch import Batch
 from penstock.agent.routing.moments import FORMATS, moment_reader, read_zone
-from penstock.agent.routing.paths import wrong_path
 from penstock.agent.transforms.step import Run, Step, Surroundings
+from penstock.conditions.paths import wrong_path
 from penstock.declared.fields import Table
 from penstock.declared.mistakes import did_you_mean
 

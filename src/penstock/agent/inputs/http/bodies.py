@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from penstock.agent.portion import Fields
+from penstock.conditions.paths import Fields
 
 BodyFormat = Literal["json", "ndjson", "raw", "lines"]
 

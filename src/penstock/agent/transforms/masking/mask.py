@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from penstock.agent.portion import Fields
 from penstock.agent.routing.batch import Batch
-from penstock.agent.routing.paths import getter, setter, wrong_path
-from penstock.agent.routing.texts import as_text, to_bytes
 from penstock.agent.transforms.conditions import read_pattern
 from penstock.agent.transforms.masking.finders import CARD_DIGITS_MIN, FINDERS, Finder, Instead
-from penstock.agent.transforms.patterns import compile_pattern
 from penstock.agent.transforms.step import Run, Step, Surroundings
+from penstock.conditions.paths import Fields, getter, setter, wrong_path
+from penstock.conditions.patterns import compile_pattern
+from penstock.conditions.texts import as_text, to_bytes
 from penstock.declared.fields import Table
 from penstock.declared.mistakes import did_you_mean
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.agent.portion import Fields
 from penstock.agent.routing.moments import MONTHS, apache_ms
 from penstock.agent.transforms.parsing.parser import Parsed, Parser, Text, as_str
+from penstock.conditions.paths import Fields
 
 FORMATS: Final = ("auto", "common", "combined", "nginx")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from penstock.agent.portion import Fields
+from penstock.conditions.paths import Fields
 
 
 def csv_parser(columns: Sequence[str], delimiter: str = ",", quote: str = '"') -> Callable[[str], Fields | str]:

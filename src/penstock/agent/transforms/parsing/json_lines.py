@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.agent.portion import Fields
 from penstock.agent.transforms.parsing.parser import Parsed, Text
+from penstock.conditions.paths import Fields
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 

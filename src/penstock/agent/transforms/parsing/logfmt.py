@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from penstock.agent.portion import Fields
+from penstock.conditions.paths import Fields
 
 _PAIR = re.compile(r'([^\s="]++)(?:(=)("(?:[^"\\]|\\.)*+"|(?!")\S*+))?+(?=\s|$)|(\S++)', re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)

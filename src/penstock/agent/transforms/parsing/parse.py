@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from penstock.agent.portion import Fields
 from penstock.agent.routing.batch import Batch, OnError
-from penstock.agent.routing.paths import MESSAGE, remover, setter
 from penstock.agent.transforms.parsing.access_log import access_log_parser
 from penstock.agent.transforms.parsing.csv_rows import csv_parser
 from penstock.agent.transforms.parsing.json_lines import parse_json
 from penstock.agent.transforms.parsing.logfmt import parse_logfmt
 from penstock.agent.transforms.parsing.parser import Parser, Text, as_str, one_by_one, with_types
-from penstock.agent.transforms.patterns import compile_pattern
 from penstock.agent.transforms.step import Run, Surroundings
+from penstock.conditions.paths import MESSAGE, Fields, remover, setter
+from penstock.conditions.patterns import compile_pattern
 
 ORIGINAL: Final = "original"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from penstock.agent.portion import Fields
+from penstock.conditions.paths import Fields
 
 Text: TypeAlias = str | bytes
 """Bytes are lines as they came."""

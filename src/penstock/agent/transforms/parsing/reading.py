@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from penstock.agent.routing.batch import OnError
-from penstock.agent.routing.paths import MESSAGE, wrong_path
 from penstock.agent.transforms.conditions import read_pattern
 from penstock.agent.transforms.parsing.access_log import FORMATS
 from penstock.agent.transforms.parsing.parse import Parse
 from penstock.agent.transforms.parsing.parser import CONVERTERS
+from penstock.conditions.paths import MESSAGE, wrong_path
 from penstock.declared.fields import Table
 from penstock.declared.mistakes import did_you_mean
 

@@ -16,8 +16,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from penstock.cli.records.reading import BadInput, Input, InputRecord, Stream
-from penstock.cli.records.writing import Printable
+from penstock.operations.records.reading import BadInput, Input, InputRecord, Stream
+from penstock.operations.records.writing import Printable
 
 _NAMES = {
     "topic", "partition", "offset", "timestamp", "timestamp_type", "leader_epoch", "key", "key_base64", "value",

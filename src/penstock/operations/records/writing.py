@@ -6,10 +6,10 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from penstock.cli.records.layout import BadFormat, Field, Layout, Literal
-from penstock.cli.records.numbers import write_number
-from penstock.cli.records.times import go_time, strftime
-from penstock.cli.records.unpacking import LETTERS, unpack_text
+from penstock.operations.records.layout import BadFormat, Field, Layout, Literal
+from penstock.operations.records.numbers import write_number
+from penstock.operations.records.times import go_time, strftime
+from penstock.operations.records.unpacking import LETTERS, unpack_text
 
 
 class Printable(Protocol):

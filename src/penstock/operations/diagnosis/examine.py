@@ -6,25 +6,35 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.cli import health, held_back
-from penstock.cli.diagnosis import findings
-from penstock.cli.diagnosis.findings import Finding
-from penstock.cli.diagnosis.probe import knock, peer_certificate
 from penstock.client.admin.session import unsupported
 from penstock.client.cluster_view import parse_bootstrap
 from penstock.client.errors import ClientError, NotAllowed
 from penstock.model.secret import HIDDEN
 from penstock.model.units import count
+from penstock.operations import health, held_back
+from penstock.operations.diagnosis import findings
+from penstock.operations.diagnosis.findings import Finding
+from penstock.operations.diagnosis.probe import knock, peer_certificate
 from penstock.transport.dial_security import has_tls
 
 if TYPE_CHECKING:
-    from penstock.cli.connection import Connection
     from penstock.client.admin import Admin, ClusterInfo
 
 
 _ADMIN_SECRETS: Final = ("penstock.admin.password", "penstock.admin.bearer.token")
+
+
+class Way(Protocol):
+    """How the cluster is reached: where, and with which settings."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    def security_protocol(self) -> str: ...
+
+    def admin(self, timeout_ms: int | None = None) -> Admin: ...
 
 
 @dataclass(slots=True)
@@ -40,16 +50,16 @@ class Report:
         self.findings += [each for each in found if each is not None]
 
 
-async def examine(connection: Connection, lag_max: int) -> Report:
+async def examine(way: Way, lag_max: int) -> Report:
     report = Report()
-    expected = "tls" if has_tls(connection.security_protocol()) else "kafka"
-    await _bootstrap(report, connection.bootstrap, expected)
+    expected = "tls" if has_tls(way.security_protocol()) else "kafka"
+    await _bootstrap(report, way.bootstrap, expected)
     if not report.reachable:
         return report
-    async with connection.admin(health.TIMEOUT_MS) as admin:
+    async with way.admin(health.TIMEOUT_MS) as admin:
         cluster = await _step(report, "cluster", lambda: _cluster(report, admin))
         # What the addresses tell explains what the rest could not find out.
-        if cluster is not None and await _advertised(report, cluster, connection.bootstrap, expected):
+        if cluster is not None and await _advertised(report, cluster, way.bootstrap, expected):
             await _step(report, "security", lambda: _security(report, admin, cluster))
             await _step(report, "versions", lambda: _versions(report, admin, cluster))
             await _step(report, "health", lambda: _health(report, admin))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from penstock.cli.records.numbers import STYLES
+from penstock.operations.records.numbers import STYLES
 
 TEXT, SIZES, NUMBERS = "tkv", "TKVH", "poei"
 _ESCAPES = {"t": b"\t", "n": b"\n", "r": b"\r", "\\": b"\\"}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.records.layout import BadFormat, parse_layout
-from penstock.cli.records.reading import BadInput, InputRecord, compile_reader, overlay
-from penstock.cli.records.writing import compile_writer
-from tests.unit.cli.records.samples import Chunks, Sample, records
+from penstock.operations.records.layout import BadFormat, parse_layout
+from penstock.operations.records.reading import BadInput, InputRecord, compile_reader, overlay
+from penstock.operations.records.writing import compile_writer
+from tests.unit.operations.records.samples import Chunks, Sample, records
 
 RECORD = Sample(
     topic="orders",

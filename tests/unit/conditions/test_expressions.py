@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.agent.transforms.expressions.grammar import WORDS, ConditionBroken, parse
-from penstock.agent.transforms.expressions.meaning import compile_condition
-from penstock.agent.transforms.expressions.nodes import (
+from penstock.conditions.grammar import WORDS, ConditionBroken, parse
+from penstock.conditions.meaning import compile_condition
+from penstock.conditions.nodes import (
     And,
     Compare,
     Condition,

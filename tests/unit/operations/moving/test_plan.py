@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from penstock.cli.cluster_plan import CannotPlace, Move, Placement, evacuate, even_out
 from penstock.model.ids import TopicPartition
+from penstock.operations.moving.plan import CannotPlace, Move, Placement, evacuate, even_out
 
 ANYWHERE = dict.fromkeys(range(1, 10), "here")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple, NoReturn
 
-from penstock.agent.transforms.expressions.nodes import (
+from penstock.conditions.nodes import (
     And,
     Compare,
     Condition,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.records.json_lines import read_line, read_lines, write_line
-from penstock.cli.records.reading import BadInput, InputRecord
-from tests.unit.cli.records.samples import Chunks, Sample, records
+from penstock.operations.records.json_lines import read_line, read_lines, write_line
+from penstock.operations.records.reading import BadInput, InputRecord
+from tests.unit.operations.records.samples import Chunks, Sample, records
 
 
 @given(st.lists(records, max_size=5), st.integers(1, 40))

@@ -10,10 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from penstock.agent.portion import Fields
-from penstock.agent.routing.paths import getter
-from penstock.agent.routing.texts import as_text
-from penstock.agent.transforms.expressions.nodes import (
+from penstock.conditions.nodes import (
     And,
     Compare,
     Condition,
@@ -28,7 +25,9 @@ from penstock.agent.transforms.expressions.nodes import (
     Or,
     Scalar,
 )
-from penstock.agent.transforms.patterns import compile_pattern
+from penstock.conditions.paths import Fields, getter
+from penstock.conditions.patterns import compile_pattern
+from penstock.conditions.texts import as_text
 
 Test: TypeAlias = Callable[[Fields], bool]
 

@@ -8,10 +8,10 @@ from typing import get_args
 
 import pytest
 
-from penstock.cli.diagnosis import findings
-from penstock.cli.diagnosis.probe import Answer, Knock, knock
-from penstock.cli.health import Reason
 from penstock.client.admin import LogDirInfo
+from penstock.operations.diagnosis import findings
+from penstock.operations.diagnosis.probe import Answer, Knock, knock
+from penstock.operations.health import Reason
 from penstock.security.weak_settings import Weakness
 from penstock.testing import broker
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cli import held_back
-from penstock.cli.diagnosis.findings import transaction_findings
-from penstock.cli.health import reasons
 from penstock.client.admin import ClusterInfo, OpenTransaction
+from penstock.operations import held_back
+from penstock.operations.diagnosis.findings import transaction_findings
+from penstock.operations.health import reasons
 
 NOW_MS = 10_000_000
 MINUTE_MS = 60_000

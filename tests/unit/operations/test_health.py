@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cli.health import VOTER_SILENT_MS, Reason, reasons, sentence
 from penstock.client.admin import (
     BrokerInfo,
     ClusterInfo,
@@ -14,6 +13,7 @@ from penstock.client.admin import (
     QuorumReplica,
     TopicInfo,
 )
+from penstock.operations.health import VOTER_SILENT_MS, Reason, reasons, sentence
 
 
 def cluster(*fenced: int, controller: int = 1) -> ClusterInfo:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from penstock.cli.records.layout import SIZES, TEXT, BadFormat, Field, Layout, Literal
-from penstock.cli.records.numbers import DIGITS, STYLES, read_fixed
+from penstock.operations.records.layout import SIZES, TEXT, BadFormat, Field, Layout, Literal
+from penstock.operations.records.numbers import DIGITS, STYLES, read_fixed
 
 CHUNK_BYTES = 1 << 16
 _DECODER = json.JSONDecoder()

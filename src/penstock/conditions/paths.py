@@ -6,8 +6,8 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any, Final, TypeAlias
 
-from penstock.agent.portion import Fields
-
+Fields: TypeAlias = dict[str, Any]
+"""An event, or a record's value, by the names of its fields."""
 Getter: TypeAlias = Callable[[Fields], Any]
 Setter: TypeAlias = Callable[[Fields, Any], None]
 Remover: TypeAlias = Callable[[Fields], Any]

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.records.offsets import BadOffset, Point, Range, parse_duration_ms, parse_point, parse_range, place
+from penstock.operations.records.offsets import (
+    BadOffset,
+    Point,
+    Range,
+    parse_duration_ms,
+    parse_point,
+    parse_range,
+    place,
+)
 
 NOW_MS = 1_648_021_901_749
 HOUR_MS = 3_600_000

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
-from penstock.cli.records.offsets import BadOffset, parse_point, place
 from penstock.client.errors import ClientError
 from penstock.model.errors import GROUP_ID_NOT_FOUND, PenstockError
 from penstock.model.ids import TopicPartition
 from penstock.model.units import count
+from penstock.operations.records.offsets import BadOffset, parse_point, place
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin
@@ -22,8 +20,16 @@ Chosen = dict[str, list[int]]
 """Topics with the partitions that are meant; an empty list means all."""
 
 
+class BadChoice(PenstockError):
+    """What was asked for cannot be understood; `option` is what the command line calls the part that is wrong."""
+
+    def __init__(self, option: str, words: str) -> None:
+        super().__init__(words)
+        self.option = option
+
+
 @dataclass(frozen=True, slots=True)
-class Move:
+class Reposition:
     """One position: where it is (None: nowhere) and where it goes (None: it is forgotten)."""
 
     topic: str
@@ -43,7 +49,7 @@ def parse_topics(given: tuple[str, ...]) -> Chosen:
         topic, colon, numbers = text.partition(":")
         parts = numbers.split(",") if colon else []
         if not topic or not all(part.isdigit() for part in parts):
-            raise click.BadParameter(f"{text!r} is neither TOPIC nor TOPIC:0,1", param_hint="--topic")
+            raise BadChoice("--topic", f"{text!r} is neither TOPIC nor TOPIC:0,1")
         chosen.setdefault(topic, []).extend(map(int, parts))
     return chosen
 
@@ -56,17 +62,17 @@ def parse_file(text: str) -> dict[TopicPartition, int]:
         if not words or words[0].startswith("#"):
             continue
         if len(words) != 3 or not (words[1].isdigit() and words[2].isdigit()):
-            raise click.BadParameter(f"line {number} is not TOPIC PARTITION OFFSET: {line!r}", param_hint="--to-file")
+            raise BadChoice("--to-file", f"line {number} is not TOPIC PARTITION OFFSET: {line!r}")
         offsets[TopicPartition(words[0], int(words[1]))] = int(words[2])
     return offsets
 
 
-async def plan_point(admin: Admin, group: str, text: str, chosen: Chosen) -> list[Move]:
+async def plan_point(admin: Admin, group: str, text: str, chosen: Chosen) -> list[Reposition]:
     """To the same place in every partition: of the topics that were chosen, else of those with a position."""
     try:
         point = parse_point(text, time.time_ns() // 1_000_000)
     except BadOffset as wrong:
-        raise click.BadParameter(str(wrong), param_hint="--to") from None
+        raise BadChoice("--to", str(wrong)) from None
     positions = await _positions(admin, group, must_exist=not chosen)
     wanted = await _partitions(admin, chosen) if chosen else list(positions)
     starts = (await admin.offsets(dict.fromkeys(wanted, "earliest"))).checked()
@@ -76,27 +82,31 @@ async def plan_point(admin: Admin, group: str, text: str, chosen: Chosen) -> lis
     for item in sorted(wanted):
         times = {point.number: at_time[item].offset} if item in at_time else {}
         to = min(place(point, starts[item].offset, ends[item].offset, times), ends[item].offset)
-        moves.append(Move(*item, positions.get(item), to))
+        moves.append(Reposition(*item, positions.get(item), to))
     return moves
 
 
-async def plan_group(admin: Admin, group: str, other: str, chosen: Chosen) -> list[Move]:
+async def plan_group(admin: Admin, group: str, other: str, chosen: Chosen) -> list[Reposition]:
     return await plan_offsets(admin, group, await _positions(admin, other, must_exist=True), chosen)
 
 
-async def plan_offsets(admin: Admin, group: str, offsets: Mapping[TopicPartition, int], chosen: Chosen) -> list[Move]:
+async def plan_offsets(
+    admin: Admin, group: str, offsets: Mapping[TopicPartition, int], chosen: Chosen
+) -> list[Reposition]:
     positions = await _positions(admin, group, must_exist=False)
     return [
-        Move(*item, positions.get(item), to) for item, to in sorted(offsets.items()) if not chosen or _in(item, chosen)
+        Reposition(*item, positions.get(item), to)
+        for item, to in sorted(offsets.items())
+        if not chosen or _in(item, chosen)
     ]
 
 
-async def plan_forgetting(admin: Admin, group: str, chosen: Chosen) -> list[Move]:
+async def plan_forgetting(admin: Admin, group: str, chosen: Chosen) -> list[Reposition]:
     positions = await _positions(admin, group, must_exist=True)
-    return [Move(*item, was, None) for item, was in sorted(positions.items()) if _in(item, chosen)]
+    return [Reposition(*item, was, None) for item, was in sorted(positions.items()) if _in(item, chosen)]
 
 
-async def carry_out(admin: Admin, group: str, moves: list[Move]) -> None:
+async def carry_out(admin: Admin, group: str, moves: list[Reposition]) -> None:
     """Refuses groups with members in words of our own: brokers call it an unknown member."""
     try:
         info = await admin.describe_group(group)

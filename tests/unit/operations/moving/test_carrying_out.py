@@ -10,12 +10,20 @@ import click
 import pytest
 
 from penstock.cli.cluster_choice import brokers, chosen, parse_choices, rate
-from penstock.cli.cluster_moving import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS, Pace, Tally, carry_out
-from penstock.cli.cluster_plan import Move
 from penstock.client.admin import ConfigEntry, ConfigResource, PartitionInfo, Reassignment, Results, TopicInfo
 from penstock.client.errors import BrokerRefused, UnknownTopic
 from penstock.model.errors import INVALID_REPLICA_ASSIGNMENT, PenstockError
 from penstock.model.ids import TopicPartition
+from penstock.operations.moving.carrying_out import (
+    FOLLOWER_RATE,
+    FOLLOWERS,
+    LEADER_RATE,
+    LEADERS,
+    Pace,
+    Tally,
+    carry_out,
+)
+from penstock.operations.moving.plan import Move
 from tests.patience import within
 
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import click
-
-from penstock.cli.cluster_plan import Move
-from penstock.cli.progress import bar, columns_of_stderr, overwrite
 from penstock.model.errors import PenstockError
-from penstock.model.units import bytes_text, count
+from penstock.model.units import count
+from penstock.operations.moving.plan import Move
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin, ConfigResource, LogDirInfo
@@ -24,9 +19,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20
 FIRST_LOOK_S, LOOK_EVERY_S = 0.05, 1.0
-SILENCE_S = 30.0
 REORDERED_AT_ONCE = 500
-BAR_WIDTH = 24
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -197,39 +190,3 @@ async def _restore(admin: Admin, before: Mapping[ConfigResource, Mapping[str, st
             f"the throttle of {count('resource', len(left))} is still there ({where}: {why}); take it away with"
             f" `penstock cluster config set --broker ID -d {LEADER_RATE} -d {FOLLOWER_RATE}`"
         )
-
-
-# -- telling
-
-
-class Bar:
-    """Says how far moves have come: on a terminal in one line, elsewhere only when nothing happens for long."""
-
-    def __init__(self, verb: str) -> None:
-        self._verb, self._shown = verb, sys.stderr.isatty()
-        self._done, self._changed_s = -1, time.monotonic()
-
-    def __call__(self, tally: Tally) -> None:
-        if self._shown:
-            drawn = bar(tally.partitions_done / max(1, tally.partitions), BAR_WIDTH, columns_of_stderr())
-            amount = f", {bytes_text(tally.bytes_done)} of {bytes_text(tally.bytes)}" if tally.bytes else ""
-            overwrite(
-                f"{self._verb} [{drawn}] {tally.partitions_done} of {count('partition', tally.partitions)}{amount}"
-            )
-        if tally.partitions_done != self._done:
-            self._done, self._changed_s = tally.partitions_done, time.monotonic()
-        elif time.monotonic() - self._changed_s >= SILENCE_S:
-            self._changed_s = time.monotonic()
-            self.close()
-            names = ", ".join(map(str, tally.waiting_for[:3]))
-            click.echo(
-                f"still waiting for {count('partition', len(tally.waiting_for))} ({names}); are their brokers up?"
-                " `penstock cluster health` tells, `penstock cluster partitions status` shows how far they are",
-                err=True,
-            )
-
-    def close(self) -> None:
-        """Takes the line away, so that what follows has the terminal for itself."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

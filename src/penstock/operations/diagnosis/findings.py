@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from penstock.model.units import count
 
 if TYPE_CHECKING:
-    from penstock.cli.diagnosis.probe import Knock
-    from penstock.cli.health import Reason
     from penstock.client.admin import LogDirInfo, OpenTransaction
+    from penstock.operations.diagnosis.probe import Knock
+    from penstock.operations.health import Reason
     from penstock.security.weak_settings import Weakness
 
 Level = Literal["problem", "notice"]
@@ -164,7 +164,7 @@ def version_findings(
 
 
 def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
-    from penstock.cli.health import sentence
+    from penstock.operations.health import sentence
 
     words = {
         "no_controller": "nothing can be changed and no leader elected",
@@ -184,7 +184,7 @@ def health_findings(reasons: Sequence[Reason]) -> list[Finding]:
 
 
 def disk_findings(log_dirs: Mapping[int, Sequence[LogDirInfo]]) -> list[Finding]:
-    from penstock.cli.health import free_percent, nearly_full
+    from penstock.operations.health import free_percent, nearly_full
 
     return [
         Finding(
@@ -224,7 +224,7 @@ def lag_findings(lags: Mapping[str, tuple[int, int]], lag_max: int) -> list[Find
 
 def transaction_findings(held_by: Sequence[OpenTransaction], now_ms: int) -> list[Finding]:
     """Transactions that are open for long, and allowed to be: those that are late are a matter of health."""
-    from penstock.cli import held_back
+    from penstock.operations import held_back
 
     return [
         Finding(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from penstock.cli import held_back
+from penstock.operations import held_back
 
 if TYPE_CHECKING:
     from penstock.client.admin import (
