@@ -10,8 +10,8 @@ from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT
 
-_SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate"})
-"""What Spark itself puts among a sink's options."""
+_NOT_USERS: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate", "expect"})
+"""What Spark itself puts among a sink's options, and what pipelines do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class LakeOptions:
     """checkpointLocation: Spark's own."""
     query_name: str = ""
     """queryName: Spark's own."""
+    expect: str = ""
+    """JSON of the rules that rows are held against (`judging.to_option`); pipelines set it."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LakeOptions:
@@ -68,6 +70,7 @@ class LakeOptions:
             version=_whole(given, "version", 0) if "version" in given else None,
             checkpoint=given.get("checkpointlocation", ""),
             query_name=given.get("queryname", ""),
+            expect=given.get("expect", ""),
         )
         made._check()
         return made
@@ -112,7 +115,7 @@ NAMES: Final = (
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in NAMES}
     for name in given:
-        if name in known or name in _SPARKS_OWN:
+        if name in known or name in _NOT_USERS:
             continue
         near = closest(name, NAMES, least=0.6)
         hint = f"; did you mean {near}?" if near is not None else f"; there are {', '.join(NAMES)}"

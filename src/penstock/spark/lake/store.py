@@ -75,6 +75,10 @@ class BatchCommit:
     gaps: int = 0
     """Offsets of the ranges that had no record: compacted, trimmed, transaction markers."""
     overwrite: bool = False
+    dropped: int = 0
+    """Rows that an expectation left out, and nobody keeps."""
+    expectations: Mapping[str, int] = field(default_factory=dict)
+    """How many rows broke each expectation, whatever became of them; those that none broke are left out."""
 
     def told(self) -> dict[str, Any]:
         """What the commit's metadata says under `COMMIT_KEY`."""
@@ -88,6 +92,7 @@ class BatchCommit:
             "gaps": self.gaps,
             "files": len(self.files),
             "bytes": sum(each.size_bytes for each in self.files),
+            **_judged(self.dropped, self.expectations),
         }
 
 
@@ -110,6 +115,8 @@ class Commit:
     size_bytes: int = 0
     snapshot: str = ""
     """Iceberg's snapshot id; "" for Delta, where the version says it."""
+    dropped: int = 0
+    expectations: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_told(cls, told: Mapping[str, Any], *, version: int, time_ms: int, kind: str, snapshot: str = "") -> Commit:
@@ -127,6 +134,8 @@ class Commit:
             files=int(told.get("files", 0)),
             size_bytes=int(told.get("bytes", 0)),
             snapshot=snapshot,
+            dropped=int(told.get("dropped", 0)),
+            expectations={str(name): int(count) for name, count in told.get("expectations", {}).items()},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -144,6 +153,7 @@ class Commit:
             "files": self.files,
             "bytes": self.size_bytes,
             "snapshot": self.snapshot,
+            **_judged(self.dropped, self.expectations),
         }
 
     @classmethod
@@ -151,6 +161,14 @@ class Commit:
         return cls.of_told(
             line, version=int(line["version"]), time_ms=int(line["time"]), kind=line["kind"], snapshot=line["snapshot"]
         )
+
+
+def _judged(dropped: int, expectations: Mapping[str, int]) -> dict[str, Any]:
+    """Told only where there is something to tell."""
+    return {
+        **({"dropped": dropped} if dropped else {}),
+        **({"expectations": dict(expectations)} if expectations else {}),
+    }
 
 
 @dataclass(frozen=True, slots=True)

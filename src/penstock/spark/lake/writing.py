@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.evolution import Fit
 from penstock.spark.lake.fitting import Unfit, fit_rows
+from penstock.spark.lake.judging import Rule, judge_rows
 from penstock.spark.lake.parquet_files import FileShape, GrowingFile
 from penstock.spark.lake.partitioning import PartitionField, by_partition
 from penstock.spark.lake.store import WrittenFile
@@ -59,6 +60,8 @@ class WritePlan:
     target_bytes: int
     dead_directory: str = ""
     """Where files of rows that do not fit go; "" when such a row fails the task."""
+    rules: tuple[Rule, ...] = ()
+    """What rows are held against; they come with a column of bits then (`judging.BROKEN`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,12 @@ class Written:
     rows: int = 0
     dead_files: tuple[WrittenFile, ...] = ()
     dead: int = 0
+    dropped: int = 0
+    """Rows that a rule left out without a letter of this table."""
+    broken: tuple[int, ...] = ()
+    """Rows that broke each rule of the plan."""
+    sent: int = 0
+    """Rows that a rule left out after their source had sent them to its own dead letters."""
 
 
 class RollingFiles:
@@ -159,14 +168,20 @@ def write_rows(batches: Iterable[pa.RecordBatch], plan: WritePlan, *, attempt: s
     shape = FileShape(plan.directory, f"part-{attempt}", plan.compression, plan.target_bytes)
     files = RollingFiles(shape, plan.fit.files, plan.partition, keeps=plan.keeps_partition_columns)
     dead = _DeadFiles(plan, attempt, query, batch)
-    rows = 0
+    rows = dropped = sent = 0
+    broken = (0,) * len(plan.rules)
     try:
         for each in batches:
+            if plan.rules:
+                judged = judge_rows(each, plan.rules)
+                each, dropped, sent = judged.rows, dropped + judged.dropped, sent + judged.sent
+                broken = tuple(map(sum, zip(broken, judged.broken, strict=True)))
+                dead.add(list(judged.dead))
             fitted, unfit = fit_rows(each, plan.fit, plan.partition)
             rows += fitted.num_rows
             files.add(fitted)
             dead.add(unfit)
-        return Written(files.finish(), rows, dead.finish(), dead.count)
+        return Written(files.finish(), rows, dead.finish(), dead.count, dropped, broken, sent)
     except BaseException:
         files.drop()
         dead.files.drop()
