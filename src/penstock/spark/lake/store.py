@@ -16,6 +16,8 @@ from penstock.spark.lake.ranges import RangeKey, TableRange
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.spark.lake.stores.storage import Storage
+
 COMMIT_KEY: Final = "penstock.commit"
 """Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""
 
@@ -187,7 +189,7 @@ class Layout:
     """Where and how tasks write files for a table."""
 
     directory: str
-    """A local path or a URI that pyarrow.fs opens; `WrittenFile.path` is relative to it."""
+    """A local path or a URI; `WrittenFile.path` is relative to it."""
     keeps_partition_columns: bool
     """Whether the files hold the partition columns too (Iceberg), or the log alone does (Delta)."""
     small_integers: bool = False
@@ -221,6 +223,10 @@ class TableStore(Protocol):
     @property
     def location(self) -> str:
         """The table's directory, a local path or a URI; the ledger is under it."""
+
+    @property
+    def storage(self) -> Storage:
+        """How the files at `location` are reached, the ledger's too."""
 
     def exists(self) -> bool:
         """Whether the table is there (now: no refresh is needed before)."""

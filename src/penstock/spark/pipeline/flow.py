@@ -128,6 +128,10 @@ class Flow:
     steps: tuple[Step, ...]
     """Each after all that it reads."""
     sinks: tuple[Sink, ...]
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """How an object store is reached, by the lake's names without `storage.`; secrets are references."""
+    catalog: Mapping[str, str] = field(default_factory=dict)
+    """`uri`, and how to log in to that catalog of Iceberg tables; secrets are references."""
 
     @property
     def directory(self) -> Path:

@@ -31,6 +31,7 @@ from penstock.spark.pipeline.flow import (
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.option_check import check_options
 from penstock.spark.pipeline.sql_names import names_read
+from penstock.spark.pipeline.store_settings import catalog_of, storage_of
 from penstock.spark.pipeline.validation import check, check_names, order_of
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
@@ -101,6 +102,8 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
         sources=sources,
         steps=_linked(steps, [source.name for source in sources], file.notes),
         sinks=sinks,
+        storage=storage_of(file),
+        catalog=catalog_of(file),
     )
     file.finish()
     _check_reads(flow, file.notes)

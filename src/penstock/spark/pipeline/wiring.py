@@ -9,6 +9,7 @@ from penstock.spark.feed import Feed, FeedStep
 from penstock.spark.lake.judging import to_option
 from penstock.spark.pipeline.expectations import Expectation, Otherwise, rules_of
 from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
+from penstock.spark.pipeline.store_settings import source_settings, table_options
 from penstock.spark.topic_sink.options import EXACTLY_ONCE, STAGES_ONCE
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
@@ -31,7 +32,7 @@ def source_options(flow: Flow, source: Source, *, sink: Sink | None = None, star
 
     What the user gave under `options` wins over everything else but `start`.
     """
-    made = {**_client(flow), **_topics(source), **start_options(start or source.start)}
+    made = {**_client(flow), **_topics(source), **start_options(start or source.start), **source_settings(flow)}
     if source.format is not None and source.format != "raw":
         made["value.format"] = source.format
     if source.schema is not None:
@@ -85,6 +86,7 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
         "table.format": sink.table_format,
         "rows": flow.rows_of(sink),
         "feed": feed_of(flow, sink).to_property(),
+        **table_options(flow, sink),
     }
     if sink.partition_by:
         made["partition.by"] = ",".join(sink.partition_by)
