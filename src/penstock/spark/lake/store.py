@@ -28,11 +28,17 @@ ROWS_PROPERTY: Final = "penstock.rows"
 
 APPEND: Final = "append"
 OVERWRITE: Final = "overwrite"
+MERGE: Final = "merge"
+"""Rows were inserted, updated and deleted by key."""
 COMPACT: Final = "compact"
 OTHER: Final = "other"
 """A commit that is not ours, or that changed no rows: a new column, a property, an expiry."""
 LOST: Final = "lost"
 """Only in a ledger: a version whose commit metadata was cleaned away before anybody wrote it down."""
+
+
+KEYED_PROPERTY: Final = "penstock.keyed"
+"""Says, as JSON, that rows of the table are changed by key: its files are rewritten by merges alone."""
 
 
 class Conflicted(SparkRoomError):
@@ -59,6 +65,39 @@ class WrittenFile:
     """Partition field → value as text, in the order of the fields; None is null."""
     stats: str = "{}"
     """Delta's statistics as JSON: numRecords, minValues, maxValues, nullCount."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """What became of the changes of a batch: each is one of these."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    superseded: int = 0
+    """A later change of the same key was in the batch, or in the table already."""
+    ignored: int = 0
+    """Left out as the sink says, or the delete of a row that was not there."""
+
+    @property
+    def changes(self) -> int:
+        return self.inserted + self.updated + self.deleted + self.superseded + self.ignored
+
+    @property
+    def rows_more(self) -> int:
+        """How many rows more the table has than before; may be negative."""
+        return self.inserted - self.deleted
+
+    def plus(self, other: MergeCounts) -> MergeCounts:
+        return MergeCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    def told(self) -> dict[str, int]:
+        """Those that are not zero."""
+        return {name: number for name in self.__slots__ if (number := getattr(self, name))}
+
+    @classmethod
+    def of_told(cls, told: Mapping[str, Any]) -> MergeCounts:
+        return cls(**{name: int(told.get(name, 0)) for name in cls.__slots__})
 
 
 @dataclass(frozen=True, slots=True)
