@@ -10,7 +10,9 @@ from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT
 
-_NOT_USERS: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate", "expect"})
+_NOT_USERS: Final = frozenset(
+    {"checkpointlocation", "queryname", "numrows", "truncate", "expect", "batch", "fan", "apart"}
+)
 """What Spark itself puts among a sink's options, and what pipelines do."""
 
 
@@ -47,6 +49,12 @@ class LakeOptions:
     """queryName: Spark's own."""
     expect: str = ""
     """JSON of the rules that rows are held against (`judging.to_option`); pipelines set it."""
+    batch: int = -1
+    """Batch writes: which batch of the query at `checkpoint` it is; then its offsets are committed with it, once."""
+    fan: str = ""
+    """The name of one table of many, which may stand before the batch: an index has the offsets of all."""
+    apart: str = ""
+    """A batch that is known by its query, this word and its number alone, without offsets, such as one of letters."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LakeOptions:
@@ -71,6 +79,9 @@ class LakeOptions:
             checkpoint=given.get("checkpointlocation", ""),
             query_name=given.get("queryname", ""),
             expect=given.get("expect", ""),
+            batch=_whole(given, "batch", 0) if "batch" in given else -1,
+            fan=given.get("fan", ""),
+            apart=given.get("apart", ""),
         )
         made._check()
         return made
