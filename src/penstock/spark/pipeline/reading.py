@@ -30,8 +30,10 @@ from penstock.spark.pipeline.flow import (
 )
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.option_check import check_options
+from penstock.spark.pipeline.sharing import check_shape, check_sharing
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.store_settings import catalog_of, storage_of
+from penstock.spark.pipeline.table_pattern import TABLES_MAX, TABLES_MOST
 from penstock.spark.pipeline.validation import check, check_names, order_of
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
@@ -72,6 +74,7 @@ def examine(text: str, path: Path) -> Examined:
     flow = _flow(Table(values, (), notes, "the file"), path.absolute(), hashlib.sha256(text.encode()).hexdigest()[:16])
     if not notes.mistakes:
         check(flow, notes)
+        check_sharing(flow, notes)
     if not notes.mistakes:
         check_options(flow, notes)
     mistakes = tuple(sorted(set(notes.mistakes)))
@@ -268,9 +271,16 @@ def _sink(table: Table, name: str) -> Sink:
         exactly_once=table.flag("exactly_once"),
         options=table.options("options"),
         line=table.line,
-        expect=expectations_of(table, letters="dead_letters" in table, counts=kind is SinkKind.TABLE),
+        expect=expectations_of(
+            table,
+            letters="dead_letters" in table and "{" not in target,
+            counts=kind is SinkKind.TABLE and "{" not in target,
+        ),
         dead_letters=_row_letters(table),
+        max_tables=table.integer("max_tables", TABLES_MAX, 1, TABLES_MOST),
+        together=table.text("together"),
     )
+    check_shape(table, sink)
     _check_fits(table, sink)
     table.finish()
     return sink

@@ -92,7 +92,7 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
         made["partition.by"] = ",".join(sink.partition_by)
     if sink.dead_letters is not None:
         made["deadLetters"] = _dead_letters(flow, sink.dead_letters)
-    if rules := rules_of(flow.expected_of(sink.reads), sink.expect):
+    if sink.judges and (rules := rules_of(flow.expected_of(sink.reads), sink.expect)):
         made["expect"] = to_option(rules)
     return _over(made, dict(sink.options))
 
