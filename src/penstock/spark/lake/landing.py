@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -60,12 +60,12 @@ def land(
     for attempt in range(TRIES):
         try:
             if not store.exists():
-                store.create(wanted.schema, wanted.partition_by, _properties(options))
+                store.create(wanted.schema, wanted.partition_by, properties_of(options))
             store.refresh()
             began = store.version() if began is None else began
-            if not _decided(store, batch, began):
+            if not decided(store, batch, began):
                 return None
-            if _prepared(store, options, wanted):
+            if prepared(store, options, wanted):
                 # The table moved: what was decided is looked at again.
                 continue
             if dead:
@@ -109,7 +109,7 @@ def judge(store: TableStore, batch: BatchCommit) -> Decision:
     return Apply()
 
 
-def _decided(store: TableStore, batch: BatchCommit, began: int) -> bool:
+def decided(store: TableStore, batch: BatchCommit, began: int) -> bool:
     """Whether there is something to commit."""
     if batch.batch_id < 0:
         # A batch write is never a replay, but its own answer may have been lost.
@@ -143,8 +143,8 @@ def _is_replay(store: TableStore, batch: BatchCommit) -> bool:
     return last is not None and last >= batch.batch_id
 
 
-def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
-    """Whether the table had to be changed for the batch, and was."""
+def prepared(store: TableStore, options: LakeOptions, wanted: Wanted, more: Mapping[str, str] | None = None) -> bool:
+    """Whether the table had to be changed for the batch, and was; `more` are properties that it has to have."""
     changed = False
     if needs(store.schema(), wanted.schema):
         store.evolve(wanted.schema)
@@ -152,14 +152,14 @@ def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
         if lacking := needs(store.schema(), wanted.schema):
             raise CannotEvolve(f"{store.location} did not take {', '.join(map(str, lacking))}: cast it in the query")
         changed = True
-    wanted_properties, there = _properties(options), store.properties()
+    wanted_properties, there = {**properties_of(options), **(more or {})}, store.properties()
     if any(there.get(name) != value for name, value in wanted_properties.items()):
         store.set_properties(wanted_properties)
         changed = True
     return changed
 
 
-def _properties(options: LakeOptions) -> dict[str, str]:
+def properties_of(options: LakeOptions) -> dict[str, str]:
     """What the table itself shall know: what feeds it (for union reads), whether a record is a row (for audits)."""
     found = {FEED_PROPERTY: options.feed} if options.feed else {}
     if options.rows == "record":

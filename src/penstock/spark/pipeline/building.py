@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT, TOPIC_FORMAT
+from penstock.spark.pipeline.changes_wiring import keyed_settings
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
 from penstock.spark.pipeline.wiring import lake_options, plain_options, source_options, topic_options
 from penstock.spark.topic_sink.options import BATCH_OPTION
@@ -62,6 +63,10 @@ def stream_of(
     """A source as a stream, for the query of `sink`; `start` replaces what it says itself."""
     options = source_options(flow, source, sink=sink, start=start)
     rows = spark.readStream.format(TOPIC_FORMAT).options(**options).load()
+    if source.cdc:
+        from penstock.spark.lake.keyed.shaping import unwrapped
+
+        rows = unwrapped(rows, source.cdc)
     return rows if source.watermark is None else rows.withWatermark(source.watermark.column, source.watermark.delay)
 
 
@@ -114,6 +119,8 @@ def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
 
 def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter:
     match sink.kind:
+        case SinkKind.TABLE if sink.keyed is not None:
+            return writer.foreachBatch(_keyed(flow, sink))
         case SinkKind.TABLE:
             return writer.format(LAKE_FORMAT).options(**lake_options(flow, sink))
         case SinkKind.TOPIC if sink.mode == "append":
@@ -129,6 +136,14 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             return writer.options(**plain_options(sink)).foreachBatch(function_of(sink.target, flow.directory))
         case SinkKind.CONSOLE:
             return writer.format("console").options(**{"truncate": "false", **plain_options(sink)})
+
+
+def _keyed(flow: Flow, sink: Sink) -> Callable[[DataFrame, int], None]:
+    from penstock.spark.lake.keyed.writer import keyed_writer
+    from penstock.spark.lake.options import LakeOptions
+
+    told = {**lake_options(flow, sink), "checkpointLocation": flow.checkpoint(sink)}
+    return keyed_writer(LakeOptions.of(told), keyed_settings(flow, sink))
 
 
 def _write_records(options: dict[str, str], *, once: bool) -> Callable[[DataFrame, int], None]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from penstock.spark.lake.keyed.settings import KeyedSettings
+
 CONTINUOUS = "continuous"
 """A trigger: the next micro-batch begins when the last one ends."""
 AVAILABLE_NOW = "available-now"
@@ -50,6 +52,8 @@ class Source:
     watermark: Watermark | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    cdc: str = ""
+    """The envelope that changes come in; "" for rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ class Sink:
     """Whether records of a topic are written in transactions."""
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    keyed: KeyedSettings | None = None
+    """How a table follows changes; None for one that rows are added to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Final
 from penstock.declared.fields import Notes, Table
 from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
+from penstock.spark.lake.keyed.declared import ONLY_KEYED, cdc_of, keyed_of
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,
     CONTINUOUS,
@@ -144,6 +145,7 @@ def _source(table: Table, name: str) -> Source:
         watermark=_watermark(table.table("watermark")),
         options=table.options("options"),
         line=table.line,
+        cdc=cdc_of(table),
     )
     if source.format in (None, "raw") and source.schema is not None:
         table.wrong("schema", f"{table.title} has a schema but no format: raw records have the columns of Kafka's")
@@ -255,6 +257,7 @@ def _sink(table: Table, name: str) -> Sink:
         exactly_once=table.flag("exactly_once"),
         options=table.options("options"),
         line=table.line,
+        keyed=keyed_of(table),
     )
     _check_fits(table, sink)
     table.finish()
@@ -267,6 +270,7 @@ _ONLY_FOR: Final = {
     "partition_by": (SinkKind.TABLE, SinkKind.PARQUET),
     "key": (SinkKind.TOPIC,),
     "exactly_once": (SinkKind.TOPIC,),
+    **dict.fromkeys(("keys", *ONLY_KEYED), (SinkKind.TABLE,)),
 }
 
 
