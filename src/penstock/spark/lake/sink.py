@@ -200,7 +200,7 @@ def explained(batch: BatchCommit, offsets: offset_log.BatchOffsets) -> BatchComm
     """With the records that became no row, as the tasks that read them told: undecodable ones and absent offsets."""
     from penstock.spark.progress.reports import collect
 
-    if batch.rows + batch.dead + batch.dropped >= sum(each.count for each in batch.ranges):
+    if batch.records >= sum(each.count for each in batch.ranges):
         return batch
     read = {(each.topic, each.partition): each for each in batch.ranges}
     dead, gaps = batch.dead, 0

@@ -174,7 +174,9 @@ class _Fan:
         if letters.isEmpty():
             return
         # Its offsets are those of the index; here the query and the batch tell one that is played again.
-        write_table(letters, {"path": self._letters, **self._letters_reached}, self._checkpoint, batch, apart=self._sink.name)
+        write_table(
+            letters, {"path": self._letters, **self._letters_reached}, self._checkpoint, batch, apart=self._sink.name
+        )
 
 
 def _index_schema() -> pa.Schema:
