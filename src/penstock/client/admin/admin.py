@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
     from penstock.client.settings import AdminSettings
+    from penstock.kernels import ConsumerRecord
 
 EVERYTHING = -1
 """Deleting the records before here empties a partition."""
@@ -180,6 +181,12 @@ class Admin:
 
         return await committed_batches(self._session, partition, start, end)
 
+    async def record_at(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
+        """The first record at or behind an offset, committed or not; None where none is stored yet."""
+        from penstock.client.admin.record_at import record_at
+
+        return await record_at(self._session, partition, offset)
+
     async def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
         from penstock.client.admin.copying import find_damage
@@ -280,12 +287,12 @@ class Admin:
     # Configuration.
 
     async def describe_configs(
-        self, resources: Iterable[ConfigResource], *, documentation: bool = False
+        self, resources: Iterable[ConfigResource], *, documentation: bool = False, names: Sequence[str] | None = None
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name."""
+        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name: all, or those named."""
         from penstock.client.admin.configs import describe_configs
 
-        return await describe_configs(self._session, resources, documentation=documentation)
+        return await describe_configs(self._session, resources, documentation=documentation, names=names)
 
     async def alter_configs(
         self,
@@ -465,6 +472,14 @@ class Admin:
         from penstock.client.admin.group_offsets import group_lag
 
         return await group_lag(self._session, group_id, read_committed=read_committed)
+
+    async def positions_of_groups(
+        self, group_ids: Iterable[str]
+    ) -> Results[str, dict[TopicPartition, CommittedOffset]]:
+        """What many groups have committed, with few requests: as many groups in one as its coordinator has of them."""
+        from penstock.client.admin.group_offsets import positions_of_groups
+
+        return await positions_of_groups(self._session, group_ids)
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

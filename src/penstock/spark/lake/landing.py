@@ -59,14 +59,14 @@ def land(
     began: int | None = None
     for attempt in range(TRIES):
         try:
-            ensure_table(store, wanted.schema, wanted.partition_by, _properties(options))
+            ensure_table(store, wanted.schema, wanted.partition_by, properties_of(options))
             store.refresh()
             began = store.version() if began is None else began
             if options.fan:
                 batch = replace(batch, ranges=stretched(batch.ranges, store.committed([r.key for r in batch.ranges])))
             if not is_new(store, batch, began):
                 return None
-            if _prepared(store, options, wanted):
+            if prepared(store, options, wanted):
                 # The table moved: what was decided is looked at again.
                 continue
             if dead:
@@ -93,7 +93,7 @@ def ensure_table(
 def write_down(store: TableStore, commit: Commit | None) -> None:
     """The ledger, after a commit or a replay. Never fails the query: the next one fills what is missing."""
     try:
-        ledger = _ledgers.setdefault(store.location, Ledger(store.location))
+        ledger = _ledgers.setdefault(store.location, Ledger(store.location, store.storage))
         missing = store.commits(after=ledger.complete_through())
         if commit is None or ledger.complete_through() != commit.version - 1:
             ledger.backfill(missing)
@@ -152,8 +152,8 @@ def _is_replay(store: TableStore, batch: BatchCommit) -> bool:
     return last is not None and last >= batch.batch_id
 
 
-def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
-    """Whether the table had to be changed for the batch, and was."""
+def prepared(store: TableStore, options: LakeOptions, wanted: Wanted, more: Mapping[str, str] | None = None) -> bool:
+    """Whether the table had to be changed for the batch, and was; `more` are properties that it has to have."""
     changed = False
     if needs(store.schema(), wanted.schema):
         store.evolve(wanted.schema)
@@ -161,19 +161,24 @@ def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
         if lacking := needs(store.schema(), wanted.schema):
             raise CannotEvolve(f"{store.location} did not take {', '.join(map(str, lacking))}: cast it in the query")
         changed = True
-    wanted_properties, there = _properties(options), store.properties()
+    wanted_properties, there = {**properties_of(options), **(more or {})}, store.properties()
     if any(there.get(name) != value for name, value in wanted_properties.items()):
         store.set_properties(wanted_properties)
         changed = True
     return changed
 
 
-def _properties(options: LakeOptions) -> dict[str, str]:
+def properties_of(options: LakeOptions) -> dict[str, str]:
     """What the table itself shall know: what feeds it (for union reads), whether a record is a row (for audits)."""
     found = {FEED_PROPERTY: options.feed} if options.feed else {}
     if options.rows == "record":
         found[ROWS_PROPERTY] = options.rows
     return found
+
+
+def dead_letter_options(options: LakeOptions) -> LakeOptions:
+    """Of the Delta table that rows go to which do not fit; reached as the table itself is."""
+    return LakeOptions(path=options.dead_letters_path, storage=options.storage)
 
 
 def _land_dead(store: TableStore, of: LakeOptions, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
@@ -184,5 +189,5 @@ def _land_dead(store: TableStore, of: LakeOptions, batch: BatchCommit, files: tu
         files=files,
         rows=sum(each.rows for each in files),
     )
-    options = LakeOptions(path=of.dead_letters_path)
+    options = dead_letter_options(of)
     land(open_store(options), options, Wanted(DEAD_ROWS, ()), letters)

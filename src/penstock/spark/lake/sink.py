@@ -18,7 +18,7 @@ from penstock.spark.errors import BadOption
 from penstock.spark.lake import offset_log
 from penstock.spark.lake.evolution import Misfit, plain, plan_fit, with_nulls
 from penstock.spark.lake.judging import BROKEN, check_within, of_option
-from penstock.spark.lake.landing import Wanted, land, write_down
+from penstock.spark.lake.landing import Wanted, dead_letter_options, land, write_down
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.partitioning import PartitionField, check_fields
@@ -57,7 +57,7 @@ def plan_writing(store: TableStore, options: LakeOptions, rows: pa.Schema) -> Wr
     if table is not None:
         fit = with_nulls(fit, [field.column for field in fields])
     check_fields(fields, fit.files)
-    dead = open_store(LakeOptions(path=options.dead_letters_path)).layout() if options.dead_letters_path else None
+    dead = open_store(dead_letter_options(options)).layout() if options.dead_letters_path else None
     return WritePlan(
         table=store.location,
         directory=layout.directory,
@@ -67,6 +67,7 @@ def plan_writing(store: TableStore, options: LakeOptions, rows: pa.Schema) -> Wr
         compression=options.compression,
         target_bytes=options.target_file_bytes,
         dead_directory=dead.directory if dead else "",
+        storage=store.storage,
     )
 
 
@@ -199,7 +200,7 @@ def explained(batch: BatchCommit, offsets: offset_log.BatchOffsets) -> BatchComm
     """With the records that became no row, as the tasks that read them told: undecodable ones and absent offsets."""
     from penstock.spark.progress.reports import collect
 
-    if batch.rows + batch.dead + batch.dropped >= sum(each.count for each in batch.ranges):
+    if batch.records >= sum(each.count for each in batch.ranges):
         return batch
     read = {(each.topic, each.partition): each for each in batch.ranges}
     dead, gaps = batch.dead, 0

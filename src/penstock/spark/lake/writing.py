@@ -21,6 +21,7 @@ from penstock.spark.lake.judging import Rule, judge_rows
 from penstock.spark.lake.parquet_files import FileShape, GrowingFile
 from penstock.spark.lake.partitioning import PartitionField, by_partition
 from penstock.spark.lake.store import WrittenFile
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 HELD_BYTES_MAX: Final = 64 << 20
 """Rows in memory before they become row groups."""
@@ -62,6 +63,8 @@ class WritePlan:
     """Where files of rows that do not fit go; "" when such a row fails the task."""
     rules: tuple[Rule, ...] = ()
     """What rows are held against; they come with a column of bits then (`judging.BROKEN`)."""
+    storage: Storage = FROM_ENVIRONMENT
+    """How both directories are reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ class RollingFiles:
 
 def write_rows(batches: Iterable[pa.RecordBatch], plan: WritePlan, *, attempt: str, query: str, batch: int) -> Written:
     """All rows of one task. `attempt` is a name that no other attempt of any task has."""
-    shape = FileShape(plan.directory, f"part-{attempt}", plan.compression, plan.target_bytes)
+    shape = FileShape(plan.directory, f"part-{attempt}", plan.compression, plan.target_bytes, plan.storage)
     files = RollingFiles(shape, plan.fit.files, plan.partition, keeps=plan.keeps_partition_columns)
     dead = _DeadFiles(plan, attempt, query, batch)
     rows = dropped = sent = 0
@@ -192,7 +195,7 @@ class _DeadFiles:
     """Files of rows that do not fit; none is made while every row does."""
 
     def __init__(self, plan: WritePlan, attempt: str, query: str, batch: int) -> None:
-        shape = FileShape(plan.dead_directory, f"part-{attempt}", plan.compression, plan.target_bytes)
+        shape = FileShape(plan.dead_directory, f"part-{attempt}", plan.compression, plan.target_bytes, plan.storage)
         self.files = RollingFiles(shape, DEAD_ROWS)
         self.count = 0
         self._directory = plan.dead_directory

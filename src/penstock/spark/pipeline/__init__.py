@@ -2,9 +2,9 @@
 
     the file   flow.py what it says, as values; reading.py text → flow, all mistakes at once; fields.py keys and kinds;
                positions.py, mistakes.py where what is wrong; sql_names.py tables that SQL reads; validation.py names,
-               circles, targets; table_pattern.py, sharing.py many tables, shared queries; option_check.py options, by
-               those who serve them; sql_check.py SQL and columns, by Spark's analyzer alone; deep_check.py what only
-               Spark can tell of it all; starting_file.py a first file
+               circles, targets; table_pattern.py, sharing.py many tables, shared queries; store_settings.py [storage]
+               and [catalog]; option_check.py options, by those who serve them; sql_check.py SQL and columns, by Spark's
+               analyzer alone; deep_check.py what only Spark can tell of it all; starting_file.py a first file
     rules      expectations.py as the file says them; rule_check.py whether they are SQL; expecting.py at work;
                rule_letters.py rows that break them
     planning   wiring.py flow → options; retrying.py how long to wait (`penstock.spark.reasons`: why it failed)

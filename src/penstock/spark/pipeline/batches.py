@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.spark.naming import TOPIC_FORMAT
+from penstock.spark.pipeline.changes_wiring import keyed_settings
 from penstock.spark.pipeline.fanning import fan_writer
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind
 from penstock.spark.pipeline.functions import function_of
@@ -26,6 +27,8 @@ def writer_of(flow: Flow, sink: Sink) -> BatchWriter:
     match sink.kind:
         case SinkKind.TABLE if sink.many is not None:
             return fan_writer(flow, sink)
+        case SinkKind.TABLE if sink.keyed is not None:
+            return changes_writer(flow, sink)
         case SinkKind.TABLE:
             return table_writer(flow, sink)
         case SinkKind.TOPIC:
@@ -43,6 +46,15 @@ def table_writer(flow: Flow, sink: Sink) -> BatchWriter:
     options = lake_options(flow, sink)
     mode = "overwrite" if sink.mode == "complete" else "append"
     return lambda rows, batch: write_table(rows, options, flow.checkpoint(sink), batch, mode)
+
+
+def changes_writer(flow: Flow, sink: Sink) -> BatchWriter:
+    """Changes become inserts, updates and deletes by key, one commit with the offsets of the batch."""
+    from penstock.spark.lake.keyed.writer import keyed_writer
+    from penstock.spark.lake.options import LakeOptions
+
+    told = {**lake_options(flow, sink), "checkpointLocation": flow.checkpoint(sink)}
+    return keyed_writer(LakeOptions.of(told), keyed_settings(flow, sink))
 
 
 def topic_writer(flow: Flow, sink: Sink) -> BatchWriter:

@@ -89,7 +89,12 @@ def stream_of(
     reader = spark.readStream.format(TOPIC_FORMAT)
     if sink is not None and sends_rows(flow, source, sink):
         return with_identity(lambda given: reader.options(**given).load(), options)
-    return reader.options(**options).load()
+    rows = reader.options(**options).load()
+    if source.cdc:
+        from penstock.spark.lake.keyed.shaping import unwrapped
+
+        rows = unwrapped(rows, source.cdc)
+    return rows
 
 
 def _step(spark: SparkSession, flow: Flow, step: Step, inputs: list[DataFrame]) -> DataFrame:
@@ -142,7 +147,7 @@ def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
 
 def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter:
     match sink.kind:
-        case SinkKind.TABLE if sink.many is not None:
+        case SinkKind.TABLE if sink.many is not None or sink.keyed is not None:
             return writer.foreachBatch(writer_of(flow, sink))
         case SinkKind.TABLE:
             return writer.format(LAKE_FORMAT).options(**lake_options(flow, sink))

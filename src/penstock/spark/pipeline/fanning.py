@@ -55,9 +55,12 @@ class _Fan:
         self._flow, self._sink, self._pattern = flow, sink, pattern
         self._checkpoint = flow.checkpoint(sink)
         made = lake_options(flow, sink)
-        self._index = {"path": made["path"], "table.format": sink.table_format}
+        reached = {name: value for name, value in made.items() if name.startswith("storage.")}
+        catalog = {name: value for name, value in made.items() if name.startswith("catalog.")}
+        self._index = {"path": made["path"], "table.format": sink.table_format, **reached, **catalog}
         self._options = {name: value for name, value in made.items() if name.lower() not in ("path", "feed", "rows")}
         self._letters = LakeOptions.of(made).dead_letters_path
+        self._letters_reached = reached
 
     def write(self, rows: DataFrame, batch: int) -> None:
         if self._is_there(batch):
@@ -171,7 +174,9 @@ class _Fan:
         if letters.isEmpty():
             return
         # Its offsets are those of the index; here the query and the batch tell one that is played again.
-        write_table(letters, {"path": self._letters}, self._checkpoint, batch, apart=self._sink.name)
+        write_table(
+            letters, {"path": self._letters, **self._letters_reached}, self._checkpoint, batch, apart=self._sink.name
+        )
 
 
 def _index_schema() -> pa.Schema:

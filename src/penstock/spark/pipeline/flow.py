@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from penstock.spark.pipeline.expectations import Expectation
+from penstock.spark.lake.keyed.settings import KeyedSettings
+from penstock.spark.pipeline.expectations import Expectation, Otherwise
 from penstock.spark.pipeline.table_pattern import TABLES_MAX, TablePattern
 
 CONTINUOUS = "continuous"
@@ -54,6 +55,8 @@ class Source:
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
     expect: tuple[Expectation, ...] = ()
+    cdc: str = ""
+    """The envelope that changes come in; "" for rows."""
 
     @property
     def keeps_letters(self) -> bool:
@@ -100,6 +103,8 @@ class Sink:
     """Of a sink of many tables."""
     together: str | None = None
     """Sinks that say the same word share one query: their source is read and decoded once."""
+    keyed: KeyedSettings | None = None
+    """How a table follows changes; None for one that rows are added to."""
 
     @property
     def many(self) -> TablePattern | None:
@@ -109,7 +114,7 @@ class Sink:
     @property
     def judges(self) -> bool:
         """Whether its writer counts and leaves out rows that break rules: then that is one with their commit."""
-        return self.kind is SinkKind.TABLE and self.many is None
+        return self.kind is SinkKind.TABLE and self.many is None and self.keyed is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,10 @@ class Flow:
     steps: tuple[Step, ...]
     """Each after all that it reads."""
     sinks: tuple[Sink, ...]
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """How an object store is reached, by the lake's names without `storage.`; secrets are references."""
+    catalog: Mapping[str, str] = field(default_factory=dict)
+    """`uri`, and how to log in to that catalog of Iceberg tables; secrets are references."""
 
     @property
     def directory(self) -> Path:
@@ -176,7 +185,14 @@ class Flow:
 
     def rows_of(self, sink: Sink) -> str:
         """`record` when every record becomes one row (the audit then counts), else `any`."""
-        return sink.rows or ("record" if self.source(sink.reads) is not None else "any")
+        if sink.rows:
+            return sink.rows
+        source = self.source(sink.reads)
+        if source is None:
+            return "any"
+        left_out = any(each.otherwise in (Otherwise.DROP, Otherwise.DEAD) for each in (*source.expect, *sink.expect))
+        # What the writer itself leaves out it counts.
+        return "any" if left_out and not sink.judges else "record"
 
     def query_name(self, sink: Sink) -> str:
         """The name of its Spark query; `spark-<this>` is the group that shows its lag."""

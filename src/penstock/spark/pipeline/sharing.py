@@ -24,6 +24,12 @@ def check_shape(table: Table, sink: Sink) -> None:
         table.wrong("mode", f'mode = "{sink.mode}" cannot be for many tables: rows are only added to them')
     if many and sink.rows == "record":
         table.wrong("rows", 'rows = "record" is a promise of one table: here a record goes to one of many')
+    if sink.keyed is not None and many:
+        table.wrong("keys", "a table of many has rows added to it: changes by key go into one table, without braces")
+    if sink.keyed is not None and sink.dead_letters is not None:
+        table.wrong(
+            "dead_letters", "a table with keys keeps no letters: rules of its source or of a step leave rows out"
+        )
     if sink.together is None:
         return
     if sink.kind is SinkKind.PARQUET:

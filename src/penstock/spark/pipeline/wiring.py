@@ -7,8 +7,10 @@ from typing import Final
 
 from penstock.spark.feed import Feed, FeedStep
 from penstock.spark.lake.judging import to_option
+from penstock.spark.pipeline.changes_wiring import change_options, keyed_table_options
 from penstock.spark.pipeline.expectations import Expectation, Otherwise, rules_of
 from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
+from penstock.spark.pipeline.store_settings import source_settings, table_options
 from penstock.spark.topic_sink.options import EXACTLY_ONCE, STAGES_ONCE
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
@@ -31,18 +33,22 @@ def source_options(flow: Flow, source: Source, *, sink: Sink | None = None, star
 
     What the user gave under `options` wins over everything else but `start`.
     """
-    made = {**_client(flow), **_topics(source), **start_options(start or source.start)}
+    made = {**_client(flow), **_topics(source), **start_options(start or source.start), **source_settings(flow)}
     if source.format is not None and source.format != "raw":
         made["value.format"] = source.format
     if source.schema is not None:
         made["value.schema"] = source.schema
     if source.dead_letters is not None:
         made["deadLetters"] = _dead_letters(flow, source.dead_letters)
+    made |= change_options(source, sink)
     if sink is not None:
         made["queryName"] = flow.query_name(sink)
     given = dict(source.options)
     if start is not None:
         given = {name: value for name, value in given.items() if name.lower() not in _READS_ANEW}
+    if "metadataColumns" in made:
+        # Those that the user named are among them.
+        given = {name: value for name, value in given.items() if name.lower() != "metadatacolumns"}
     options = _over(made, given)
     return options if sink is None or flow.carrier(source) == sink else _without_letters(options)
 
@@ -81,10 +87,12 @@ def millis_of(time: str) -> int:
 def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str, str]:
     """Options of format("penstock-lake") for a table."""
     made = {
+        **keyed_table_options(sink),
         "path": path or flow.table_path(sink),
         "table.format": sink.table_format,
         "rows": flow.rows_of(sink),
         "feed": feed_of(flow, sink).to_property(),
+        **table_options(flow, sink),
     }
     if sink.partition_by:
         made["partition.by"] = ",".join(sink.partition_by)
