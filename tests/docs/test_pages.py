@@ -52,6 +52,8 @@ def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
             (tmp_path / block.label).write_text(block.text)
             if not block.label.startswith("test_"):
                 subprocess.run([sys.executable, block.label], cwd=tmp_path, check=True, timeout=within(60))
+        elif block.kind == "toml" and block.label not in ("", NOT_RUN):
+            (tmp_path / block.label).write_text(block.text)
     if not list(tmp_path.glob("test_*.py")):
         return
     pytest_command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]

@@ -9,7 +9,8 @@
 
 or the pytest fixtures `penstock_broker` and `penstock_cluster`. Nothing here is a mock: it is the node of `penstock
 server start`, with its files in a temporary directory. Floor 6. Read `embedded.py` first, then `cluster.py`;
-`memory_files.py` is a disk for tests that crash, `ancient.py` lets brokers begin old.
+`memory_files.py` is a disk for tests that crash, `ancient.py` lets brokers begin old; `pipeline.py` puts a pipeline's
+file on trial.
 """
 
 from penstock.testing.cluster import EmbeddedCluster, EmbeddedNode, cluster

@@ -1,8 +1,11 @@
-"""The pytest plugin: `def test_it(penstock_broker): ...` gets a fresh broker, `penstock_cluster` three nodes."""
+"""The pytest plugin: `def test_it(penstock_broker): ...` gets a fresh broker, `penstock_cluster` three nodes, and
+`penstock_flow("shop.toml")` puts a pipeline on trial."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from penstock.testing.cluster import EmbeddedCluster
     from penstock.testing.embedded import EmbeddedBroker
+    from penstock.testing.pipeline import PipelineTrial
 
 
 @pytest.fixture
@@ -28,3 +32,12 @@ def penstock_cluster() -> Iterator[EmbeddedCluster]:
 
     with cluster(nodes=3) as running:
         yield running
+
+
+@pytest.fixture
+def penstock_flow() -> Iterator[Callable[[str | Path], PipelineTrial]]:
+    """Puts the pipeline of a file on trial: `penstock_flow("shop.toml")`; all of it is gone after the test."""
+    from penstock.testing.pipeline import run_flow
+
+    with ExitStack() as stack:
+        yield lambda file: stack.enter_context(run_flow(file))
