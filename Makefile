@@ -21,6 +21,7 @@ SOAK_groups := tests/sim/groups tests/faults/test_groups.py
 SOAK_txn := -s tests/sim/transactions tests/sim/cluster/test_transactions.py tests/faults/transactions tests/unit/coordinators/transactions/test_idle_ids.py
 SOAK_spark := tests/faults/spark
 SOAK_exactly := tests/sim/exactly tests/faults/exactly
+SOAK_keyed := tests/unit/spark/lake/keyed tests/spark/test_keyed_tables.py
 SOAK_quorum := tests/sim/quorum tests/sim/controller
 SOAK_sim := tests/sim/cluster
 # What it counted and drew is told, so that it can be drawn again.

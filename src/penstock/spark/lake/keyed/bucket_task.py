@@ -95,7 +95,7 @@ class BucketTask:
                 rows += group.num_rows
             live, died = merge.end(self.now_ms)
             remembered = died if self.keep_deletes_ms else died.slice(0, 0)
-            if live.num_rows or (rows == 0 and remembered.num_rows):
+            if live.num_rows:
                 growing.write(live)
             if rows + live.num_rows + remembered.num_rows == 0:
                 growing.drop()
@@ -118,14 +118,15 @@ class BucketTask:
         """Those that are young enough, of whatever files the bucket's rows are in now."""
         found = [graves.schema_of(self.columns).empty_table()]
         if self.keep_deletes_ms:
-            found += [_graves_in(file.path, self.columns, self.storage) for file in self.of_bucket.get(bucket, ())]
+            found += [graves_in(file.path, self.columns, self.storage) for file in self.of_bucket.get(bucket, ())]
             for file in self.foreign:
-                there = _graves_in(file.path, self.columns, self.storage)
+                there = graves_in(file.path, self.columns, self.storage)
                 found.append(there.filter(pc.equal(bucket_of_each(there, self.columns.keys, self.buckets), bucket)))
         return graves.young(pa.concat_tables(found), self.now_ms - self.keep_deletes_ms)
 
 
-def _graves_in(path: str, columns: ChangeColumns, storage: Storage) -> pa.Table:
+def graves_in(path: str, columns: ChangeColumns, storage: Storage = FROM_ENVIRONMENT) -> pa.Table:
+    """The deletes that a file remembers."""
     files, bare = opened(path, storage)
     with pq.ParquetFile(bare, filesystem=files) as file:
         return graves.decode(file.metadata.metadata, columns)

@@ -6,7 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.spark.errors import BadOption
@@ -26,6 +26,7 @@ from penstock.spark.lake.keyed.merging import BucketMerge, KeyTwice, Pending
 from penstock.spark.lake.keyed.reduction import check_whole, reduced, settled
 from penstock.spark.lake.keyed.settings import KeyedSettings
 from penstock.spark.lake.store import MergeCounts, TableFile
+from tests.properties import examples
 from tests.unit.spark.lake.keyed.model import Change, as_arrow, columns, cut, histories, told, truth
 
 BY_OFFSET, BY_COLUMN = columns(in_log_order=True), columns(in_log_order=False)
@@ -64,6 +65,7 @@ class Bucket:
         return counts
 
 
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_a_table_in_the_logs_order_is_what_the_changes_come_to(data: st.DataObject) -> None:
     changes = data.draw(histories(in_log_order=True, gaps=True))
@@ -74,6 +76,7 @@ def test_a_table_in_the_logs_order_is_what_the_changes_come_to(data: st.DataObje
     assert told(bucket.rows) == truth(changes)
 
 
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_changes_that_come_late_lose_whichever_batch_they_come_in(data: st.DataObject) -> None:
     changes = data.draw(histories(in_log_order=False, gaps=False))
