@@ -54,6 +54,12 @@ def delta(settings: Mapping[str, str]) -> dict[str, str]:
     return told
 
 
+def objects(settings: Mapping[str, str]) -> dict[str, str]:
+    """For obstore, whose names are deltalake's without their beginning."""
+    told = {name.removeprefix("azure_storage_").removeprefix("azure_"): each for name, each in delta(settings).items()}
+    return {("sas_key" if name == "sas_token" else name): each for name, each in told.items()}
+
+
 def iceberg(settings: Mapping[str, str]) -> dict[str, str]:
     told = {_ICEBERG[name]: value for name, value in settings.items() if name in _ICEBERG}
     if "endpoint" in settings:

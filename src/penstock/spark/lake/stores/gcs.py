@@ -30,5 +30,16 @@ def delta(settings: Mapping[str, str]) -> dict[str, str]:
     return told
 
 
+def objects(settings: Mapping[str, str]) -> dict[str, str]:
+    """For obstore."""
+    told = {}
+    if "endpoint" in settings:
+        told |= {"base_url": settings["endpoint"]}
+        told["allow_http"] = "true" if settings["endpoint"].startswith("http://") else "false"
+    if settings.get("anonymous") == "true":
+        told["skip_signature"] = "true"
+    return told
+
+
 def iceberg(settings: Mapping[str, str]) -> dict[str, str]:
     return {"gcs.service.host": settings["endpoint"]} if "endpoint" in settings else {}

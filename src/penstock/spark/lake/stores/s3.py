@@ -24,6 +24,13 @@ _DELTA: Final = {
     "role": "AWS_IAM_ROLE_ARN",
     "anonymous": "AWS_SKIP_SIGNATURE",
 }
+_OBJECTS: Final = {
+    "region": "region",
+    "access_key": "access_key_id",
+    "secret_key": "secret_access_key",
+    "session_token": "session_token",
+    "anonymous": "skip_signature",
+}
 _ICEBERG: Final = {
     "endpoint": "s3.endpoint",
     "region": "s3.region",
@@ -66,6 +73,19 @@ def delta(settings: Mapping[str, str]) -> dict[str, str]:
         told["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "false" if settings["path_style"] == "true" else "true"
     # Two writers of one version are told apart by the store, whatever the environment says.
     return {**told, "AWS_CONDITIONAL_PUT": "etag", "AWS_S3_ALLOW_UNSAFE_RENAME": "false"}
+
+
+def objects(settings: Mapping[str, str]) -> dict[str, str]:
+    """For obstore. It assumes no roles (`pipeline/store_settings.py` says so)."""
+    told = {_OBJECTS[name]: value for name, value in settings.items() if name in _OBJECTS}
+    endpoint = settings.get("endpoint") or _first(_ENDPOINTS)
+    if endpoint is not None:
+        told["endpoint"] = endpoint
+        told["region"] = settings.get("region") or _first(_REGIONS) or REGION_OF_OTHERS
+        told["allow_http"] = "true" if endpoint.startswith("http://") else "false"
+    if "path_style" in settings:
+        told["virtual_hosted_style_request"] = "false" if settings["path_style"] == "true" else "true"
+    return {**told, "conditional_put": "etag"}
 
 
 def iceberg(settings: Mapping[str, str]) -> dict[str, str]:

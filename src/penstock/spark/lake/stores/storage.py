@@ -62,6 +62,17 @@ class Storage:
                 return azure.delta(self.settings)
         return None
 
+    def for_objects(self, location: str) -> dict[str, str]:
+        """obstore's configuration, and `allow_http` beside it."""
+        match kind_of(location):
+            case "s3":
+                return s3.objects(self.settings)
+            case "gcs":
+                return gcs.objects(self.settings)
+            case "azure":
+                return azure.objects(self.settings)
+        return {}
+
     def for_iceberg(self) -> dict[str, str]:
         """Properties of a pyiceberg catalog, which hands them to whatever opens files."""
         given = self.settings
