@@ -69,7 +69,7 @@ def land(
                 # The table moved: what was decided is looked at again.
                 continue
             if dead:
-                _land_dead(options.dead_letters_path, batch, dead)
+                _land_dead(dead_letter_options(options), batch, dead)
                 dead = ()
             return store.commit(batch)
         except Conflicted as other:
@@ -84,7 +84,7 @@ def land(
 def write_down(store: TableStore, commit: Commit | None) -> None:
     """The ledger, after a commit or a replay. Never fails the query: the next one fills what is missing."""
     try:
-        ledger = _ledgers.setdefault(store.location, Ledger(store.location))
+        ledger = _ledgers.setdefault(store.location, Ledger(store.location, store.storage))
         missing = store.commits(after=ledger.complete_through())
         if commit is None or ledger.complete_through() != commit.version - 1:
             ledger.backfill(missing)
@@ -167,10 +167,14 @@ def _properties(options: LakeOptions) -> dict[str, str]:
     return found
 
 
-def _land_dead(path: str, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
+def dead_letter_options(options: LakeOptions) -> LakeOptions:
+    """Of the Delta table that rows go to which do not fit; reached as the table itself is."""
+    return LakeOptions(path=options.dead_letters_path, storage=options.storage)
+
+
+def _land_dead(options: LakeOptions, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
     """Under the same query and batch, so that a replay adds nothing."""
     letters = replace(
         batch, ranges=(), files=files, rows=sum(each.rows for each in files), dead=0, gaps=0, overwrite=False
     )
-    options = LakeOptions(path=path)
     land(open_store(options), options, Wanted(DEAD_ROWS, ()), letters)

@@ -94,7 +94,16 @@ def _ledger_findings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _told(commit: Commit) -> tuple[Any, ...]:
-    return (commit.kind, commit.query_id, commit.batch_id, commit.ranges, commit.rows, commit.dead, commit.gaps)
+    return (
+        commit.kind,
+        commit.query_id,
+        commit.batch_id,
+        commit.ranges,
+        commit.rows,
+        commit.dead,
+        commit.dropped,
+        commit.gaps,
+    )
 
 
 def _told_text(commit: Commit) -> str:
@@ -220,7 +229,7 @@ def _offsets(commit: Commit) -> int:
 
 
 def _accounted(commit: Commit) -> int:
-    return commit.rows + commit.dead + commit.gaps
+    return commit.rows + commit.dead + commit.dropped + commit.gaps
 
 
 def _record_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterator[Finding]:
@@ -234,7 +243,7 @@ def _record_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterator[
 
 def _unaccounted(commit: Commit, present: int | None) -> Finding:
     """`present` is how many records the topic has in those offsets now; None when it could not be asked."""
-    landed, offsets = commit.rows + commit.dead, _offsets(commit)
+    landed, offsets = commit.rows + commit.dead + commit.dropped, _offsets(commit)
     if present == landed:
         return Finding(
             NOTE,
@@ -259,7 +268,9 @@ def _unaccounted(commit: Commit, present: int | None) -> Finding:
         ERROR,
         "records",
         f"version {commit.version} covers {offsets} offsets ({', '.join(map(_range_text, commit.ranges))}), "
-        f"but {commit.rows} rows + {commit.dead} dead letters + {commit.gaps} absent records are "
+        f"but {commit.rows} rows + {commit.dead} dead letters + "
+        + (f"{commit.dropped} dropped + " if commit.dropped else "")
+        + f"{commit.gaps} absent records are "
         f"{_accounted(commit)}{told}",
         "a step between topic and table dropped or multiplied rows: such a flow is `rows=any`; if it was meant "
         "to keep them, rebuild the table"

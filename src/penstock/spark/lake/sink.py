@@ -17,7 +17,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from penstock.spark.errors import BadOption
 from penstock.spark.lake import offset_log
 from penstock.spark.lake.evolution import Misfit, plain, plan_fit, with_nulls
-from penstock.spark.lake.landing import Wanted, land, write_down
+from penstock.spark.lake.judging import BROKEN, check_within, of_option
+from penstock.spark.lake.landing import Wanted, dead_letter_options, land, write_down
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.partitioning import PartitionField, check_fields
@@ -56,7 +57,7 @@ def plan_writing(store: TableStore, options: LakeOptions, rows: pa.Schema) -> Wr
     if table is not None:
         fit = with_nulls(fit, [field.column for field in fields])
     check_fields(fields, fit.files)
-    dead = open_store(LakeOptions(path=options.dead_letters_path)).layout() if options.dead_letters_path else None
+    dead = open_store(dead_letter_options(options)).layout() if options.dead_letters_path else None
     return WritePlan(
         table=store.location,
         directory=layout.directory,
@@ -66,6 +67,7 @@ def plan_writing(store: TableStore, options: LakeOptions, rows: pa.Schema) -> Wr
         compression=options.compression,
         target_bytes=options.target_file_bytes,
         dead_directory=dead.directory if dead else "",
+        storage=store.storage,
     )
 
 
@@ -96,11 +98,30 @@ class _TableWriter:
 
         self.options = options
         self.overwrite = overwrite
-        self.plan = plan_writing(open_store(options), options, to_arrow_schema(schema, timezone="UTC"))
+        rows = to_arrow_schema(schema, timezone="UTC")
+        rules = of_option(options.expect) if options.expect else ()
+        if rules:
+            rows = rows.remove(rows.get_field_index(BROKEN))
+        self.plan = replace(plan_writing(open_store(options), options, rows), rules=rules)
 
     def _written(self, rows: Iterator[pa.RecordBatch], query_id: str, batch_id: int) -> Written:
         attempt = f"{_task():05d}-{uuid.uuid4().hex}"
         return write_rows(rows, self.plan, attempt=attempt, query=query_id, batch=batch_id)
+
+    def _counted(self, batch: BatchCommit, tasks: Sequence[Written]) -> BatchCommit:
+        """With what the tasks wrote and left out; `RuleBroken` when that is more than a rule allows."""
+        rules = self.plan.rules
+        broken = [sum(task.broken[at] for task in tasks if task.broken) for at in range(len(rules))]
+        sums = {name: sum(getattr(task, name) for task in tasks) for name in ("rows", "dead", "dropped", "sent")}
+        check_within(rules, broken, sum(sums.values()), self.plan.table)
+        return replace(
+            batch,
+            files=tuple(file for task in tasks for file in task.files),
+            rows=sums["rows"],
+            dead=sums["dead"] + sums["sent"],
+            dropped=sums["dropped"],
+            expectations={rule.name: count for rule, count in zip(rules, broken, strict=True) if count},
+        )
 
     def _land(self, batch: BatchCommit, tasks: Sequence[Written]) -> Commit | None:
         """The commit; None when the batch was there already."""
@@ -137,11 +158,9 @@ class LakeStreamWriter(_TableWriter, DataSourceStreamArrowWriter):
             query_id=offset_log.query_id_of(self.options.checkpoint),
             batch_id=batchId,
             ranges=offsets.ranges,
-            files=tuple(file for task in tasks for file in task.files),
-            rows=sum(task.rows for task in tasks),
-            dead=sum(task.dead for task in tasks),
             overwrite=self.overwrite,
         )
+        batch = self._counted(batch, tasks)
         if self.options.rows == "record":
             batch = explained(batch, offsets)
         self._land(batch, tasks)
@@ -161,11 +180,9 @@ class LakeBatchWriter(_TableWriter, DataSourceArrowWriter):
         batch = BatchCommit(
             query_id=f"write-{uuid.uuid4().hex}",
             batch_id=-1,
-            files=tuple(file for task in tasks for file in task.files),
-            rows=sum(task.rows for task in tasks),
             overwrite=self.overwrite,
         )
-        self._land(batch, tasks)
+        self._land(self._counted(batch, tasks), tasks)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _log.warning("a write to %s was given up; its files stay until a clean-up", self.plan.table)
@@ -175,7 +192,7 @@ def explained(batch: BatchCommit, offsets: offset_log.BatchOffsets) -> BatchComm
     """With the records that became no row, as the tasks that read them told: undecodable ones and absent offsets."""
     from penstock.spark.progress.reports import collect
 
-    if batch.rows + batch.dead >= sum(each.count for each in batch.ranges):
+    if batch.rows + batch.dead + batch.dropped >= sum(each.count for each in batch.ranges):
         return batch
     read = {(each.topic, each.partition): each for each in batch.ranges}
     dead, gaps = batch.dead, 0

@@ -16,6 +16,8 @@ from penstock.spark.lake.ranges import RangeKey, TableRange
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.spark.lake.stores.storage import Storage
+
 COMMIT_KEY: Final = "penstock.commit"
 """Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""
 
@@ -26,11 +28,17 @@ ROWS_PROPERTY: Final = "penstock.rows"
 
 APPEND: Final = "append"
 OVERWRITE: Final = "overwrite"
+MERGE: Final = "merge"
+"""Rows were inserted, updated and deleted by key."""
 COMPACT: Final = "compact"
 OTHER: Final = "other"
 """A commit that is not ours, or that changed no rows: a new column, a property, an expiry."""
 LOST: Final = "lost"
 """Only in a ledger: a version whose commit metadata was cleaned away before anybody wrote it down."""
+
+
+KEYED_PROPERTY: Final = "penstock.keyed"
+"""Says, as JSON, that rows of the table are changed by key: its files are rewritten by merges alone."""
 
 
 class Conflicted(SparkRoomError):
@@ -60,6 +68,39 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """What became of the changes of a batch: each is one of these."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    superseded: int = 0
+    """A later change of the same key was in the batch, or in the table already."""
+    ignored: int = 0
+    """Left out as the sink says, or the delete of a row that was not there."""
+
+    @property
+    def changes(self) -> int:
+        return self.inserted + self.updated + self.deleted + self.superseded + self.ignored
+
+    @property
+    def rows_more(self) -> int:
+        """How many rows more the table has than before; may be negative."""
+        return self.inserted - self.deleted
+
+    def plus(self, other: MergeCounts) -> MergeCounts:
+        return MergeCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    def told(self) -> dict[str, int]:
+        """Those that are not zero."""
+        return {name: number for name in self.__slots__ if (number := getattr(self, name))}
+
+    @classmethod
+    def of_told(cls, told: Mapping[str, Any]) -> MergeCounts:
+        return cls(**{name: int(told.get(name, 0)) for name in cls.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
 class BatchCommit:
     """One batch: its rows as files, and the offsets they come from. Both land, or neither does."""
 
@@ -75,6 +116,10 @@ class BatchCommit:
     gaps: int = 0
     """Offsets of the ranges that had no record: compacted, trimmed, transaction markers."""
     overwrite: bool = False
+    dropped: int = 0
+    """Rows that an expectation left out, and nobody keeps."""
+    expectations: Mapping[str, int] = field(default_factory=dict)
+    """How many rows broke each expectation, whatever became of them; those that none broke are left out."""
 
     def told(self) -> dict[str, Any]:
         """What the commit's metadata says under `COMMIT_KEY`."""
@@ -88,6 +133,7 @@ class BatchCommit:
             "gaps": self.gaps,
             "files": len(self.files),
             "bytes": sum(each.size_bytes for each in self.files),
+            **_judged(self.dropped, self.expectations),
         }
 
 
@@ -110,6 +156,8 @@ class Commit:
     size_bytes: int = 0
     snapshot: str = ""
     """Iceberg's snapshot id; "" for Delta, where the version says it."""
+    dropped: int = 0
+    expectations: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_told(cls, told: Mapping[str, Any], *, version: int, time_ms: int, kind: str, snapshot: str = "") -> Commit:
@@ -127,6 +175,8 @@ class Commit:
             files=int(told.get("files", 0)),
             size_bytes=int(told.get("bytes", 0)),
             snapshot=snapshot,
+            dropped=int(told.get("dropped", 0)),
+            expectations={str(name): int(count) for name, count in told.get("expectations", {}).items()},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -144,6 +194,7 @@ class Commit:
             "files": self.files,
             "bytes": self.size_bytes,
             "snapshot": self.snapshot,
+            **_judged(self.dropped, self.expectations),
         }
 
     @classmethod
@@ -151,6 +202,14 @@ class Commit:
         return cls.of_told(
             line, version=int(line["version"]), time_ms=int(line["time"]), kind=line["kind"], snapshot=line["snapshot"]
         )
+
+
+def _judged(dropped: int, expectations: Mapping[str, int]) -> dict[str, Any]:
+    """Told only where there is something to tell."""
+    return {
+        **({"dropped": dropped} if dropped else {}),
+        **({"expectations": dict(expectations)} if expectations else {}),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +228,7 @@ class Layout:
     """Where and how tasks write files for a table."""
 
     directory: str
-    """A local path or a URI that pyarrow.fs opens; `WrittenFile.path` is relative to it."""
+    """A local path or a URI; `WrittenFile.path` is relative to it."""
     keeps_partition_columns: bool
     """Whether the files hold the partition columns too (Iceberg), or the log alone does (Delta)."""
     small_integers: bool = False
@@ -203,6 +262,10 @@ class TableStore(Protocol):
     @property
     def location(self) -> str:
         """The table's directory, a local path or a URI; the ledger is under it."""
+
+    @property
+    def storage(self) -> Storage:
+        """How the files at `location` are reached, the ledger's too."""
 
     def exists(self) -> bool:
         """Whether the table is there (now: no refresh is needed before)."""

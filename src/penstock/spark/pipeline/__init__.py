@@ -2,8 +2,10 @@
 
     the file   flow.py what it says, as values; reading.py text → flow, all mistakes at once; fields.py keys and kinds;
                positions.py, mistakes.py where what is wrong; sql_names.py tables that SQL reads; validation.py names,
-               circles, targets; option_check.py options, by those who serve them; sql_check.py SQL and columns, by
-               Spark's analyzer alone; deep_check.py what only Spark can tell of it all; starting_file.py a first file
+               circles, targets; expectations.py rules on rows (expecting.py at work, rule_letters.py dead ones,
+               rule_check.py by Spark); store_settings.py [storage] and [catalog]; option_check.py options, by those
+               who serve them; sql_check.py SQL and columns, by Spark's analyzer alone; deep_check.py what only Spark
+               can tell of it all; starting_file.py a first file
     planning   wiring.py flow → options; retrying.py how long to wait (`penstock.spark.reasons`: why it failed)
     at work    session.py the Spark it asks for; starts.py where a sink begins without a checkpoint; building.py flow →
                DataFrames and queries; running.py all queries, each on its own; backfilling.py a part of the past, once

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT, TOPIC_FORMAT
+from penstock.spark.pipeline.expecting import delivering, kept, with_bits, with_identity
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
-from penstock.spark.pipeline.wiring import lake_options, plain_options, source_options, topic_options
+from penstock.spark.pipeline.wiring import lake_options, plain_options, sends_rows, source_options, topic_options
 from penstock.spark.topic_sink.options import BATCH_OPTION
 
 if TYPE_CHECKING:
@@ -43,17 +44,38 @@ def rows_for(
 ) -> DataFrame:
     """The rows that a sink takes. Sources and steps become temporary views under their names.
 
-    Each sink has views of its own making, so views of the last one are replaced: what was made of them stays.
+    Each sink has views of its own making, so views of the last one are replaced: what was made of them stays. A sink
+    that judges gets the bits of rules beside its rows.
     """
     sources, steps = flow.lineage(sink)
     made: dict[str, DataFrame] = {}
     for source in sources:
-        made[source.name] = read(source) if read is not None else stream_of(spark, flow, source)
+        rows = read(source) if read is not None else stream_of(spark, flow, source)
+        made[source.name] = _watermarked(_held(rows, flow, source, sink), source)
         made[source.name].createOrReplaceTempView(source.name)
     for step in steps:
-        made[step.name] = _step(spark, flow, step, [made[name] for name in step.inputs])
+        made[step.name] = _held(_step(spark, flow, step, [made[name] for name in step.inputs]), flow, step, sink)
         made[step.name].createOrReplaceTempView(step.name)
-    return made[sink.reads]
+    rows = made[sink.reads]
+    if not sink.expect:
+        return rows
+    before = len(flow.expected_of(sink.reads)) if sink.judges else 0
+    rows = with_bits(rows, f"sinks.{sink.name}", sink.expect, first=before)
+    return rows if sink.judges else kept(rows, sink.expect)
+
+
+def _held(rows: DataFrame, flow: Flow, part: Source | Step, sink: Sink) -> DataFrame:
+    """Rows of a source or a step, held against what is expected of them; the sink's own writer may leave them out."""
+    if not part.expect:
+        return rows
+    rows = with_bits(rows, part.name, part.expect)
+    if isinstance(part, Source):
+        rows = delivering(rows, part.expect, source_options(flow, part))
+    return rows if sink.judges and sink.reads == part.name else kept(rows, part.expect)
+
+
+def _watermarked(rows: DataFrame, source: Source) -> DataFrame:
+    return rows if source.watermark is None else rows.withWatermark(source.watermark.column, source.watermark.delay)
 
 
 def stream_of(
@@ -61,8 +83,10 @@ def stream_of(
 ) -> DataFrame:
     """A source as a stream, for the query of `sink`; `start` replaces what it says itself."""
     options = source_options(flow, source, sink=sink, start=start)
-    rows = spark.readStream.format(TOPIC_FORMAT).options(**options).load()
-    return rows if source.watermark is None else rows.withWatermark(source.watermark.column, source.watermark.delay)
+    reader = spark.readStream.format(TOPIC_FORMAT)
+    if sink is not None and sends_rows(flow, source, sink):
+        return with_identity(lambda given: reader.options(**given).load(), options)
+    return reader.options(**options).load()
 
 
 def _step(spark: SparkSession, flow: Flow, step: Step, inputs: list[DataFrame]) -> DataFrame:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from penstock.spark.pipeline.expectations import Expectation
+
 CONTINUOUS = "continuous"
 """A trigger: the next micro-batch begins when the last one ends."""
 AVAILABLE_NOW = "available-now"
@@ -50,6 +52,12 @@ class Source:
     watermark: Watermark | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    expect: tuple[Expectation, ...] = ()
+
+    @property
+    def keeps_letters(self) -> bool:
+        """Whether what is wrong with it has somewhere to go."""
+        return self.dead_letters is not None and ":" in self.dead_letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class Step:
     sql: str | None = None
     python: str | None = None
     line: int = 0
+    expect: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,14 @@ class Sink:
     """Whether records of a topic are written in transactions."""
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    expect: tuple[Expectation, ...] = ()
+    dead_letters: str | None = None
+    """`table:PATH`: where rows go that do not fit a table, or that break a rule of the sink's own."""
+
+    @property
+    def judges(self) -> bool:
+        """Whether its writer counts and leaves out rows that break rules: then that is one with their commit."""
+        return self.kind is SinkKind.TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +128,10 @@ class Flow:
     steps: tuple[Step, ...]
     """Each after all that it reads."""
     sinks: tuple[Sink, ...]
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """How an object store is reached, by the lake's names without `storage.`; secrets are references."""
+    catalog: Mapping[str, str] = field(default_factory=dict)
+    """`uri`, and how to log in to that catalog of Iceberg tables; secrets are references."""
 
     @property
     def directory(self) -> Path:
@@ -133,6 +154,11 @@ class Flow:
             tuple(source for source in self.sources if source.name in wanted),
             tuple(step for step in self.steps if step.name in wanted),
         )
+
+    def expected_of(self, name: str) -> tuple[Expectation, ...]:
+        """What the rows of a source or a step are held against."""
+        parts: tuple[Source | Step, ...] = (*self.sources, *self.steps)
+        return next((part.expect for part in parts if part.name == name), ())
 
     def carrier(self, source: Source) -> Sink | None:
         """The sink whose query delivers the dead letters of a source: every query that reads it meets them all.
