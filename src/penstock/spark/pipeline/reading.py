@@ -13,6 +13,7 @@ from typing import Final
 from penstock.declared.fields import Notes, Table
 from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
+from penstock.spark.pipeline.admin_port import admin_of
 from penstock.spark.pipeline.expectations import expectations_of
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,
@@ -29,6 +30,7 @@ from penstock.spark.pipeline.flow import (
     Watermark,
 )
 from penstock.spark.pipeline.mistakes import FlowBroken
+from penstock.spark.pipeline.objectives import fresh_within_of
 from penstock.spark.pipeline.option_check import check_options
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.store_settings import catalog_of, storage_of
@@ -104,6 +106,7 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
         sinks=sinks,
         storage=storage_of(file),
         catalog=catalog_of(file),
+        admin=admin_of(file),
     )
     file.finish()
     _check_reads(flow, file.notes)
@@ -270,6 +273,7 @@ def _sink(table: Table, name: str) -> Sink:
         line=table.line,
         expect=expectations_of(table, letters="dead_letters" in table, counts=kind is SinkKind.TABLE),
         dead_letters=_row_letters(table),
+        fresh_within_s=fresh_within_of(table),
     )
     _check_fits(table, sink)
     table.finish()
