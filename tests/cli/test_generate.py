@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from penstock.agent.admin.metrics import names
+from penstock.spark.pipeline.metrics import names as pipeline_names
 from tests.cli.command import penstock
 from tests.patience import within
 
@@ -82,6 +83,9 @@ def test_prometheus_scrapes_what_it_is_told_and_this_machine_by_itself() -> None
         "scrape_configs"
     ]
     assert jobs == [{"job_name": "penstock-agent", "static_configs": [{"targets": ["a:1", "[::1]:2"]}]}]
+    said = penstock("generate", "prometheus", "--pipeline", "p:3").out
+    (job,) = yaml.safe_load(said)["scrape_configs"]
+    assert job == {"job_name": "penstock-pipeline", "static_configs": [{"targets": ["p:3"]}]}
     both = yaml.safe_load(penstock("generate", "prometheus").out)["scrape_configs"]
     assert [job["job_name"] for job in both] == ["penstock", "penstock-agent"]
     assert penstock("generate", "prometheus", "--alerts", "--agent", "a:1").code == 2
@@ -107,7 +111,7 @@ def test_prometheus_reaches_nodes_with_tls_and_a_login() -> None:
 def there() -> set[str]:
     """Every metric of nodes and agents; other tests hold the guide to what nodes tell."""
     listed = re.findall(r"^\| `((?:kafka|penstock|process|jvm)_\w+)`", METRICS.read_text(), re.M)
-    return {*names(), *listed}
+    return {*names(), *pipeline_names(), *listed}
 
 
 def queried(query: str) -> list[str]:
@@ -146,7 +150,7 @@ def test_the_dashboard_asks_for_metrics_that_there_are_of_what_can_be_chosen() -
         assert all(query.count(left) == query.count(right) for left, right in ("()", "{}", "[]")), query
     assert {panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"} == {
         "Cluster", "Traffic", "Topics and replicas", "Groups", "Disks", "Quorum", "Nodes", "Agents",
-        "Agents that send exactly once",
+        "Pipelines", "Agents that send exactly once",
     }  # fmt: skip
 
 

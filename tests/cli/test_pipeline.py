@@ -232,6 +232,30 @@ def test_lag_is_that_of_now_and_not_of_the_last_batch(bootstrap: str, topic: str
     assert f"the lag is that of the last batch: no broker answers at {NOWHERE}" in away.err
 
 
+def test_check_holds_a_pipeline_to_what_its_file_promises(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    pipeline("init", file, "--topic", topic, "-b", bootstrap)
+    promised = file.read_text().replace("[sinks.lake]", '[sinks.lake]\nfresh_within = "1 hour"')
+    file.write_text(promised)
+    never = pipeline("check", file, "--format", "json")
+    assert (never.code, never.data[0]["met"], never.data[0]["fresh_s"]) == (10, False, None)
+    places = tuple(PartitionProgress(topic, number, 0, 0) for number in range(2))
+    sink = SinkProgress("lake", "table", "t", "stopped", "orders-lake", batch_id=0, partitions=places)
+    Home("orders").write_progress(Progress(1, home.STOPPED, (sink,)))
+    Home("orders").write_state(state(os.getpid(), state=home.STOPPED, bootstrap=bootstrap))
+    assert pipeline("check", file).code == 0
+    send(bootstrap, topic, 1, 2, 3)
+    waiting = pipeline("check", file, "--format", "json")
+    assert (waiting.code, 0 < waiting.data[0]["fresh_s"] < 3_600) == (0, True)
+    file.write_text(promised.replace("1 hour", "1 millisecond"))
+    missed = pipeline("check", file)
+    assert missed.code == 10
+    assert "and 1 ms is promised" in missed.out
+    file.write_text(promised.replace('fresh_within = "1 hour"', ""))
+    nothing = pipeline("check", file)
+    assert (nothing.code, 'promises anything: fresh_within = "30 seconds" would' in nothing.err) == (0, True)
+
+
 def test_reset_says_what_it_means_before_it_asks(bootstrap: str, tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     pipeline("init", file, "-b", bootstrap)

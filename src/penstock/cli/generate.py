@@ -63,6 +63,9 @@ def systemd(service: str, file: str | None, user: str, program: str | None, writ
 )
 @click.option("--broker", "brokers", multiple=True, metavar="HOST:PORT", help="A node's admin port; repeatable.")
 @click.option("--agent", "agents", multiple=True, metavar="HOST:PORT", help="An agent's admin port; repeatable.")
+@click.option(
+    "--pipeline", "pipelines", multiple=True, metavar="HOST:PORT", help="A pipeline's admin port; repeatable."
+)
 @click.option("--tls", is_flag=True, help="Nodes serve it with TLS.")
 @click.option("--ca-file", default="", metavar="FILE", help="Whom Prometheus trusts for it; where it finds the file.")
 @click.option("--username", default="", metavar="NAME", help="penstock.admin.username of the nodes.")
@@ -72,6 +75,7 @@ def systemd(service: str, file: str | None, user: str, program: str | None, writ
 def prometheus(
     brokers: tuple[str, ...],
     agents: tuple[str, ...],
+    pipelines: tuple[str, ...],
     tls: bool,
     ca_file: str,
     username: str,
@@ -79,23 +83,23 @@ def prometheus(
     token_file: str,
     alerts: bool,
 ) -> None:
-    """Print what Prometheus needs to scrape nodes and agents, or, with --alerts, rules that say when to look."""
+    """Print what Prometheus needs to scrape nodes, agents and pipelines; with --alerts, rules that say when to look."""
     from penstock.cli.generate_prometheus import NodeAccess, alert_rules, scrape_config
 
     access = NodeAccess(tls, ca_file, username, password_file, token_file)
-    if alerts and (brokers or agents or any(access)):
+    if alerts and (brokers or agents or pipelines or any(access)):
         raise click.UsageError("--alerts are the same for all: leave the other options away")
     if bool(username) != bool(password_file):
         raise click.UsageError("--username and --password-file go together")
     if username and token_file:
         raise click.UsageError("a scraper has one login: --username or --bearer-token-file")
-    click.echo(alert_rules() if alerts else scrape_config(brokers, agents, access), nl=False)
+    click.echo(alert_rules() if alerts else scrape_config(brokers, agents, access, pipelines), nl=False)
 
 
 @generate.command(epilog=examples("penstock generate grafana > penstock-dashboard.json"))
 @click.option("--title", default="Penstock", show_default=True, metavar="TEXT", help="What it is called.")
 def grafana(title: str) -> None:
-    """Print a dashboard for Grafana: brokers, topics, groups, disks, the quorum, nodes and agents.
+    """Print a dashboard for Grafana: brokers, topics, groups, disks, the quorum, nodes, agents and pipelines.
 
     Import it as it is (Dashboards, New, Import); at the top of the page it asks which Prometheus to use, and which
     nodes, topics and groups to show.

@@ -414,6 +414,36 @@ ROWS: Final = (
         ),
     ),
     Row(
+        "Pipelines",
+        (
+            lines(
+                "Freshness",
+                "How long the oldest record waits that a sink has not taken.",
+                "s",
+                ("penstock_pipeline_freshness_seconds", "{{pipeline}} {{sink}}"),
+                ("penstock_pipeline_fresh_within_seconds", "promised {{pipeline}} {{sink}}"),
+            ),
+            lines("Waiting", "Records.", "short", ("penstock_pipeline_lag_records", "{{pipeline}} {{sink}}")),
+            lines(
+                "Rows",
+                "Read, a second.",
+                "short",
+                ("rate(penstock_pipeline_rows_total[$__rate_interval])", "{{pipeline}} {{sink}}"),
+            ),
+            lines(
+                "Batches", "What the last one took.", "s", ("penstock_pipeline_batch_seconds", "{{pipeline}} {{sink}}")
+            ),
+            lines("State", "Rows that it holds.", "short", ("penstock_pipeline_state_rows", "{{pipeline}} {{sink}}")),
+            lines(
+                "Late rows and restarts",
+                "Rows a second that the watermark drops; drivers started anew in the interval.",
+                "short",
+                ("rate(penstock_pipeline_late_rows_total[$__rate_interval])", "late {{pipeline}} {{sink}}"),
+                ("increase(penstock_pipeline_restarts_total[$__rate_interval])", "restarts {{pipeline}}"),
+            ),
+        ),
+    ),
+    Row(
         "Agents that send exactly once",
         (
             lines(

@@ -177,6 +177,46 @@ AGENTS: Final = (
     ),
 )
 
+PIPELINE_JOB: Final = "penstock-pipeline"
+PIPELINES: Final = (
+    Alert(
+        "PenstockPipelineDown",
+        'up{job="penstock-pipeline"} == 0',
+        5,
+        "critical",
+        "The supervisor of the pipeline at {{ $labels.instance }} does not answer.",
+    ),
+    Alert(
+        "PenstockPipelineStale",
+        "penstock_pipeline_freshness_seconds > penstock_pipeline_fresh_within_seconds",
+        2,
+        "critical",
+        "Records have waited for sink {{ $labels.sink }} of {{ $labels.pipeline }} for {{ $value | humanizeDuration }},"
+        " which is longer than its file promises.",
+    ),
+    Alert(
+        "PenstockPipelineSinkDown",
+        "penstock_pipeline_sink_running == 0",
+        10,
+        "critical",
+        "Sink {{ $labels.sink }} of {{ $labels.pipeline }} does not run.",
+    ),
+    Alert(
+        "PenstockPipelineRestarts",
+        "increase(penstock_pipeline_restarts_total[1h]) > 3",
+        0,
+        "warning",
+        "The driver of {{ $labels.pipeline }} died {{ $value }} times within an hour.",
+    ),
+    Alert(
+        "PenstockPipelineDropsLateRows",
+        "increase(penstock_pipeline_late_rows_total[1h]) > 0",
+        0,
+        "warning",
+        "{{ $value }} rows came too late for sink {{ $labels.sink }} of {{ $labels.pipeline }} within an hour.",
+    ),
+)
+
 
 class NodeAccess(NamedTuple):
     """How the admin ports of nodes are reached: what is empty is not asked for. Secrets are in files."""
@@ -201,9 +241,11 @@ class NodeAccess(NamedTuple):
         return said
 
 
-def scrape_config(brokers: Sequence[str], agents: Sequence[str], access: NodeAccess) -> str:
-    """A whole prometheus.yml; what was not given is on this machine."""
-    if not brokers and not agents:
+def scrape_config(
+    brokers: Sequence[str], agents: Sequence[str], access: NodeAccess, pipelines: Sequence[str] = ()
+) -> str:
+    """A whole prometheus.yml; when nothing was given, a node and an agent are on this machine."""
+    if not brokers and not agents and not pipelines:
         brokers, agents = (DEFAULT_BROKER,), (DEFAULT_AGENT,)
     lines = [
         "global:",
@@ -212,7 +254,9 @@ def scrape_config(brokers: Sequence[str], agents: Sequence[str], access: NodeAcc
         "  - penstock-alerts.yml  # penstock generate prometheus --alerts",
         "scrape_configs:",
     ]
-    for job, targets, reached in (("penstock", brokers, access.lines()), ("penstock-agent", agents, [])):
+    jobs = (("penstock", brokers), ("penstock-agent", agents), (PIPELINE_JOB, pipelines))
+    for job, targets in jobs:
+        reached = access.lines() if targets is brokers else []
         if targets:
             lines += [f"  - job_name: {job}", *reached, "    static_configs:", "      - targets:"]
             lines += [f"          - {_quoted(target)}" for target in targets]
@@ -221,7 +265,7 @@ def scrape_config(brokers: Sequence[str], agents: Sequence[str], access: NodeAcc
 
 def alert_rules() -> str:
     lines = ["groups:"]
-    for group, alerts in (("penstock", BROKERS), ("penstock-agent", AGENTS)):
+    for group, alerts in (("penstock", BROKERS), ("penstock-agent", AGENTS), (PIPELINE_JOB, PIPELINES)):
         lines += [f"  - name: {group}", "    rules:"]
         for alert in alerts:
             lines += [

@@ -1,4 +1,4 @@
-"""`penstock pipeline`: init, validate, run, list, status, audit, stop, reset."""
+"""`penstock pipeline`: init, validate, run, list, status, check, audit, stop, reset."""
 
 from __future__ import annotations
 
@@ -435,6 +435,29 @@ def _description(found: Listed) -> str:
         lines += ["", table(HEADINGS, rows(found.sinks, _now_ms()))]
     lines += [wrapped(f"  {sink.sink}: {sink.error}", indent=4) for sink in found.sinks if sink.error]
     return "\n".join(lines)
+
+
+@pipeline.command(
+    epilog=examples("penstock pipeline check orders.toml", "penstock pipeline check orders.toml --format json")
+)
+@file_argument
+@format_option
+@connection_options
+def check(file: Path, style: str, connection: Connection) -> None:
+    """Say how fresh the sinks of FILE are, and whether that is what `fresh_within` promises.
+
+    How fresh a sink is: how long the oldest record has been in its topic that the sink has not taken. A pipeline that
+    does not run is asked like any other: with nothing to take it keeps its promise.
+
+    Exit code 10 when a promise is not kept.
+    """
+    from penstock.cli.pipeline_check import tell
+    from penstock.spark.pipeline.checking import check as look
+    from penstock.spark.pipeline.reading import read_flow
+
+    flow = _over_file(read_flow(file), connection)
+    ours = [each for each in _all(connection) if each.name == flow.name]
+    tell(file, look(flow, _with_lag_of_now(ours, connection)), style)
 
 
 @pipeline.command(

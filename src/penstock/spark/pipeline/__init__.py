@@ -15,8 +15,10 @@
                of one query; fanning.py many tables of one sink
     processes  driver.py has the session; preflight.py what brokers tell before; telling.py what the cluster is told;
                supervising.py keeps the driver alive; home.py what is kept on this machine; places.py checkpoint files
-    for people view.py how it is doing; lag.py how far it is behind, now; listing.py here and elsewhere; resetting.py
-               forgetting checkpoints; auditing.py the proof of exactly-once topics
+    for people view.py how it is doing; lag.py how far it is behind, now; freshness.py how old what waits is, and
+               watching.py who looks; objectives.py what is promised, checking.py whether it is kept; admin_port.py and
+               metrics.py for machines; listing.py here and elsewhere; resetting.py forgetting checkpoints; auditing.py
+               the proof of exactly-once topics
 
 May import the rooms below, `penstock.spark.progress` and, where they act, Spark. Reading and validating need neither
 Spark nor Java.

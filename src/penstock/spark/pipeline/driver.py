@@ -101,10 +101,10 @@ def check_everything(flow: Flow) -> None:
 
 
 def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) -> Outcome:
-    from penstock.spark.pipeline.lag import LagWatch
     from penstock.spark.pipeline.retrying import ONCE, SINKS
     from penstock.spark.pipeline.running import Runner
     from penstock.spark.pipeline.telling import Telling
+    from penstock.spark.pipeline.watching import LagWatch
 
     parent = os.getppid()
     stop = threading.Event()

@@ -97,6 +97,8 @@ class Sink:
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
     expect: tuple[Expectation, ...] = ()
+    fresh_within_s: float = 0.0
+    """How old the oldest record may be that it has not taken; 0 when nothing is promised."""
     dead_letters: str | None = None
     """`table:PATH`: where rows go that do not fit a table, or that break a rule of the sink's own."""
     max_tables: int = TABLES_MAX
@@ -147,6 +149,8 @@ class Flow:
     """How an object store is reached, by the lake's names without `storage.`; secrets are references."""
     catalog: Mapping[str, str] = field(default_factory=dict)
     """`uri`, and how to log in to that catalog of Iceberg tables; secrets are references."""
+    admin: str | None = None
+    """HOST:PORT of `/metrics`; None for none."""
 
     @property
     def directory(self) -> Path:

@@ -30,6 +30,8 @@ STARTING, RUNNING, RESTARTING, STOPPING = "starting", "running", "restarting", "
 FINISHED, STOPPED, FAILED, DIED = "finished", "stopped", "failed", "died"
 ALIVE: Final = (STARTING, RUNNING, RESTARTING, STOPPING)
 GOING: Final = ("waiting", RUNNING, "retrying")
+UNKNOWN_MS: Final = -1
+"""A time that nobody could tell."""
 """States of a sink that has not ended."""
 
 
@@ -95,11 +97,22 @@ class SinkProgress:
     error: str = ""
     partitions: tuple[PartitionProgress, ...] = ()
     """How far it is in each; `lag` is the sum of theirs."""
+    waiting_since_ms: int = UNKNOWN_MS
+    """When the oldest record was written that it has not taken; 0 when none waits, -1 when that is not known."""
+    fresh_within_s: float = 0.0
+    """How old that record may be, by the file; 0 when nothing is promised."""
+    state_bytes: int = 0
 
     @property
     def begun(self) -> bool:
         """Whether it had a batch: before that nobody knows where it is."""
         return self.batch_id >= 0
+
+    def fresh_s(self, now_ms: int) -> float | None:
+        """How long the oldest record waits that it has not taken; None when nobody knows."""
+        if self.waiting_since_ms == UNKNOWN_MS:
+            return None
+        return max(0, now_ms - self.waiting_since_ms) / 1000 if self.waiting_since_ms else 0.0
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:

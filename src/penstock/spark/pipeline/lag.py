@@ -5,17 +5,14 @@ A sink whose trigger is a minute, or that failed an hour ago, has a last batch t
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.model.ids import TopicPartition
-from penstock.spark.pipeline.home import Progress, SinkProgress
+from penstock.spark.pipeline.home import SinkProgress
 from penstock.spark.progress.patience import PATIENCE_S, within
 from penstock.spark.progress.records import PartitionProgress
-
-LOOK_EVERY_S: Final = 2.0
 
 
 class Log(NamedTuple):
@@ -74,32 +71,3 @@ def ask_ends(settings: Mapping[str, Any], logs: Collection[Log], patience_s: flo
         return {**await ask(True), **await ask(False)}
 
     return for_process().run(within(ask_both(), patience_s))
-
-
-class LagWatch:
-    """Looks every other second, on a thread of its own: a broker that is away holds nobody up."""
-
-    def __init__(self, settings: Mapping[str, Any], sinks: Callable[[], Iterable[SinkProgress]]) -> None:
-        self._settings, self._sinks = settings, sinks
-        self._ends: Ends = {}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-lag", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._over.set()
-        self._thread.join(timeout=2 * PATIENCE_S)
-
-    def over(self, progress: Progress) -> Progress:
-        """What a runner tells, with the lag of now."""
-        ends = self._ends
-        return replace(progress, sinks=tuple(as_of(sink, ends) for sink in progress.sinks))
-
-    def _run(self) -> None:
-        while not self._over.wait(LOOK_EVERY_S):
-            try:
-                self._ends = ask_ends(self._settings, logs_of(self._sinks()))
-            except Exception:  # whoever cannot be asked may be back; until then the last batch's lag is shown
-                continue

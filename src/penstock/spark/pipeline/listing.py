@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from penstock.client.errors import ClientError
-from penstock.spark.pipeline import home, lag
+from penstock.spark.pipeline import freshness, home, lag
 from penstock.spark.pipeline.home import Home, SinkProgress, State, homes
 from penstock.spark.progress.status import PipelineStatus, ProgressRecord, statuses
 from penstock.transport.dial import LinkError
@@ -90,23 +90,31 @@ def with_lag_of_now(
     settings_for: Callable[[str], Mapping[str, Any]],
     silent: Callable[[str], None] = lambda _: None,
 ) -> list[Listed]:
-    """The same, as far as brokers can be asked, each address by its own settings.
+    """The same, with how fresh they are, as far as brokers can be asked, each address by its own settings.
 
     `silent` is told the addresses at which none answers: there the lag stays that of the last batches.
     """
     ends: dict[str, lag.Ends] = {}
+    times: dict[str, freshness.Times] = {}
     for bootstrap in sorted({each.bootstrap for each in found if lag.logs_of(each.sinks)}):
-        wanted = {log for each in found if each.bootstrap == bootstrap for log in lag.logs_of(each.sinks)}
+        sinks = [sink for each in found if each.bootstrap == bootstrap for sink in each.sinks]
+        settings = {**settings_for(bootstrap), "bootstrap_servers": bootstrap}
         try:
-            ends[bootstrap] = lag.ask_ends(
-                {**settings_for(bootstrap), "bootstrap_servers": bootstrap}, wanted, QUIET_MS / 1000
-            )
+            ends[bootstrap] = lag.ask_ends(settings, lag.logs_of(sinks), QUIET_MS / 1000)
+            places = freshness.places_of(lag.as_of(sink, ends[bootstrap]) for sink in sinks)
+            times[bootstrap] = freshness.ask_times(settings, places, QUIET_MS / 1000)
         except (ClientError, LinkError, OSError, TimeoutError):
             silent(bootstrap)
     return [
-        replace(each, sinks=tuple(lag.as_of(sink, ends.get(each.bootstrap, {})) for sink in each.sinks))
+        replace(each, sinks=tuple(_as_of_now(sink, ends, times, each.bootstrap) for sink in each.sinks))
         for each in found
     ]
+
+
+def _as_of_now(
+    sink: SinkProgress, ends: Mapping[str, lag.Ends], times: Mapping[str, freshness.Times], bootstrap: str
+) -> SinkProgress:
+    return freshness.as_fresh(lag.as_of(sink, ends.get(bootstrap, {})), times.get(bootstrap, {}))
 
 
 def _local(state: State, place: Home) -> Listed:
@@ -165,6 +173,8 @@ def _sink(query: ProgressRecord, status: PipelineStatus) -> SinkProgress:
         at_ms=query.at_ms,
         error=query.error,
         partitions=query.partitions,
+        fresh_within_s=status.fresh_within_s.get(query.query, 0.0),
+        state_bytes=query.state_bytes,
     )
 
 

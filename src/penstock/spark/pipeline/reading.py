@@ -14,6 +14,7 @@ from penstock.declared.fields import Notes, Table
 from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
 from penstock.spark.lake.keyed.declared import ONLY_KEYED, cdc_of, keyed_of
+from penstock.spark.pipeline.admin_port import admin_of
 from penstock.spark.pipeline.expectations import expectations_of
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,
@@ -30,6 +31,7 @@ from penstock.spark.pipeline.flow import (
     Watermark,
 )
 from penstock.spark.pipeline.mistakes import FlowBroken
+from penstock.spark.pipeline.objectives import fresh_within_of
 from penstock.spark.pipeline.option_check import check_options
 from penstock.spark.pipeline.sharing import check_shape, check_sharing
 from penstock.spark.pipeline.sql_names import names_read
@@ -108,6 +110,7 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
         sinks=sinks,
         storage=storage_of(file),
         catalog=catalog_of(file),
+        admin=admin_of(file),
     )
     file.finish()
     _check_reads(flow, file.notes)
@@ -282,6 +285,7 @@ def _sink(table: Table, name: str) -> Sink:
         max_tables=table.integer("max_tables", TABLES_MAX, 1, TABLES_MOST),
         together=table.text("together"),
         keyed=keyed_of(table),
+        fresh_within_s=fresh_within_of(table),
     )
     check_shape(table, sink)
     _check_fits(table, sink)

@@ -88,6 +88,7 @@ class SinkRun:
             late_rows=self.late_rows,
             failures=self.tries.failed,
             error=self.error,
+            fresh_within_s=self.sink.fresh_within_s,
         )
         if last is None:
             return known
@@ -101,6 +102,7 @@ class SinkRun:
                 "batch_ms": last.batch_ms,
                 "watermark": last.watermark,
                 "state_rows": last.state_rows,
+                "state_bytes": last.state_bytes,
                 "at_ms": last.at_ms,
             }
         )

@@ -20,6 +20,7 @@ from typing import IO, Final
 
 from penstock.processes import birth_of
 from penstock.spark.pipeline import home
+from penstock.spark.pipeline.admin_port import AdminPort
 from penstock.spark.pipeline.flow import Flow
 from penstock.spark.pipeline.home import Home, Job, Outcome, Progress, State
 from penstock.spark.pipeline.retrying import DRIVERS, Patience, Tries
@@ -215,6 +216,7 @@ def supervise_here(place: Home, flow: Flow, job: Job, *, console: bool, watch: W
         patience = DRIVERS if job.backfill is None else replace(DRIVERS, tries=1)
         state = state_of(place, flow, job)
         supervisor = Supervisor(place, job, state, patience=patience, console=console, watch=watch)
+        port = None if flow.admin is None or job.backfill is not None else AdminPort(place, flow.admin)
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
         def heed(_number: int, _frame: object) -> None:
@@ -227,6 +229,8 @@ def supervise_here(place: Home, flow: Flow, job: Job, *, console: bool, watch: W
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+            if port is not None:
+                port.close()
 
 
 def detach(place: Home, flow: Flow, job: Job) -> int:

@@ -70,4 +70,7 @@ class Telling:
             file=str(self._flow.path),
             error=words,
             restarts=self._restarts,
+            fresh_within_s={
+                self._flow.query_name(sink): sink.fresh_within_s for sink in self._flow.sinks if sink.fresh_within_s
+            },
         )

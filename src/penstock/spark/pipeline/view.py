@@ -16,8 +16,10 @@ from penstock.spark.pipeline.home import Progress, SinkProgress, State
 if TYPE_CHECKING:
     from rich.constrain import Constrain
 
-HEADINGS: Final = ("SINK", "STATE", "ROWS/S", "LAG", "BATCH", "TOOK", "READ", "WATERMARK", "LATE", "STATE ROWS", "LAST")
-GIVEN_UP: Final = ("LAST", "TOOK", "STATE ROWS", "LATE", "BATCH", "WATERMARK")
+HEADINGS: Final = (
+    "SINK", "STATE", "ROWS/S", "LAG", "FRESH", "BATCH", "TOOK", "READ", "WATERMARK", "LATE", "STATE ROWS", "LAST",
+)  # fmt: skip
+GIVEN_UP: Final = ("LAST", "TOOK", "STATE ROWS", "LATE", "BATCH", "FRESH", "WATERMARK")
 """Columns that a terminal without room for all does without, in this order, after those that are empty."""
 ECHO_CELLS: Final = 4
 """Kept free at the end of lines: a terminal writes ^C there, and a line that it broke could not be drawn over."""
@@ -217,6 +219,7 @@ def row(sink: SinkProgress, now_ms: int) -> tuple[Any, ...]:
         sink.state,
         f"{sink.rows_per_s:,.0f}" if begun else None,
         f"{sink.lag:,}" if begun else None,
+        fresh_words(sink, now_ms),
         sink.batch_id if begun else None,
         f"{sink.batch_ms / 1000:.2f} s" if begun else None,
         f"{sink.rows:,}",
@@ -225,6 +228,15 @@ def row(sink: SinkProgress, now_ms: int) -> tuple[Any, ...]:
         f"{sink.state_rows:,}" if sink.state_rows else None,
         _ago(now_ms - sink.at_ms) if sink.at_ms else None,
     )
+
+
+def fresh_words(sink: SinkProgress, now_ms: int) -> str | None:
+    """How old the oldest record is that waits; with a mark where that is older than the file promises."""
+    fresh_s = sink.fresh_s(now_ms)
+    if fresh_s is None:
+        return None
+    mark = "!" if sink.fresh_within_s and fresh_s > sink.fresh_within_s else ""
+    return f"{fresh_s:,.0f} s{mark}"
 
 
 def rows(sinks: Sequence[SinkProgress], now_ms: int) -> list[tuple[Any, ...]]:

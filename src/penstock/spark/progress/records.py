@@ -109,6 +109,8 @@ class PipelineRecord:
     file: str = ""
     error: str = ""
     restarts: int = 0
+    fresh_within_s: Mapping[str, float] = field(default_factory=dict)
+    """What is promised of queries, by their names."""
 
     @property
     def key(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.spark.progress.patience import PATIENCE_S, within
@@ -66,6 +66,8 @@ class PipelineStatus:
     restarts: int
     wanted: str
     queries: tuple[ProgressRecord, ...]
+    fresh_within_s: Mapping[str, float] = field(default_factory=dict)
+    """What is promised of queries, by their names."""
 
     @property
     def lag(self) -> int:
@@ -137,6 +139,7 @@ def _status(
         restarts=record.restarts,
         wanted=wanted,
         queries=tuple(sorted(queries, key=lambda query: query.query)),
+        fresh_within_s=record.fresh_within_s,
     )
 
 

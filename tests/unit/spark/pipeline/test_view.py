@@ -28,6 +28,7 @@ SINK = SinkProgress(
     state_rows=42,
     late_rows=1_003,
     at_ms=1000,
+    waiting_since_ms=1500,
 )
 
 
@@ -38,6 +39,7 @@ def test_a_row_has_a_cell_for_each_heading() -> None:
         "STATE": "running",
         "ROWS/S": "1,234",
         "LAG": "99",
+        "FRESH": "2 s",
         "BATCH": 7,
         "TOOK": "1.50 s",
         "READ": "12,345",
@@ -46,7 +48,9 @@ def test_a_row_has_a_cell_for_each_heading() -> None:
         "STATE ROWS": "42",
         "LAST": "3 s ago",
     }
-    assert row(replace(SINK, batch_id=-1, at_ms=0, watermark="1970-01-01T00:00:00.000Z"), 0)[2:6] == (None,) * 4
+    never = replace(SINK, batch_id=-1, at_ms=0, watermark="1970-01-01T00:00:00.000Z", waiting_since_ms=-1)
+    assert row(never, 0)[2:7] == (None,) * 5
+    assert dict(zip(HEADINGS, row(replace(SINK, fresh_within_s=2.0), 4000), strict=True))["FRESH"] == "2 s!"
 
 
 def test_a_sentence_says_why_a_sink_does_not_run() -> None:
@@ -95,7 +99,7 @@ def test_a_terminal_shows_sinks_in_a_table_and_errors_below_it() -> None:
     title, headings, first, second, words = out.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert title == "orders  running  local, restarted 2×"
     assert headings.split() == " ".join(HEADINGS).split()
-    assert first.split()[:5] == ["lake", "running", "1,234", "99", "7"]
+    assert first.split()[:5] == ["lake", "running", "1,234", "99", "2"]
     assert second.split()[:2] == ["other", "failed"]
     assert words == "other: disk [full]"
 
@@ -135,7 +139,7 @@ def test_no_cell_is_cut_or_broken_however_narrow_the_terminal_is(width: int) -> 
 
 def test_what_is_empty_goes_before_what_is_not() -> None:
     shown = [each for each in HEADINGS if f" {each} " in f" {lines_at(76, BUSY[:1])[1]} "]
-    assert shown == [each for each in HEADINGS if each not in ("LATE", "STATE ROWS")]
+    assert shown == [each for each in HEADINGS if each not in ("LATE", "STATE ROWS", "WATERMARK")]
 
 
 def test_whoever_waits_for_a_start_sees_for_how_long() -> None:
