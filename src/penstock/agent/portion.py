@@ -46,6 +46,12 @@ class Portion:
     """What the input already understood of each (syslog, JSON over HTTP). None leaves them raw."""
     timestamps_ms: list[int] | None = None
     """The time of each event, if the input knows it; else the producer stamps them."""
+    keys: list[bytes | None] | None = None
+    """The key of each record, where the input knows it better than the file; `key` in the file comes before it."""
+    nulls: frozenset[int] = frozenset()
+    """By index: events whose records have no value at all. Of a compacted topic they delete the key."""
+    faithful: bool = False
+    """Whether each value is the JSON of its fields: then it need not be written again."""
     marks: dict[int, str] = field(default_factory=dict)
     """By index: TRUNCATED, LOSSY, MALFORMED; becomes the header `agent.mark` of that record."""
     size_bytes: int = 0
@@ -65,3 +71,16 @@ class Parcel:
     keys: list[bytes | None] | None = None
     headers: list[Headers] | None = None
     timestamps_ms: list[int] | None = None
+    nulls: frozenset[int] = frozenset()
+    """By index: records without a value. What stands among the values for them is not sent."""
+
+    def sent_values(self) -> Sequence[bytes | None]:
+        """As the producer takes them."""
+        if not self.nulls:
+            return self.values
+        return [None if row in self.nulls else value for row, value in enumerate(self.values)]
+
+
+def places_in(rows: Sequence[int], nulls: frozenset[int]) -> frozenset[int]:
+    """Which places of a list that holds only these rows have no value."""
+    return frozenset(place for place, row in enumerate(rows) if row in nulls) if nulls else nulls

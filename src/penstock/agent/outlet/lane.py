@@ -174,7 +174,7 @@ class Lane:
         try:
             return self._outlet.producer.send_batch(
                 parcel.topic,
-                parcel.values,
+                parcel.sent_values(),
                 keys=parcel.keys,
                 headers=parcel.headers,
                 timestamps=parcel.timestamps_ms,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.agent.portion import Headers, Parcel
+from penstock.agent.portion import Headers, Parcel, places_in
 from penstock.agent.routing.routing import ERROR_HEADER
 from penstock.client.errors import ClientError, RecordTooLarge
 from penstock.model.errors import INVALID_RECORD, INVALID_TIMESTAMP
@@ -76,6 +76,7 @@ def again(parcel: Parcel, rows: Sequence[int], failure: ClientError) -> list[Par
             None if parcel.keys is None else [parcel.keys[row] for row in part],
             None if parcel.headers is None else [parcel.headers[row] for row in part],
             None if times is None else [times[row] for row in part],
+            places_in(part, parcel.nulls),
         )
         for part in parts
     ]
@@ -95,4 +96,4 @@ def dead_letters(parcel: Parcel, rows: Sequence[int], why: Sequence[str], topic:
             key if key is None or len(key) <= DEAD_KEY_BYTES_MAX else None for key in map(parcel.keys.__getitem__, rows)
         ]
     values = [bytes(parcel.values[row][:DEAD_LETTER_BYTES_MAX]) for row in rows]
-    return Parcel(topic, values, keys, headers, None)
+    return Parcel(topic, values, keys, headers, None, places_in(rows, parcel.nulls))

@@ -44,7 +44,7 @@ class Batch:
         self.values: list[bytes] = portion.values
         self.rows: Sequence[int] = range(len(portion.values))
         self.fields: list[Fields] | None = portion.fields
-        self.faithful = False
+        self.faithful = portion.faithful
         """Whether each value is the JSON of its fields: then it need not be written again."""
         self.times_ms: Sequence[int | None] | None = portion.timestamps_ms
         self.topics: list[Topics] | None = None

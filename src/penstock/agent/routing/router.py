@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
 import msgspec
 
-from penstock.agent.portion import Headers, Parcel, Portion
+from penstock.agent.portion import Headers, Parcel, Portion, places_in
 from penstock.agent.routing.batch import Aside, Batch, Topics, told
 from penstock.agent.routing.headers import HeaderWriter
 from penstock.agent.routing.moments import moment_reader
@@ -61,8 +61,9 @@ class Router:
             and routing.key is None
             and routing.timestamp is None
             and routing.encode != "json"
-            and (routing.encode == "raw" or portion.fields is None)
+            and (routing.encode == "raw" or portion.fields is None or portion.faithful)
             and not portion.marks
+            and not portion.nulls
             and not self._headers.with_offset
         )
 
@@ -70,7 +71,9 @@ class Router:
         shared = self._headers.shared(portion.origin)
         headers: list[Headers] | None = [shared] * len(portion.values) if shared else None
         topic = self._routing.topic.constant or ""
-        return Sorted([Parcel(topic, portion.values, None, headers, portion.timestamps_ms)] if portion.values else [])
+        return Sorted(
+            [Parcel(topic, portion.values, portion.keys, headers, portion.timestamps_ms)] if portion.values else []
+        )
 
     def sort(self, batch: Batch) -> Sorted:
         """The parcels of a batch, in the order in which their topics first appear."""
@@ -80,7 +83,7 @@ class Router:
         keys = self._keys(batch)
         times_ms = self._times(batch)
         headers = self._headers.write(batch.portion, batch.rows, {row: event.why for row, event in kept.items()})
-        parcels = _parcels(batch.topics or [], values, keys, headers, times_ms)
+        parcels = _parcels(batch.topics or [], values, keys, headers, times_ms, _nulls(batch, kept))
         dead = self._dead_letters(batch)
         if dead is not None:
             parcels.append(dead)
@@ -203,7 +206,8 @@ class Router:
     def _keys(self, batch: Batch) -> list[bytes | None] | None:
         template = self._routing.key
         if template is None:
-            return None
+            given = batch.portion.keys
+            return None if given is None else [given[row] for row in batch.rows]
         if self._key is not None:
             return [to_bytes(value) if type(value) is str else as_key(value) for value in batch.column(self._key)]
         filled = template.bind(batch.origin)
@@ -238,6 +242,14 @@ class Router:
         return Parcel(topic, [event.value for event in events], None, headers, times)
 
 
+def _nulls(batch: Batch, kept: Mapping[int, Aside]) -> frozenset[int]:
+    """Places of records without a value. One that failed and goes on as it is would not be known without one."""
+    given = batch.portion.nulls
+    if not given:
+        return given
+    return frozenset(place for place, row in enumerate(batch.rows) if row in given and row not in kept)
+
+
 def _unknown(template: Template) -> str:
     return allowed_name(template.filled(UNKNOWN))
 
@@ -252,13 +264,14 @@ def _parcels(
     keys: list[bytes | None] | None,
     headers: list[Headers] | None,
     times_ms: list[int] | None,
+    nulls: frozenset[int],
 ) -> list[Parcel]:
     if not values:
         return []
     kinds = dict.fromkeys(topics)
     if len(kinds) == 1:
         names = next(iter(kinds)) or ()
-        return [Parcel(name, values, keys, headers, times_ms) for name in dict.fromkeys(names)]
+        return [Parcel(name, values, keys, headers, times_ms, nulls) for name in dict.fromkeys(names)]
     places: dict[str, list[int]] = {}
     for place, several in enumerate(topics):
         for name in dict.fromkeys(several or ()):
@@ -270,6 +283,7 @@ def _parcels(
             None if keys is None else [keys[place] for place in chosen],
             None if headers is None else [headers[place] for place in chosen],
             None if times_ms is None else [times_ms[place] for place in chosen],
+            places_in(chosen, nulls),
         )
         for topic, chosen in places.items()
     ]

@@ -99,6 +99,7 @@ def _checksum(length: int, records: int, body: bytes) -> int:
 
 
 def _plain(parcel: Parcel) -> list[Any]:
+    assert not parcel.nulls, "inputs whose records may lack a value do not spool"
     headers = parcel.headers
     shared = headers is not None and len(headers) > 1 and all(each is headers[0] for each in headers)
     # Most parcels have the same headers for all of their records.

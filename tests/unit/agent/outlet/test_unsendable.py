@@ -12,7 +12,7 @@ from penstock.agent.outlet.unsendable import (
     why_never,
 )
 from penstock.agent.portion import Parcel
-from penstock.client.errors import BrokerRefused, ClientError, RecordTooLarge, TimedOutWaiting
+from penstock.client.errors import BrokerRefused, ClientError, Closed, RecordTooLarge, TimedOutWaiting
 from penstock.model.errors import INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, TOPIC_AUTHORIZATION_FAILED
 
 LIMIT = 10_000
@@ -78,3 +78,13 @@ def test_a_dead_letter_fits_everywhere_and_says_why() -> None:
     assert named["agent.topic"] == b"t"
     assert named["agent.error"].decode().startswith("too large ☹")
     assert len(named["agent.error"]) < 1_000
+
+
+def test_records_without_a_value_stay_without_one_wherever_they_go() -> None:
+    parcel = Parcel("t", [b"a", b"", b"c", b""], [b"1", b"1", b"2", b"3"], nulls=frozenset({1, 3}))
+    assert parcel.sent_values() == [b"a", None, b"c", None]
+    (left,) = again(parcel, [1, 2, 3], Closed("gone"))
+    assert (left.keys, left.sent_values()) == ([b"1", b"2", b"3"], [None, b"c", None])
+    halves = again(parcel, [0, 1, 3], ClientError("one of them"))
+    assert [half.sent_values() for half in halves] == [[b"a"], [None, None]]
+    assert dead_letters(parcel, [3], ["why"], "dead").sent_values() == [None]

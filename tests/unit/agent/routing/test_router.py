@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.agent.portion import LOSSY, TRUNCATED, Origin
+from penstock.agent.portion import LOSSY, TRUNCATED, Origin, Portion
 from penstock.agent.routing.topics import TOPICS_MAX, TopicNames, allowed_name, wrong_topic
-from tests.unit.agent.transforms.chains import NOW_MS, ORIGIN, apply, header, parcel, steps
+from penstock.conditions.paths import Fields
+from tests.unit.agent.transforms.chains import NOW_MS, ORIGIN, apply, chain, header, parcel, steps
 
 JSON = 'parse = "json"'
 
@@ -122,3 +123,24 @@ def test_the_time_in_a_field_and_where_there_is_none() -> None:
 
 def test_without_any_time_the_producer_stamps() -> None:
     assert parcel('topic = "t"', "x").timestamps_ms is None
+
+
+def test_an_input_may_know_keys_and_which_records_have_no_value() -> None:
+    def portion() -> Portion:
+        fields: list[Fields] = [{"kind": "a"}, {"kind": "b"}, {"kind": "a"}, {"kind": "a"}]
+        values = [json.dumps(each).encode() for each in fields]
+        values[2] = b""
+        keys: list[bytes | None] = [b"1", b"2", b"1", None]
+        return Portion(ORIGIN, values, fields=fields, keys=keys, nulls=frozenset({2}), faithful=True)
+
+    def sent(text: str) -> list[tuple[str, list[bytes | None] | None, list[bytes | None]]]:
+        result = chain(text).apply(portion(), NOW_MS)
+        return [(each.topic, each.keys, list(each.sent_values())) for each in result.parcels]
+
+    a, b = b'{"kind": "a"}', b'{"kind": "b"}'
+    assert sent('topic = "all"') == [("all", [b"1", b"2", b"1", None], [a, b, None, a])]
+    assert sent('topic = "of.{kind}"') == [("of.a", [b"1", b"1", None], [a, None, a]), ("of.b", [b"2"], [b])]
+    assert sent('topic = "all"\nkey = "kind"')[0][1] == [b"a", b"b", b"a", b"a"]
+    written = sent(steps("add = { n = 1 }"))
+    assert written[0][2] == [b'{"kind":"a","n":1}', b'{"kind":"b","n":1}', None, b'{"kind":"a","n":1}']
+    assert sent(steps("filter = \"kind == 'a'\""))[0][1:] == ([b"1", b"1", None], [a, None, a])
