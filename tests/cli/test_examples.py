@@ -29,6 +29,7 @@ GO_ON = (
     "penstock tail",
     "penstock group lag billing --watch",
     "penstock agent run",
+    "penstock console",
 )
 """These end only when they are told to."""
 ELSEWHERE = (
