@@ -1,4 +1,4 @@
-"""The console's pages as they are committed: small enough, made of the sources beside them, and sure of their figures."""
+"""The console's pages as they are committed: small enough, made of the sources beside them, sure of their figures."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ def test_the_page_holds_no_script_or_style_of_its_own() -> None:
     assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
     assert "<style" not in page
     assert " style=" not in page
-    assert '<base href="/" />' in page
+    assert '<base href="/">' in page
 
 
 def test_nothing_stored_becomes_markup() -> None:
     sources = [*WEB.glob("src/**/*.ts"), *WEB.glob("src/**/*.tsx")]
     assert len(sources) > 40, "the sources were read"
-    markup = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function")
+    markup = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function"
+    )
     assert [path.name for path in sources if markup.search(path.read_text(encoding="utf-8"))] == []
 
 

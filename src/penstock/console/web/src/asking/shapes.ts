@@ -154,7 +154,7 @@ export interface TopicAnswer extends Sampled, TopicRow {
   configs: Record<string, string>;
   history: History;
   rights: string[] | null;
-  feeds: { kind: string; name: string }[];
+  feeds?: { kind: string; name: string }[];
   command: string;
 }
 export interface PartitionRow {
@@ -288,4 +288,57 @@ export interface TableRow {
   committed_ms: number | null;
   freshness_s: number | null;
   feeds_from: string[];
+}
+export interface Bytes {
+  as: string | null;
+  text: string | null;
+  size: number;
+  cut?: boolean;
+  others?: [string, string][];
+}
+export interface Stored {
+  partition: number;
+  offset: Digits;
+  timestamp: Digits;
+  timestamp_type: string;
+  size: number;
+  key: Bytes;
+  value: Bytes;
+  headers: { name: string; value: Bytes }[];
+}
+export interface Records {
+  records: Stored[];
+  next: string | null;
+  previous: string | null;
+  reached: "end" | "limit" | "time";
+  ends: Record<string, { start: Digits; end: Digits }>;
+  order: string;
+  command: string;
+}
+export interface TailTold {
+  id: string;
+  records: Stored[];
+  seen: Digits;
+  shown: Digits;
+  skipped: Digits;
+  per_s: number;
+  positions: Record<string, Digits>;
+}
+export interface SearchTold {
+  id: string;
+  hits: Stored[];
+  scanned: Digits;
+  bytes: Digits;
+  rate: number;
+  positions: Record<string, Digits>;
+  unreadable: Digits;
+  state: "running" | "stopped";
+  why: string | null;
+  error: { message: string; attempt?: string } | null;
+  next: string | null;
+}
+export interface Changed<Plan = unknown> {
+  plan?: Plan;
+  done?: unknown;
+  command: string;
 }

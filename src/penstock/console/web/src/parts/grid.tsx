@@ -14,6 +14,7 @@ export interface Column<Row> {
   name?: boolean;
   wrap?: boolean;
   offPhone?: boolean;
+  class?: string;
 }
 export interface Sorting {
   by: string;
@@ -29,6 +30,8 @@ interface Given<Row> {
   sorting?: Sorting;
   onWindow?: (first: number, end: number) => void;
   class?: string;
+  onRow?: (row: Row) => void;
+  chosen?: (row: Row) => boolean;
 }
 
 const LONG = 150;
@@ -37,7 +40,8 @@ const phone = matchMedia("(max-width: 640px)");
 const narrow = signal(phone.matches);
 phone.addEventListener("change", () => (narrow.value = phone.matches));
 
-export function Grid<Row>({ label, columns, total, rowAt, keyOf, sorting, onWindow, class: extra }: Given<Row>) {
+export function Grid<Row>(given: Given<Row>) {
+  const { label, columns, total, rowAt, keyOf, sorting, onWindow, class: extra } = given;
   const box = useRef<HTMLDivElement>(null);
   const long = total > LONG;
   const height = narrow.value ? 64 : 36;
@@ -56,7 +60,7 @@ export function Grid<Row>({ label, columns, total, rowAt, keyOf, sorting, onWind
   const end = long ? Math.min(window.value.end, total) : total;
   const rows = [];
   for (let at = first; at < end; at += 1)
-    rows.push(<GridRow key={keyAt(rowAt(at), keyOf, at)} at={at} row={rowAt(at)} columns={columns} />);
+    rows.push(<GridRow key={keyAt(rowAt(at), keyOf, at)} at={at} row={rowAt(at)} of={given} />);
   return (
     <div
       class={"grid-box" + (long ? " long" : "")}
@@ -111,27 +115,33 @@ function Head<Row>({ column, sorting }: { column: Column<Row>; sorting: Sorting 
   );
 }
 
-function GridRow<Row>({ at, row, columns }: { at: number; row: Row | undefined; columns: Column<Row>[] }) {
+function GridRow<Row>({ at, row, of }: { at: number; row: Row | undefined; of: Given<Row> }) {
+  const { columns, onRow, chosen } = of;
   return (
-    <tr aria-rowindex={at + 2} data-row={at} tabIndex={-1}>
-      {columns.map((column) => {
-        const classes = [
-          column.end && "end",
-          column.name && "name",
-          column.wrap && "wrap",
-          column.offPhone && "off-phone",
-        ]
-          .filter(Boolean)
-          .join(" ");
-        return (
-          <td key={column.key} class={classes} data-head={column.name || column.head === "" ? undefined : column.head}>
-            {row === undefined ? <div class="skeleton" /> : column.cell(row)}
-          </td>
-        );
-      })}
+    <tr
+      aria-rowindex={at + 2}
+      aria-selected={chosen && row !== undefined ? chosen(row) : undefined}
+      data-row={at}
+      tabIndex={-1}
+      onClick={onRow && row !== undefined ? () => onRow(row) : undefined}
+    >
+      {columns.map((column) => (
+        <td
+          key={column.key}
+          class={classesOf(column)}
+          data-head={column.name || column.head === "" ? undefined : column.head}
+        >
+          {row === undefined ? <div class="skeleton" /> : column.cell(row)}
+        </td>
+      ))}
     </tr>
   );
 }
+
+const classesOf = <Row,>(column: Column<Row>): string =>
+  [column.end && "end", column.name && "name", column.wrap && "wrap", column.offPhone && "off-phone", column.class]
+    .filter(Boolean)
+    .join(" ");
 
 export const GridFoot = ({
   shown,

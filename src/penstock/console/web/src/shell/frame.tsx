@@ -1,10 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { consoleAway } from "../asking/ask";
+import { useErrorBoundary } from "preact/hooks";
+import { asRefusal, consoleAway } from "../asking/ask";
 import { cluster, logOut, session } from "../asking/session";
 import { trouble } from "../asking/trouble";
 import { Badge } from "../parts/badge";
 import { Icon } from "../parts/icon";
+import { Refused } from "../parts/shown";
 import { Link } from "../routing/link";
 import { path, setQuery } from "../routing/place";
 import { zone } from "../settings";
@@ -27,12 +29,19 @@ export function Frame({ children }: { children: ComponentChildren }) {
           <Top onMenu={() => (open.value = true)} />
           <Notices />
           <main id="content" tabIndex={-1}>
-            {children}
+            <Held key={path.value}>{children}</Held>
           </main>
         </div>
       </div>
     </>
   );
+}
+
+/** A page that fails says so in its place; the frame, and the way to other pages, stay. */
+function Held({ children }: { children: ComponentChildren }) {
+  const [failed, again] = useErrorBoundary();
+  if (failed === undefined) return <>{children}</>;
+  return <Refused refusal={asRefusal(failed)} again={again} />;
 }
 
 function toContent(event: MouseEvent): void {

@@ -1,8 +1,13 @@
 // Which page stands at which path. These paths are part of the product: links to them are kept and shared.
 import type { JSX } from "preact";
+import { AccessPage } from "../pages/access";
+import { BrokerPage } from "../pages/brokers";
+import { EventsPage } from "../pages/events";
 import { GroupPage } from "../pages/group/group";
 import { GroupsPage } from "../pages/groups";
+import { MapPage } from "../pages/map/map";
 import { OverviewPage } from "../pages/overview";
+import { TopicPage } from "../pages/topic/topic";
 import { TopicsPage } from "../pages/topics";
 import type { IconName } from "../parts/icon";
 import type { Words } from "../words/words";
@@ -11,7 +16,13 @@ export type Names = Record<string, string>;
 
 export const PAGES: [string, (names: Names) => JSX.Element][] = [
   ["/", () => <OverviewPage />],
+  ["/map", () => <MapPage />],
+  ["/brokers/:id", (at) => <BrokerPage key={at.id} id={at.id ?? ""} />],
+  ["/access", () => <AccessPage />],
+  ["/events", () => <EventsPage />],
   ["/topics", () => <TopicsPage />],
+  ["/topics/:name", (at) => <TopicPage key={at.name} name={at.name ?? ""} tab="messages" />],
+  ["/topics/:name/:tab", (at) => <TopicPage key={at.name} name={at.name ?? ""} tab={at.tab ?? ""} />],
   ["/groups", () => <GroupsPage />],
   ["/groups/:name", (at) => <GroupPage key={at.name} name={at.name ?? ""} />],
 ];
