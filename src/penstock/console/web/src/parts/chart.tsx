@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { History } from "../asking/shapes";
 import { about, clock, moment } from "../figures/numbers";
-import { language, theme } from "../settings";
+import { dark, language } from "../settings";
 import { w } from "../words/words";
 
 interface Series {
@@ -25,7 +25,7 @@ export function Chart({ history, series, label, height = 168, show = about }: Gi
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data = table(history, series);
-  const looks = theme.value + language.value + series.map((one) => one.key + one.label).join() + height;
+  const looks = String(dark.value) + language.value + series.map((one) => one.key + one.label).join() + height;
   useEffect(() => {
     const into = box.current;
     if (!into) return undefined;
