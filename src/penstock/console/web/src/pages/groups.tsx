@@ -80,7 +80,7 @@ const columns = (): Column<GroupRow>[] => [
     cell: (row) => lagTime(row.lag_s),
   },
   { key: "trend", head: w().trend, offPhone: true, cell: (row) => <TrendBadge of={row.trend} /> },
-  { key: "spark", head: "", offPhone: true, cell: (row) => <Spark of={row.spark} /> },
+  { key: "spark", head: w().lastHour, mute: true, offPhone: true, cell: (row) => <Spark of={row.spark} /> },
   {
     key: "topics",
     head: w().topics,

@@ -94,7 +94,7 @@ const columns = (): Column<TopicRow>[] => [
   { key: "records", head: w().records, end: true, sort: true, cell: (row) => exact(row.records) },
   { key: "bytes", head: w().size, end: true, sort: true, cell: (row) => bytes(row.bytes) },
   { key: "rate", head: w().rateIn, end: true, sort: true, offPhone: true, cell: (row) => about(row.rate) },
-  { key: "spark", head: "", offPhone: true, cell: (row) => <Spark of={row.spark} /> },
+  { key: "spark", head: w().lastHour, mute: true, offPhone: true, cell: (row) => <Spark of={row.spark} /> },
   { key: "groups", head: w().groups, end: true, sort: true, offPhone: true, cell: (row) => exact(row.groups) },
   {
     key: "lag",

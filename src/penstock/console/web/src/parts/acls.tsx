@@ -59,7 +59,8 @@ const columns = (remove: (acl: Acl) => void): Column<Acl>[] => [
   { key: "host", head: w().host, offPhone: true, cell: (row) => row.host },
   {
     key: "remove",
-    head: "",
+    head: w().actions,
+    mute: true,
     end: true,
     cell: (row) => (
       <button type="button" class="button tiny" aria-label={w().remove + " " + same(row)} onClick={() => remove(row)}>

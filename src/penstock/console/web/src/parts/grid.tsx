@@ -8,6 +8,8 @@ export interface Column<Row> {
   key: string;
   head: string;
   cell: (row: Row) => ComponentChildren;
+  /** The head is only heard: what stands below says by itself what it is. */
+  mute?: boolean;
   end?: boolean;
   sort?: boolean;
   /** The column that names the row: it heads the card on a phone. */
@@ -104,7 +106,10 @@ const Gap = ({ height, span }: { height: number; span: number }) => (
 function Head<Row>({ column, sorting }: { column: Column<Row>; sorting: Sorting | undefined }) {
   const chosen = sorting?.by === column.key;
   const order = chosen ? (sorting.desc ? "descending" : "ascending") : undefined;
-  if (!sorting || !column.sort) return <th class={column.end ? "end" : ""}>{column.head}</th>;
+  if (!sorting || !column.sort)
+    return (
+      <th class={column.end ? "end" : ""}>{column.mute ? <span class="hidden">{column.head}</span> : column.head}</th>
+    );
   return (
     <th class={column.end ? "end" : ""} aria-sort={order}>
       <button type="button" onClick={() => sorting.set(column.key, chosen ? !sorting.desc : column.end === true)}>
@@ -126,11 +131,7 @@ function GridRow<Row>({ at, row, of }: { at: number; row: Row | undefined; of: G
       onClick={onRow && row !== undefined ? () => onRow(row) : undefined}
     >
       {columns.map((column) => (
-        <td
-          key={column.key}
-          class={classesOf(column)}
-          data-head={column.name || column.head === "" ? undefined : column.head}
-        >
+        <td key={column.key} class={classesOf(column)} data-head={column.name || column.mute ? undefined : column.head}>
           {row === undefined ? <div class="skeleton" /> : column.cell(row)}
         </td>
       ))}

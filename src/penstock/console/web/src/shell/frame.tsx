@@ -53,34 +53,31 @@ function toContent(event: MouseEvent): void {
 function Side({ open }: { open: boolean }) {
   const here = path.value;
   return (
-    <div class={"side" + (open ? " open" : "")}>
+    <nav class={"side" + (open ? " open" : "")} aria-label={w().navigation}>
       <Link class="brand" to="/">
         <Logo />
         Penstock
       </Link>
-      <nav aria-label={w().navigation}>
-        <ul>
-          {ENTRIES.map((entry, at) =>
-            entry ? (
-              <li key={entry.to}>
+      <ul>
+        {ENTRIES.map(
+          (entry, at) =>
+            entry && (
+              <li key={entry.to} class={ENTRIES[at - 1] === null ? "apart" : undefined}>
                 <Link to={entry.to} aria-current={isAt(here, entry.to) ? "page" : undefined}>
                   <Icon name={entry.icon} />
                   {w()[entry.word]}
                 </Link>
               </li>
-            ) : (
-              <li key={"gap" + at} class="gap" role="presentation" />
             ),
-          )}
-        </ul>
-      </nav>
+        )}
+      </ul>
       <div class="foot small soft">
         {session.value && <span>{session.value.version}</span>}
         <button type="button" class="button plain tiny" onClick={() => (keysOpen.value = true)}>
           {w().keys} <kbd>?</kbd>
         </button>
       </div>
-    </div>
+    </nav>
   );
 }
 

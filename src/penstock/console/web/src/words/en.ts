@@ -69,6 +69,7 @@ export const en = {
     shown === total ? s(total, "row", "rows") : shown.toLocaleString("en") + " of " + s(total, "row", "rows"),
   ascending: "ascending",
   descending: "descending",
+  actions: "Actions",
   asTable: "As a table",
   time: "Time",
   perSecond: "/s",

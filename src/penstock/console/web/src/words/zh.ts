@@ -67,6 +67,7 @@ export const zh: Words & Record<string, unknown> = {
   rows: (shown, total) => (shown === total ? n(total) + " 行" : n(total) + " 行中的 " + n(shown) + " 行"),
   ascending: "升序",
   descending: "降序",
+  actions: "操作",
   asTable: "以表格显示",
   time: "时间",
   perSecond: "/秒",

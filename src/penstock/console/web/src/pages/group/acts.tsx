@@ -150,7 +150,8 @@ export function Undos({ of, again }: { of: GroupAnswer; again: () => void }) {
           { key: "until", head: w().undoUntil, end: true, offPhone: true, cell: (row) => moment(row.until_ms, false) },
           {
             key: "undo",
-            head: "",
+            head: w().actions,
+            mute: true,
             end: true,
             cell: (row) => (
               <button type="button" class="button tiny" onClick={() => (chosen.value = row)}>

@@ -77,7 +77,8 @@ const columns = (edit: (entry: ConfigEntry) => void): Column<ConfigEntry>[] => [
   },
   {
     key: "edit",
-    head: "",
+    head: w().actions,
+    mute: true,
     end: true,
     class: "at-top",
     cell: (row) =>
