@@ -37,7 +37,7 @@ SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)
 .PHONY: help setup demo test lint compat bench soak docs ui wheel clean
 
 help:
-	@echo "make demo     a log, an agent, three nodes, Spark and a table, two kill -9 in between, every line checked"
+	@echo "make demo     a log, an agent, three nodes, Spark and a table, exactly once, three kill -9 in between, every line checked"
 	@echo "make test     every test that needs no Apache Kafka (20 minutes at most; Spark's need Java 17)"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make compat   Apache Kafka's own tools as judges, and every way to install (needs Maven and Java 17)"

@@ -1,4 +1,4 @@
-"""The console's pages as they are committed: small enough, made of the sources beside them, sure of their figures."""
+"""The pages as they are committed: small enough, made of the sources beside them, and sure of their figures."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ MISSING = (
 )
 @click.option("--base-path", default="", metavar="/PATH", help="Serve below this path, behind a proxy.")
 @click.option("--read-only", is_flag=True, help="Change nothing, whoever asks.")
+@click.option("--audit-log", type=click.Path(dir_okay=False), metavar="FILE", help="Append a line for each change.")
 @click.option("--name", default="", metavar="NAME", help="What to call this cluster; its first address if not given.")
 @click.option(
     "--cluster",
@@ -61,6 +62,7 @@ def console(
     hosts: tuple[str, ...],
     base_path: str,
     read_only: bool,
+    audit_log: str | None,
     name: str,
     others: tuple[str, ...],
     every: float,
@@ -81,7 +83,18 @@ def console(
         if not equals or not named or not bootstrap:
             raise click.BadParameter(f"{text!r} is not NAME=HOST:PORT", param_hint="--cluster")
         clusters.append(cluster_address(named, connection.towards(bootstrap)))
-    run(ConsoleSettings(tuple(clusters), host, port, base_path, hosts, read_only, round(every * 1_000)))
+    run(
+        ConsoleSettings(
+            tuple(clusters),
+            host=host,
+            port=port,
+            base_path=base_path,
+            hosts=hosts,
+            read_only=read_only,
+            audit_log=audit_log,
+            every_ms=round(every * 1_000),
+        )
+    )
 
 
 def cluster_address(name: str, connection: Connection) -> ClusterAddress:

@@ -30,9 +30,9 @@ def refusal(why: Declined) -> Response:
 
 
 async def body_of(request: Request) -> dict[str, Any]:
-    """The JSON object that came with a request."""
+    """The JSON object that came with a request; an empty body is an empty one."""
     try:
-        data = msgspec.json.decode(await request.body())
+        data = msgspec.json.decode(await request.body() or b"{}")
     except msgspec.DecodeError as wrong:
         raise bad_request(f"the body is no JSON: {wrong}") from None
     if not isinstance(data, dict):

@@ -54,7 +54,7 @@ class OutsideGuard:
             headers = Headers(scope=scope)
             self._check_host(headers)
             if scope["method"] not in SAFE_METHODS:
-                self._check_change(headers)
+                self._check_change(scope["method"], headers)
                 receive = _bounded(receive)
             await self._app(scope, receive, guarded)
         except Declined as why:
@@ -70,8 +70,9 @@ class OutsideGuard:
                 "open it by the address that `penstock console` printed, or start it with --host-name NAME",
             )
 
-    def _check_change(self, headers: Headers) -> None:
-        if headers.get("content-type", "").partition(";")[0].strip().lower() not in BODY_TYPES:
+    def _check_change(self, method: str, headers: Headers) -> None:
+        # A form sends POST and nothing else; before any other method a browser asks whether it may.
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() not in BODY_TYPES:
             raise Declined(403, "csrf", "a request that changes something has Content-Type: application/json")
         if int(headers.get("content-length") or 0) > BODY_MAX:
             raise _too_large()

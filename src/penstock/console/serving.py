@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import uvicorn
 
 from penstock.console.app import application
+from penstock.console.auditing import ChangeLog
+from penstock.console.messages.thread import ReadingThread
 from penstock.console.people.vision import ALL, Vision
 from penstock.console.routes.desk import Desks
 from penstock.console.sampler.sampler import Sampler
 from penstock.console.settings import ConsoleRefused, ConsoleSettings
 from penstock.console.stream.hub import Hub
+from penstock.console.stream.subscriptions import Subscriptions
 
 LINGER_S: Final = 3
 """Requests that are under way when the console stops have so long."""
@@ -66,8 +69,9 @@ async def serve(
 ) -> None:
     """Serves until `stop` is set. `ready` is told the address."""
     samplers = {address.name: Sampler(address, settings.every_ms) for address in settings.clusters}
-    desks = Desks(settings, samplers)
-    hub = Hub(samplers.values(), _everything)
+    reading, changes = ReadingThread(), ChangeLog(settings.audit_log)
+    desks = Desks(settings, samplers, reading, changes)
+    hub = Hub(samplers.values(), _everything, Subscriptions(reading))
     server = Served(
         uvicorn.Config(
             application(settings, desks, hub),
@@ -80,8 +84,9 @@ async def serve(
         ),
         hub,
     )
-    for sampler in samplers.values():
-        sampler.start()
+    threads: list[Sampler | ReadingThread] = [reading, *samplers.values()]
+    for thread in threads:
+        thread.start()
     serving = asyncio.create_task(server.serve([listening]))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -91,13 +96,14 @@ async def serve(
         await serving
     finally:
         stopping.cancel()
-        await asyncio.to_thread(_stop, list(samplers.values()))
+        await asyncio.to_thread(_stop, threads)
         await desks.close()
+        changes.close()
 
 
-def _stop(samplers: list[Sampler]) -> None:
-    for sampler in samplers:
-        sampler.stop()
+def _stop(threads: Sequence[Sampler | ReadingThread]) -> None:
+    for thread in threads:
+        thread.stop()
 
 
 def _everything(_owner: str, _cluster: str) -> Vision:

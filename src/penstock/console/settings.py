@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from penstock.model.errors import PenstockError
 
@@ -43,6 +43,9 @@ class ConsoleSettings:
     base_path: str = ""
     hosts: tuple[str, ...] = ()
     read_only: bool = False
+    login: Literal["none"] = "none"
+    audit_log: str | None = None
+    """A file that gets a line for each change."""
     every_ms: int = 5_000
     """How often the least of a cluster is looked at; what is dearer in proportion."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mimetypes
+import gzip
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,19 @@ from penstock.console.settings import is_prefix
 
 DIST: Final = Path(__file__).parent / "web" / "dist"
 BASE: Final = '<base href="/">'
+# What the system's tables of types say differs from machine to machine.
+_KINDS: Final = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".json": "application/json",
+    ".txt": "text/plain",
+    ".woff2": "font/woff2",
+    ".webmanifest": "application/manifest+json",
+}
+_TEXT: Final = (".js", ".css", ".svg", ".json", ".txt")
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
@@ -26,6 +39,10 @@ class FrontEnd:
         self._base_path = base_path
         self._files = {
             path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        }
+        # Packed here: another release of zlib packs otherwise, and built files are compared byte by byte.
+        self._packed = {
+            name: gzip.compress(data, 6, mtime=0) for name, data in self._files.items() if name.endswith(_TEXT)
         }
 
     async def page(self, request: Request) -> Response:
@@ -49,10 +66,10 @@ class FrontEnd:
         if found is None or name == "index.html":
             raise Declined(404, "not_found", f"there is no file {name!r} here")
         headers = {"cache-control": _FOR_EVER, "vary": "Accept-Encoding"}
-        packed = self._files.get(f"{name}.gz")
+        packed = self._packed.get(name)
         if packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
             found, headers["content-encoding"] = packed, "gzip"
-        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        kind = _KINDS.get(Path(name).suffix, "application/octet-stream")
         return Response(found, media_type=kind, headers=headers)
 
 

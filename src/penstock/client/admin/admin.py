@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
     from penstock.client.settings import AdminSettings
+    from penstock.kernels import ConsumerRecord
 
 EVERYTHING = -1
 """Deleting the records before here empties a partition."""
@@ -179,6 +180,12 @@ class Admin:
         from penstock.client.admin.batches import committed_batches
 
         return await committed_batches(self._session, partition, start, end)
+
+    async def record_at(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
+        """The first record at or behind an offset, committed or not; None where none is stored yet."""
+        from penstock.client.admin.record_at import record_at
+
+        return await record_at(self._session, partition, offset)
 
     async def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""

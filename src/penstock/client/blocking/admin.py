@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.transactions import TransactionInfo, TransactionListing
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
+    from penstock.kernels import ConsumerRecord
 
 
 class Admin:
@@ -127,6 +128,10 @@ class Admin:
     def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
         """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""
         return self._thread.call(self._inner.committed_batches(partition, start, end))
+
+    def record_at(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
+        """The first record at or behind an offset, committed or not; None where none is stored yet."""
+        return self._thread.call(self._inner.record_at(partition, offset))
 
     def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""

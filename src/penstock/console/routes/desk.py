@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.requests import Request
 
 from penstock.client.admin import TopicInfo
+from penstock.console.auditing import ChangeLog
 from penstock.console.failures import Declined, bad_request
+from penstock.console.messages.thread import ReadingThread
 from penstock.console.people.acting import Acting
+from penstock.console.people.undoing import MovedGroups
 from penstock.console.people.vision import ALL, Vision
 from penstock.console.sampler.sampler import Sampler
 from penstock.console.settings import ConsoleSettings
 from penstock.console.views.seeing import Seeing
+from penstock.model.errors import PenstockError
 
 STEPS_S = (10, 60, 600)
+ANYBODY = "anybody"
+"""Who asks where nobody logs in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,8 @@ class Desk:
     sampler: Sampler
     acting: Acting
     vision: Vision
+    person: str
+    shared: Desks
 
     def seeing(self) -> Seeing:
         """What this person sees now of what the sampler saw last."""
@@ -45,12 +55,32 @@ class Desk:
             raise unknown_topic(name)
         return topic
 
+    @asynccontextmanager
+    async def changing(
+        self, kind: str, text: str, *parts: str, topic: str = "", group: str = "", **params: Any
+    ) -> AsyncIterator[None]:
+        """Around a change: it is written down before and after, and the sampler looks at `parts` anew."""
+        log, names = self.shared.changes, {"topic": topic, "group": group}
+        about = {name: value for name, value in names.items() if value}
+        params = {**about, **params}
+        log.asked(self.sampler, self.person, kind, params)
+        try:
+            yield
+        except PenstockError as failure:
+            log.failed(self.sampler, self.person, kind, params, str(failure))
+            raise
+        log.done(self.sampler, self.person, kind, text, params, about)
+        self.sampler.soon(*parts)
+
 
 class Desks:
     """All clusters with their samplers, and the clients that act at them."""
 
-    def __init__(self, settings: ConsoleSettings, samplers: Mapping[str, Sampler]) -> None:
-        self.settings, self.samplers = settings, samplers
+    def __init__(
+        self, settings: ConsoleSettings, samplers: Mapping[str, Sampler], reading: ReadingThread, changes: ChangeLog
+    ) -> None:
+        self.settings, self.samplers, self.reading, self.changes = settings, samplers, reading, changes
+        self.moved = MovedGroups()
         self._anyone = {name: Acting(sampler.address) for name, sampler in samplers.items()}
 
     def at(self, request: Request) -> Desk:
@@ -58,7 +88,7 @@ class Desks:
         sampler = self.samplers.get(name)
         if sampler is None:
             raise bad_request(f"cluster: there is none called {name!r}; there are {', '.join(self.samplers)}")
-        return Desk(sampler, self._anyone[name], ALL)
+        return Desk(sampler, self._anyone[name], ALL, ANYBODY, self)
 
     async def close(self) -> None:
         for acting in self._anyone.values():

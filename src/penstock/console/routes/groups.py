@@ -6,8 +6,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.console.answers import answer
+from penstock.console.commands import command
 from penstock.console.listings import Wanted
-from penstock.console.routes.desk import desk_of, step_of
+from penstock.console.routes.desk import desk_of, now_ms, step_of
 from penstock.console.views.groups import GROUP_SORTS, group_list, group_page
 
 
@@ -20,7 +21,8 @@ async def get_group(request: Request) -> Response:
     desk, name = desk_of(request), request.path_params["name"]
     group = await desk.acting.admin.describe_group(name)
     lags = await desk.acting.admin.group_lag(name)
-    return answer(group_page(desk.seeing(), group, lags, step_of(request)))
+    undo = [moved.told() for moved in desk.shared.moved.of(desk.sampler.address.name, name, now_ms())]
+    return answer(group_page(desk.seeing(), group, lags, step_of(request), undo))
 
 
 async def get_transactions(request: Request) -> Response:
@@ -47,6 +49,6 @@ async def get_transaction(request: Request) -> Response:
             "started_ms": found.started_ms,
             "partitions": [f"{item.topic}-{item.partition}" for item in found.partitions],
             "coordinator": found.coordinator,
-            "command": f"penstock txn describe {found.id}",
+            "command": command("txn", "describe", names=[found.id]),
         }
     )

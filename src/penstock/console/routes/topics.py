@@ -8,6 +8,7 @@ from starlette.responses import Response
 from penstock.client.admin import AclFilter, ConfigResource
 from penstock.client.errors import ClientError
 from penstock.console.answers import answer
+from penstock.console.commands import command
 from penstock.console.failures import bad_request
 from penstock.console.listings import Wanted
 from penstock.console.routes.desk import desk_of, step_of
@@ -52,7 +53,7 @@ async def get_topic_config(request: Request) -> Response:
     resource = ConfigResource.topic(name)
     found = await desk.acting.admin.describe_configs([resource], documentation=True)
     entries = config_list(found.checked()[resource], "topic")
-    return answer({"entries": entries, "command": f"penstock topic describe {name}"})
+    return answer({"entries": entries, "command": command("topic", "describe", names=[name])})
 
 
 async def get_topic_access(request: Request) -> Response:
@@ -63,8 +64,8 @@ async def get_topic_access(request: Request) -> Response:
         if failure.error is not SECURITY_DISABLED:
             raise
         return answer({"enabled": False, "acls": [], "command": "penstock acl list"})
-    command = f"penstock acl list --resource topic:{name} --match"
-    return answer({"enabled": True, "acls": acl_items(touching(acls, "topic", name)), "command": command})
+    same = command("acl", "list", options=["--resource", f"topic:{name}", "--match"])
+    return answer({"enabled": True, "acls": acl_items(touching(acls, "topic", name)), "command": same})
 
 
 async def get_producers(request: Request) -> Response:

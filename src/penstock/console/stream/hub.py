@@ -10,6 +10,7 @@ from typing import Final
 from penstock.console.failures import Declined, bad_request
 from penstock.console.people.vision import Vision
 from penstock.console.sampler.sampler import Logged, Outage, Sampler
+from penstock.console.stream.subscriptions import Subscriptions
 from penstock.console.stream.tab import BrowserTab, framed
 from penstock.console.views.overview import event_item
 from penstock.console.views.seeing import outage_words
@@ -24,8 +25,9 @@ VisionOf = Callable[[str, str], Vision]
 class Hub:
     """Lives on the loop that serves browsers; samplers speak to it from their threads."""
 
-    def __init__(self, samplers: Iterable[Sampler], vision_of: VisionOf) -> None:
+    def __init__(self, samplers: Iterable[Sampler], vision_of: VisionOf, subscriptions: Subscriptions) -> None:
         self._loop = asyncio.get_running_loop()
+        self.subscriptions = subscriptions
         self._tabs: dict[str, BrowserTab] = {}
         self._vision_of = vision_of
         for sampler in samplers:
@@ -54,8 +56,16 @@ class Hub:
         finally:
             self.forget(tab)
 
+    def tab(self, name: str, owner: str) -> BrowserTab:
+        """A tab whose stream is open."""
+        found = self._tabs.get(name)
+        if found is None or found.owner != owner:
+            raise Declined(409, "conflict", "this tab has no event stream", "open api/v1/events?tab=… first")
+        return found
+
     def forget(self, tab: BrowserTab) -> None:
         tab.ended = True
+        self.subscriptions.forget(tab)
         if self._tabs.get(tab.name) is tab:
             del self._tabs[tab.name]
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from penstock.client.admin import Acl, QuotaEntity, ScramCredential
+from penstock.console.commands import command
 from penstock.console.failures import bad_request
 from penstock.model.security import Operation, PatternType, Permission, ResourceType
 from penstock.security.acls import acl_entry, parse_principal
@@ -69,5 +70,5 @@ def verdict(acls: Sequence[Acl], principal: str, operation: str, resource: str, 
         "allowed": found.allowed,
         "by": None if found.entry is None else str(found.entry),
         "why": str(found),
-        "command": f"penstock acl explain {who} {operation} {what}",
+        "command": command("acl", "explain", names=[str(who), operation, what]),
     }

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from penstock.client.admin import GroupInfo, GroupListing
 from penstock.client.admin.group_offsets import PartitionLag
+from penstock.console.commands import command
 from penstock.console.listings import Sortable, Wanted, cut
 from penstock.console.sampler.lags import trend
 from penstock.console.sampler.picture import GROUPS
@@ -92,7 +93,9 @@ def item_of(seeing: Seeing, row: GroupRow) -> dict[str, Any]:
     }
 
 
-def group_page(seeing: Seeing, group: GroupInfo, lags: list[PartitionLag], step_s: int) -> dict[str, Any]:
+def group_page(
+    seeing: Seeing, group: GroupInfo, lags: list[PartitionLag], step_s: int, undo: list[dict[str, Any]]
+) -> dict[str, Any]:
     """`group` and `lags` were asked for now, as the person who looks."""
     listing = GroupListing(group.id, group.protocol_type, group.state, group.type, group.coordinator)
     seen = [lag for lag in lags if seeing.vision.topic(lag.topic)]
@@ -103,6 +106,7 @@ def group_page(seeing: Seeing, group: GroupInfo, lags: list[PartitionLag], step_
     return seeing.stamped(
         {
             **item,
+            "member_count": len(group.members),
             "topics": sorted({lag.topic for lag in seen}),
             "lag": text_of(sum(known) if known else None),
             "lag_s": max(waits) if waits and None not in waits else None,
@@ -121,8 +125,9 @@ def group_page(seeing: Seeing, group: GroupInfo, lags: list[PartitionLag], step_
                 for member in group.members
             ],
             "partitions": partitions,
+            "undo": undo,
             "history": seeing.drawn("group", group.id, step_s, lag="lag", consumed="consumed"),
-            "command": f"penstock group describe {group.id}",
+            "command": command("group", "describe", names=[group.id]),
         },
         GROUPS,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.client.admin import TopicInfo
+from penstock.console.commands import command
 from penstock.console.listings import Sortable, Wanted, cut
 from penstock.console.sampler.picture import GROUPS, OFFSETS, moving
 from penstock.console.views.group_lags import group_lag
@@ -72,7 +73,7 @@ def topic_page(seeing: Seeing, topic: TopicInfo, step_s: int) -> dict[str, Any]:
             "id": topic.id,
             "configs": topic.configs,
             "history": seeing.drawn("topic", topic.name, step_s, records_in="in"),
-            "command": f"penstock topic describe {topic.name}",
+            "command": command("topic", "describe", names=[topic.name]),
         },
         OFFSETS,
     )
@@ -152,8 +153,9 @@ def partition_list(seeing: Seeing, topic: TopicInfo) -> dict[str, Any]:
                 "moving": moving(move),
             }
         )
-    command = f"penstock topic describe {topic.name}"
-    return seeing.stamped({"partitions": partitions, "command": command}, OFFSETS)
+    return seeing.stamped(
+        {"partitions": partitions, "command": command("topic", "describe", names=[topic.name])}, OFFSETS
+    )
 
 
 def consumers_of(seeing: Seeing, name: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from penstock.spark.lake.ranges import RangeKey, TableRange
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.spark.lake.stores.storage import Storage
+
 COMMIT_KEY: Final = "penstock.commit"
 """Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""
 
@@ -26,11 +28,19 @@ ROWS_PROPERTY: Final = "penstock.rows"
 
 APPEND: Final = "append"
 OVERWRITE: Final = "overwrite"
+MERGE: Final = "merge"
+"""Rows were inserted, updated and deleted by key."""
 COMPACT: Final = "compact"
 OTHER: Final = "other"
 """A commit that is not ours, or that changed no rows: a new column, a property, an expiry."""
 LOST: Final = "lost"
 """Only in a ledger: a version whose commit metadata was cleaned away before anybody wrote it down."""
+BATCHES: Final = (APPEND, OVERWRITE, MERGE)
+"""Kinds of commits that bring a batch, with its offsets."""
+
+
+KEYED_PROPERTY: Final = "penstock.keyed"
+"""Says, as JSON, that rows of the table are changed by key: its files are rewritten by merges alone."""
 
 
 class Conflicted(SparkRoomError):
@@ -60,6 +70,39 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """What became of the changes of a batch: each is one of these."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    superseded: int = 0
+    """A later change of the same key was in the batch, or in the table already."""
+    ignored: int = 0
+    """Left out as the sink says, or the delete of a row that was not there."""
+
+    @property
+    def changes(self) -> int:
+        return self.inserted + self.updated + self.deleted + self.superseded + self.ignored
+
+    @property
+    def rows_more(self) -> int:
+        """How many rows more the table has than before; may be negative."""
+        return self.inserted - self.deleted
+
+    def plus(self, other: MergeCounts) -> MergeCounts:
+        return MergeCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    def told(self) -> dict[str, int]:
+        """Those that are not zero."""
+        return {name: number for name in self.__slots__ if (number := getattr(self, name))}
+
+    @classmethod
+    def of_told(cls, told: Mapping[str, Any]) -> MergeCounts:
+        return cls(**{name: int(told.get(name, 0)) for name in cls.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
 class BatchCommit:
     """One batch: its rows as files, and the offsets they come from. Both land, or neither does."""
 
@@ -75,11 +118,28 @@ class BatchCommit:
     gaps: int = 0
     """Offsets of the ranges that had no record: compacted, trimmed, transaction markers."""
     overwrite: bool = False
+    dropped: int = 0
+    """Rows that an expectation left out, and nobody keeps."""
+    expectations: Mapping[str, int] = field(default_factory=dict)
+    """How many rows broke each expectation, whatever became of them; those that none broke are left out."""
+    merged: MergeCounts | None = None
+    """What became of the changes of a table by key; None where rows are added."""
+    replaced: tuple[TableFile, ...] = ()
+    """Files of the version that was read whose rows are in `files` now, as far as they are still there."""
+
+    @property
+    def records(self) -> int:
+        """How many records it tells the fate of, where each is one row or one change."""
+        return (self.rows if self.merged is None else self.merged.changes) + self.dead + self.dropped
+
+    @property
+    def kind(self) -> str:
+        return MERGE if self.merged is not None else OVERWRITE if self.overwrite else APPEND
 
     def told(self) -> dict[str, Any]:
         """What the commit's metadata says under `COMMIT_KEY`."""
         return {
-            "kind": OVERWRITE if self.overwrite else APPEND,
+            "kind": self.kind,
             "query": self.query_id,
             "batch": self.batch_id,
             "ranges": [each.to_json() for each in self.ranges],
@@ -88,6 +148,8 @@ class BatchCommit:
             "gaps": self.gaps,
             "files": len(self.files),
             "bytes": sum(each.size_bytes for each in self.files),
+            **_judged(self.dropped, self.expectations),
+            **(self.merged.told() | {"written": sum(each.rows for each in self.files)} if self.merged else {}),
         }
 
 
@@ -99,7 +161,7 @@ class Commit:
     """Rises by one with every commit: Delta's version, Iceberg's sequence number."""
     time_ms: int
     kind: str
-    """append, overwrite, compact, other; lost in ledgers."""
+    """append, overwrite, merge, compact, other; lost in ledgers."""
     query_id: str = ""
     batch_id: int = -1
     ranges: tuple[TableRange, ...] = ()
@@ -110,6 +172,25 @@ class Commit:
     size_bytes: int = 0
     snapshot: str = ""
     """Iceberg's snapshot id; "" for Delta, where the version says it."""
+    dropped: int = 0
+    expectations: Mapping[str, int] = field(default_factory=dict)
+    merged: MergeCounts = MergeCounts()
+    written: int = 0
+    """Rows of the files that a merge wrote: those of whole buckets, however few of them changed."""
+
+    @property
+    def rows_in_its_files(self) -> int:
+        return self.written if self.kind == MERGE else self.rows
+
+    @property
+    def rows_more(self) -> int:
+        """How many rows more the table has by this commit than before; may be negative."""
+        return self.merged.rows_more if self.kind == MERGE else self.rows
+
+    @property
+    def records(self) -> int:
+        """How many records it tells the fate of, where each is one row or one change."""
+        return (self.merged.changes if self.kind == MERGE else self.rows) + self.dead + self.dropped
 
     @classmethod
     def of_told(cls, told: Mapping[str, Any], *, version: int, time_ms: int, kind: str, snapshot: str = "") -> Commit:
@@ -127,6 +208,10 @@ class Commit:
             files=int(told.get("files", 0)),
             size_bytes=int(told.get("bytes", 0)),
             snapshot=snapshot,
+            dropped=int(told.get("dropped", 0)),
+            expectations={str(name): int(count) for name, count in told.get("expectations", {}).items()},
+            merged=MergeCounts.of_told(told),
+            written=int(told.get("written", 0)),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -144,6 +229,9 @@ class Commit:
             "files": self.files,
             "bytes": self.size_bytes,
             "snapshot": self.snapshot,
+            **_judged(self.dropped, self.expectations),
+            **self.merged.told(),
+            **({"written": self.written} if self.written else {}),
         }
 
     @classmethod
@@ -151,6 +239,14 @@ class Commit:
         return cls.of_told(
             line, version=int(line["version"]), time_ms=int(line["time"]), kind=line["kind"], snapshot=line["snapshot"]
         )
+
+
+def _judged(dropped: int, expectations: Mapping[str, int]) -> dict[str, Any]:
+    """Told only where there is something to tell."""
+    return {
+        **({"dropped": dropped} if dropped else {}),
+        **({"expectations": dict(expectations)} if expectations else {}),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +265,7 @@ class Layout:
     """Where and how tasks write files for a table."""
 
     directory: str
-    """A local path or a URI that pyarrow.fs opens; `WrittenFile.path` is relative to it."""
+    """A local path or a URI; `WrittenFile.path` is relative to it."""
     keeps_partition_columns: bool
     """Whether the files hold the partition columns too (Iceberg), or the log alone does (Delta)."""
     small_integers: bool = False
@@ -203,6 +299,10 @@ class TableStore(Protocol):
     @property
     def location(self) -> str:
         """The table's directory, a local path or a URI; the ledger is under it."""
+
+    @property
+    def storage(self) -> Storage:
+        """How the files at `location` are reached, the ledger's too."""
 
     def exists(self) -> bool:
         """Whether the table is there (now: no refresh is needed before)."""

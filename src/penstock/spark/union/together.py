@@ -19,6 +19,7 @@ from penstock.model.ids import TopicPartition
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.feed import ONE_ROW_A_RECORD, Feed
 from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
+from penstock.spark.lake.store import KEYED_PROPERTY
 from penstock.spark.naming import group_of
 from penstock.spark.union.snapshot import identity_of, rows_of
 from penstock.spark.union.tail import Standing, check_same_topics, never_fed, plan_tail
@@ -51,19 +52,30 @@ def table(
     table: str | None = None,
     bootstrap: str | None = None,
     warehouse: str | None = None,
+    storage: Mapping[str, str] | None = None,
+    catalog_settings: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The table that a topic feeds, and all that the log has after it: every record once, as of this call.
 
     The table is the one at `path`, or `table` of `catalog`, or the one in `warehouse` (by default PENSTOCK_WAREHOUSE
     or ./lake) that says it is fed from `topic`. It must hold one row a record. `bootstrap` is where the topic is, if
-    not where the table says. Records that cannot be decoded are left out, as they are in the table.
+    not where the table says. `storage` and `catalog_settings` say how an object store and a catalog are reached, as
+    [storage] and [catalog] of a pipeline do. Records that cannot be decoded are left out, as they are in the table.
 
     The DataFrame stays what it is: call again for what came later.
     """
     from penstock.spark.union.fed_tables import find
 
     with _tables_lock:
-        fed = find(topic, path=path, catalog=catalog, table=table, warehouse=warehouse)
+        fed = find(
+            topic,
+            path=path,
+            catalog=catalog,
+            table=table,
+            warehouse=warehouse,
+            storage=storage,
+            catalog_settings=catalog_settings,
+        )
     return _Union(spark, fed, bootstrap or fed.feed.bootstrap).rows()
 
 
@@ -89,7 +101,9 @@ class _Union:
         feed = self._fed.feed
         unknown = [step.name for step in feed.steps if step.sql is None]
         why = ""
-        if feed.rows != ONE_ROW_A_RECORD:
+        if KEYED_PROPERTY in self._fed.store.properties():
+            why = "its rows change by key, and those of its log do not follow them as they are"
+        elif feed.rows != ONE_ROW_A_RECORD:
             why = "it does not hold one row a record (its feed says rows=any), so the log's rows cannot follow its own"
         elif unknown:
             why = f"step {unknown[0]!r} between the topic and the table is not SQL and cannot be repeated here"

@@ -14,9 +14,8 @@ from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.places import absolute
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import (
-    APPEND,
     COMMIT_KEY,
-    OVERWRITE,
+    KEYED_PROPERTY,
     BatchCommit,
     CannotEvolve,
     Commit,
@@ -26,6 +25,7 @@ from penstock.spark.lake.store import (
     Layout,
     TableFile,
 )
+from penstock.spark.lake.stores.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +65,7 @@ class IcebergStore:
 
     def __init__(self, options: LakeOptions) -> None:
         self._options = options
+        self.storage = Storage.of(options.storage)
         self.place = catalogs.place_of(options)
         self._loaded: Table | None = None
 
@@ -84,7 +85,7 @@ class IcebergStore:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        return catalogs.open_catalog(self.place.catalog)
+        return catalogs.open_catalog(self.place.catalog, self.place.properties)
 
     def exists(self) -> bool:
         try:
@@ -116,7 +117,7 @@ class IcebergStore:
 
         if self.exists():
             return
-        catalog = catalogs.open_catalog(self.place.catalog, create=True)
+        catalog = catalogs.open_catalog(self.place.catalog, self.place.properties, create=True)
         self.__dict__["_catalog"] = catalog
         self._make_namespace(catalog)
         columns = relaxed(schema)
@@ -213,13 +214,14 @@ class IcebergStore:
         table = self.table
         check_version(table.metadata, self.place.name)
         told = json.dumps(batch.told(), separators=(",", ":"))
-        kind = OVERWRITE if batch.overwrite else APPEND
-        properties = {COMMIT_KEY: told, snapshots.KIND_KEY: kind}
+        properties = {COMMIT_KEY: told, snapshots.KIND_KEY: batch.kind}
         directory = self.layout().directory
         added = data_files(table.io, table.metadata, [f"{directory}/{each.path}" for each in batch.files])
         transaction = QuickTransaction(table)
         if batch.overwrite:
             self._replace_all(transaction, added, properties)
+        elif batch.replaced:
+            self._replace(transaction, batch.replaced, added, properties)
         else:
             # Without rows too: the snapshot is what the next commit is compared with.
             with transaction.update_snapshot(snapshot_properties=properties).merge_append() as append:
@@ -246,6 +248,21 @@ class IcebergStore:
         check_understood(self.table.metadata, self.place.name)
         current = self.table.current_snapshot()
         removed = [entry.data_file for _, entries in live_entries(self.table.io, current) for entry in entries]
+        with ReplaceFiles(transaction, removed=removed, added=added, same_rows=False, properties=properties):
+            pass
+
+    def _replace(
+        self, transaction: Transaction, old: Sequence[TableFile], added: list[DataFile], properties: dict[str, str]
+    ) -> None:
+        """Files of the loaded snapshot for others."""
+        from penstock.spark.lake.iceberg.data_files import live_files
+        from penstock.spark.lake.iceberg.replacing import ReplaceFiles
+
+        going = {file.path for file in old}
+        entries = live_files(self.table, self.table.current_snapshot())
+        removed = [each.data_file for each in entries if absolute(each.data_file.file_path) in going]
+        if len(removed) != len(going):
+            raise Conflicted(f"{self.place.name} no longer has all the files that were to be replaced")
         with ReplaceFiles(transaction, removed=removed, added=added, same_rows=False, properties=properties):
             pass
 
@@ -300,6 +317,10 @@ class IcebergStore:
     def compact(self, target_bytes: int, *, whole: bool = True) -> Compaction:
         from penstock.spark.lake.iceberg.compaction import compact
 
+        self.refresh()
+        if KEYED_PROPERTY in self.properties():
+            # Its files are its buckets, one for each: what merges them into others undoes what merges are quick by.
+            return Compaction()
         return compact(self, target_bytes, self._options.compression, whole=whole)
 
     def expire(self, older_than: datetime) -> Expiry:
