@@ -43,7 +43,7 @@ def test_the_page_holds_no_script_or_style_of_its_own() -> None:
     assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
     assert "<style" not in page
     assert " style=" not in page
-    assert '<base href="/" />' in page
+    assert '<base href="/">' in page
 
 
 def test_nothing_stored_becomes_markup() -> None:

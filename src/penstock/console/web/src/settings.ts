@@ -1,5 +1,5 @@
 // What a person chose in this browser: it stays here and is told to nobody.
-import { effect, signal, type Signal } from "@preact/signals";
+import { computed, effect, signal, type Signal } from "@preact/signals";
 
 export type Theme = "system" | "light" | "dark";
 export type Language = "en" | "zh";
@@ -39,3 +39,9 @@ effect(() => {
   if (theme.value === "system") delete root.dataset.theme;
   else root.dataset.theme = theme.value;
 });
+
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+const systemIsDark = signal(systemDark.matches);
+systemDark.addEventListener("change", () => (systemIsDark.value = systemDark.matches));
+/** What is drawn by hand asks for this. */
+export const dark = computed(() => theme.value === "dark" || (theme.value === "system" && systemIsDark.value));

@@ -10,6 +10,7 @@ const given: Record<string, unknown> = {
   localStorage: { getItem: () => null, setItem: () => undefined },
   navigator: { language: "en" },
   addEventListener: () => undefined,
+  matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
 };
 for (const [name, value] of Object.entries(given)) {
   if (name in globalThis && name !== "navigator") continue;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./browser";
 import { about, bytes, exact, moment, span } from "../src/figures/numbers";
-import { layOut, tokens, type Line } from "../src/figures/jsonText";
+import { conditionOf, layOut, tokens, type Line } from "../src/figures/jsonText";
 import { ordered } from "../src/parts/ordered";
 import { match } from "../src/routing/match";
 import { to } from "../src/routing/place";
@@ -133,4 +133,20 @@ test("a name goes into an address and comes out of it", () => {
   assert.equal(match("/groups/:name", "/groups/%E0%A4%A"), null);
   assert.equal(match("/", "/topics"), null);
   assert.deepEqual(match("/", "/"), {});
+});
+
+test("a member that was clicked becomes a condition", () => {
+  const text = '{"a":{"b":"q\\"q","n":12345678901234567890},"list":[{"x":1}],"odd key":true,"none":null,"a.b":1}';
+  const members = layOut(tokens(text) ?? []).flatMap((line) => (line.member ? [line.member] : []));
+  assert.deepEqual(
+    members.map((member) => conditionOf(member, "==")),
+    [
+      'value.a.b == "q\\"q"',
+      "value.a.n == 12345678901234567890",
+      "`value.odd key` == true",
+      "not exists value.none",
+      null,
+    ],
+  );
+  assert.equal(conditionOf(members[1]!, "!="), "value.a.n != 12345678901234567890");
 });

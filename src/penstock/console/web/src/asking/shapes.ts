@@ -154,7 +154,7 @@ export interface TopicAnswer extends Sampled, TopicRow {
   configs: Record<string, string>;
   history: History;
   rights: string[] | null;
-  feeds: { kind: string; name: string }[];
+  feeds?: { kind: string; name: string }[];
   command: string;
 }
 export interface PartitionRow {
@@ -288,4 +288,149 @@ export interface TableRow {
   committed_ms: number | null;
   freshness_s: number | null;
   feeds_from: string[];
+}
+export interface Bytes {
+  as: string | null;
+  text: string | null;
+  size: number;
+  cut?: boolean;
+  others?: [string, string][];
+}
+export interface Stored {
+  partition: number;
+  offset: Digits;
+  timestamp: Digits;
+  timestamp_type: string;
+  size: number;
+  key: Bytes;
+  value: Bytes;
+  headers: { name: string; value: Bytes }[];
+}
+export interface Records {
+  records: Stored[];
+  next: string | null;
+  previous: string | null;
+  reached: "end" | "limit" | "time";
+  ends: Record<string, { start: Digits; end: Digits }>;
+  order: string;
+  command: string;
+}
+export interface TailTold {
+  id: string;
+  records: Stored[];
+  seen: Digits;
+  shown: Digits;
+  skipped: Digits;
+  per_s: number;
+  positions: Record<string, Digits>;
+}
+export interface SearchTold {
+  id: string;
+  hits: Stored[];
+  scanned: Digits;
+  bytes: Digits;
+  rate: number;
+  positions: Record<string, Digits>;
+  unreadable: Digits;
+  state: "running" | "stopped";
+  why: string | null;
+  error: { message: string; attempt?: string } | null;
+  next: string | null;
+}
+export interface Changed<Plan = unknown> {
+  plan?: Plan;
+  done?: unknown;
+  command: string;
+}
+export interface PipelineRow {
+  name: string;
+  cluster?: string;
+  state: "running" | "stopped" | "failed" | "unknown";
+  flows: string[];
+  rows_per_s: number | null;
+  lag: Digits | null;
+  freshness_s: number | null;
+  batch_ms: number | null;
+  dead: Digits | null;
+  last_error: string | null;
+  seen_ms: number | null;
+}
+export interface PipelineAnswer extends PipelineRow {
+  sources?: PipelineEnd[];
+  sinks?: PipelineEnd[];
+  batches?: {
+    id: Digits | number;
+    at_ms: number;
+    rows: Digits | null;
+    duration_ms: number | null;
+    parts: Record<string, number>;
+  }[];
+  watermark?: string | number | null;
+  state_rows?: Digits | null;
+  commands?: Record<string, string>;
+}
+export interface PipelineEnd {
+  kind?: string;
+  name: string;
+  topic?: string | null;
+  table?: string | null;
+  rows_per_s?: number | null;
+  lag?: Digits | null;
+  committed?: Digits | null;
+}
+export interface TableAnswer extends TableRow {
+  versions?: {
+    version: Digits;
+    at_ms: number | null;
+    operation?: string | null;
+    rows?: Digits | null;
+    files?: number | null;
+    bytes?: Digits | null;
+    batch?: Digits | null;
+    pipeline?: string | null;
+  }[];
+  schema?: { name: string; type: string; nullable: boolean }[];
+  ranges?: { topic: string; partition: number; start: Digits; end: Digits }[];
+  command?: string;
+}
+export interface SqlAnswer {
+  columns: { name: string; type: string }[];
+  rows: (string | null)[][];
+  cut: boolean;
+  elapsed_ms: number;
+  command: string;
+}
+export interface AgentRow {
+  name: string;
+  address: string | null;
+  state: string;
+  inputs: AgentInput[];
+  behind: Digits | null;
+  spool: Digits | null;
+  files: AgentFile[];
+  seen_ms?: number | null;
+}
+export interface AgentInput {
+  name: string;
+  type?: string;
+  state?: string;
+  events?: Digits | null;
+  rate?: number | null;
+  behind?: Digits | null;
+  dropped?: Digits | null;
+  topic?: string | null;
+  error?: string | null;
+}
+export interface AgentFile {
+  path: string;
+  input?: string;
+  position: Digits | null;
+  size: Digits | null;
+  behind?: Digits | null;
+}
+export interface FollowStep {
+  kind: "file" | "record" | "group" | "batch" | "table" | "dead_letter";
+  state: "done" | "waiting" | "unknown";
+  text: string;
+  params: Record<string, unknown>;
 }

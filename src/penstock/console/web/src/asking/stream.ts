@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { addressOf } from "../routing/place";
 import { consoleAway } from "./ask";
-import type { Happened, Trouble } from "./shapes";
+import type { Happened, SearchTold, TailTold, Trouble } from "./shapes";
 
 export type Part = "metadata" | "offsets" | "groups" | "log_dirs";
 
@@ -10,8 +10,8 @@ interface Heard {
   sampled: { cluster: string; parts: Part[]; as_of_ms: number };
   trouble: { cluster: string; trouble: Trouble | null };
   event: Happened;
-  tail: unknown;
-  search: unknown;
+  tail: TailTold;
+  search: SearchTold;
 }
 type Listener<K extends keyof Heard> = (data: Heard[K]) => void;
 

@@ -5,9 +5,15 @@ export interface Token {
   kind: TokenKind;
   text: string;
 }
+export interface Member {
+  path: string[];
+  literal: Token;
+}
 export interface Line {
   depth: number;
   tokens: Token[];
+  /** What a condition can ask for, where the line is such a thing. */
+  member: Member | null;
 }
 
 const SHAPE =
@@ -71,36 +77,63 @@ function closes(found: Token[]): boolean {
 /** Lines to show, one member each; empty objects and arrays stay on theirs. */
 export function layOut(found: Token[]): Line[] {
   const lines: Line[] = [];
-  let depth = 0;
+  const above: (string | null)[] = [];
   let line: Token[] = [];
+  let key: string | null = null;
   const close = (): void => {
-    if (line.length) lines.push({ depth, tokens: line });
+    if (line.length) lines.push({ depth: above.length, tokens: line, member: memberOf(line, above) });
     line = [];
   };
   for (const [at, token] of found.entries()) {
-    const next = found[at + 1]?.text;
-    if (token.kind !== "mark") line.push(token);
-    else if (token.text === "{" || token.text === "[") {
+    const before = found[at - 1];
+    const next = found[at + 1];
+    if (token.kind !== "mark") {
+      if (token.kind === "key") key = JSON.parse(token.text) as string;
       line.push(token);
-      if (next !== "}" && next !== "]") {
+    } else if (token.text === "{" || token.text === "[") {
+      line.push(token);
+      if (isEnd(next)) continue;
+      // Inside an array there is no name by which a condition could ask for a member.
+      const inside = above.length === 0 ? "" : key;
+      close();
+      above.push(token.text === "[" ? null : inside);
+      key = null;
+    } else if (isEnd(token)) {
+      if (before?.kind !== "mark" || !isStart(before)) {
         close();
-        depth += 1;
-      }
-    } else if (token.text === "}" || token.text === "]") {
-      const before = found[at - 1]?.text;
-      if (before !== "{" && before !== "[") {
-        close();
-        depth -= 1;
-      } else if (found[at - 1]?.kind !== "mark") {
-        close();
-        depth -= 1;
+        above.pop();
       }
       line.push(token);
     } else if (token.text === ",") {
       line.push(token);
       close();
+      key = null;
     } else line.push({ kind: "mark", text: ": " });
   }
   close();
   return lines;
+}
+
+const isEnd = (token: Token | undefined): boolean =>
+  token?.kind === "mark" && (token.text === "}" || token.text === "]");
+const isStart = (token: Token): boolean => token.text === "{" || token.text === "[";
+
+/** The member that a line is, where a condition can name it: a plain value, and nothing but objects around it. */
+function memberOf(line: Token[], above: (string | null)[]): Member | null {
+  const [name, , value] = line;
+  if (name?.kind !== "key" || value === undefined || value.kind === "mark" || above.includes(null)) return null;
+  return { path: [...(above.slice(1) as string[]), JSON.parse(name.text) as string], literal: value };
+}
+
+const PLAIN = /^[^\W\d][\w@-]*$/;
+
+/** `value.amount == 12` of a member, in the words of the conditions; null where they cannot say it. */
+export function conditionOf(member: Member, sign: "==" | "!="): string | null {
+  const path = ["value", ...member.path];
+  if (path.some((name) => name.includes("`") || name.includes("."))) return null;
+  const field = path.every((name) => PLAIN.test(name)) ? path.join(".") : "`" + path.join(".") + "`";
+  const { kind, text } = member.literal;
+  if (text === "null") return (sign === "==" ? "not " : "") + "exists " + field;
+  const literal = kind === "string" ? '"' + (JSON.parse(text) as string).replace(/[\\"]/g, "\\$&") + '"' : text;
+  return field + " " + sign + " " + literal;
 }

@@ -77,3 +77,7 @@ export function moment(ms: Figure | null | undefined, fractions = true): string 
 
 /** `14:03:20`, for axes and lists of what happened today. */
 export const clock = (ms: number): string => moment(ms, false).slice(11);
+
+/** A lag in time, which the API tells in seconds. */
+export const lagTime = (seconds: number | null | undefined): string =>
+  seconds === null || seconds === undefined ? "–" : span(seconds * 1000);

@@ -1,5 +1,5 @@
 import type { GroupRow } from "../asking/shapes";
-import { exact, span } from "../figures/numbers";
+import { exact, lagTime } from "../figures/numbers";
 import { Choice } from "../parts/field";
 import { FilterBox } from "../parts/filter";
 import { Grid, GridFoot, type Column } from "../parts/grid";
@@ -77,10 +77,10 @@ const columns = (): Column<GroupRow>[] => [
     head: w().lagSeconds,
     end: true,
     sort: true,
-    cell: (row) => (row.lag_s === null ? "–" : span(row.lag_s * 1000)),
+    cell: (row) => lagTime(row.lag_s),
   },
   { key: "trend", head: w().trend, offPhone: true, cell: (row) => <TrendBadge of={row.trend} /> },
-  { key: "spark", head: "", offPhone: true, cell: (row) => <Spark of={row.spark} /> },
+  { key: "spark", head: w().lastHour, mute: true, offPhone: true, cell: (row) => <Spark of={row.spark} /> },
   {
     key: "topics",
     head: w().topics,

@@ -1,7 +1,7 @@
 import { useAsked } from "../asking/resource";
-import type { Happened, Overview } from "../asking/shapes";
-import { about, bytes, clock, exact, moment, span } from "../figures/numbers";
-import { Badge, Mark, type Tone } from "../parts/badge";
+import type { Overview } from "../asking/shapes";
+import { about, bytes, exact, lagTime } from "../figures/numbers";
+import { Mark, type Tone } from "../parts/badge";
 import { Chart } from "../parts/chart";
 import { Command } from "../parts/command";
 import { Grid } from "../parts/grid";
@@ -11,6 +11,8 @@ import { TrendBadge } from "../parts/trend";
 import { Link } from "../routing/link";
 import { to } from "../routing/place";
 import { told, w } from "../words/words";
+import { BrokerGrid } from "./brokers";
+import { EventList } from "./events";
 
 export function OverviewPage() {
   const overview = useAsked<Overview>("/overview", ["metadata", "offsets", "groups"]);
@@ -114,7 +116,7 @@ const Busy = ({ of }: { of: Overview }) => (
               key: "lag_s",
               head: w().lagSeconds,
               end: true,
-              cell: (row) => (row.lag_s === null ? "–" : span(row.lag_s * 1000)),
+              cell: (row) => lagTime(row.lag_s),
             },
             { key: "trend", head: w().trend, cell: (row) => <TrendBadge of={row.trend} /> },
           ]}
@@ -124,47 +126,7 @@ const Busy = ({ of }: { of: Overview }) => (
       )}
     </Panel>
     <Panel class="w8" title={w().brokers} plain>
-      <Grid
-        label={w().brokers}
-        total={of.brokers.length}
-        rowAt={(at) => of.brokers[at]}
-        keyOf={(row) => String(row.id)}
-        columns={[
-          {
-            key: "id",
-            head: w().brokers,
-            name: true,
-            cell: (row) => <Link to={to("/brokers/{}", row.id)}>{w().broker(row.id)}</Link>,
-          },
-          {
-            key: "state",
-            head: w().state,
-            cell: (row) => (
-              <span class="row">
-                <Badge tone={row.alive ? "good" : "bad"} mark>
-                  {row.alive ? w().up : w().down}
-                </Badge>
-                {row.controller && <Badge tone="info">{w().controller}</Badge>}
-              </span>
-            ),
-          },
-          {
-            key: "address",
-            head: w().address,
-            offPhone: true,
-            cell: (row) => <span class="mono">{row.host + ":" + row.port}</span>,
-          },
-          { key: "leaders", head: w().leaders, end: true, cell: (row) => exact(row.leaders) },
-          { key: "replicas", head: w().replicas, end: true, offPhone: true, cell: (row) => exact(row.replicas) },
-          {
-            key: "behind",
-            head: w().outOfSync,
-            end: true,
-            cell: (row) => (row.behind ? <Badge tone="warn">{exact(row.behind)}</Badge> : "0"),
-          },
-          { key: "bytes", head: w().stored, end: true, cell: (row) => bytes(row.bytes) },
-        ]}
-      />
+      <BrokerGrid of={of.brokers} />
     </Panel>
     <div class="w4 stack">
       {of.tables.length > 0 && (
@@ -185,7 +147,7 @@ const Busy = ({ of }: { of: Overview }) => (
                 key: "fresh",
                 head: w().freshness,
                 end: true,
-                cell: (row) => (row.freshness_s === null ? "–" : span(row.freshness_s * 1000)),
+                cell: (row) => lagTime(row.freshness_s),
               },
             ]}
           />
@@ -196,18 +158,4 @@ const Busy = ({ of }: { of: Overview }) => (
       </Panel>
     </div>
   </div>
-);
-
-const TONES: Record<string, Tone> = { bad: "bad", warn: "warn", good: "good", info: "info" };
-
-export const EventList = ({ of }: { of: Happened[] }) => (
-  <ul class="events">
-    {of.map((event) => (
-      <li key={event.id}>
-        <time title={moment(event.at_ms)}>{clock(event.at_ms)}</time>
-        <Mark tone={TONES[event.level] ?? "quiet"} />
-        <span>{event.text}</span>
-      </li>
-    ))}
-  </ul>
 );

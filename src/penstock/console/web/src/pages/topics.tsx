@@ -1,5 +1,6 @@
 import type { TopicRow } from "../asking/shapes";
 import { about, bytes, exact, span } from "../figures/numbers";
+import { Opens } from "../parts/action";
 import { Badge } from "../parts/badge";
 import { Check, Choice } from "../parts/field";
 import { FilterBox } from "../parts/filter";
@@ -12,6 +13,7 @@ import { Spark } from "../parts/spark";
 import { Link } from "../routing/link";
 import { asked, setQuery, to } from "../routing/place";
 import { w } from "../words/words";
+import { CreateTopic } from "./createTopic";
 
 export function TopicsPage() {
   const sorting = useSorting("name");
@@ -19,7 +21,14 @@ export function TopicsPage() {
   for (const name of ["q", "internal", "only"]) if (asked(name)) filters.set(name, asked(name));
   const paged = usePaged<TopicRow>("/topics?" + filters.toString(), ["metadata", "offsets"]);
   return (
-    <PageOf title={w().topics}>
+    <PageOf
+      title={w().topics}
+      acts={
+        <Opens main text={w().createTopic}>
+          {(close) => <CreateTopic onDone={paged.resource.again} onClose={close} />}
+        </Opens>
+      }
+    >
       <Panel plain>
         <div class="bar">
           <FilterBox label={w().filter} />
@@ -85,7 +94,7 @@ const columns = (): Column<TopicRow>[] => [
   { key: "records", head: w().records, end: true, sort: true, cell: (row) => exact(row.records) },
   { key: "bytes", head: w().size, end: true, sort: true, cell: (row) => bytes(row.bytes) },
   { key: "rate", head: w().rateIn, end: true, sort: true, offPhone: true, cell: (row) => about(row.rate) },
-  { key: "spark", head: "", offPhone: true, cell: (row) => <Spark of={row.spark} /> },
+  { key: "spark", head: w().lastHour, mute: true, offPhone: true, cell: (row) => <Spark of={row.spark} /> },
   { key: "groups", head: w().groups, end: true, sort: true, offPhone: true, cell: (row) => exact(row.groups) },
   {
     key: "lag",

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { History } from "../asking/shapes";
 import { about, clock, moment } from "../figures/numbers";
-import { language, theme } from "../settings";
+import { dark, language } from "../settings";
 import { w } from "../words/words";
 
 interface Series {
@@ -25,7 +25,7 @@ export function Chart({ history, series, label, height = 168, show = about }: Gi
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data = table(history, series);
-  const looks = theme.value + language.value + series.map((one) => one.key + one.label).join() + height;
+  const looks = String(dark.value) + language.value + series.map((one) => one.key + one.label).join() + height;
   useEffect(() => {
     const into = box.current;
     if (!into) return undefined;
@@ -40,7 +40,8 @@ export function Chart({ history, series, label, height = 168, show = about }: Gi
   useEffect(() => plot.current?.setData(data), [history]);
   return (
     <figure>
-      <div ref={box} class="chart" aria-hidden="true" style={{ height: height + "px" }} />
+      {!known(data) && <p class="soft small">{w().youngHistory}</p>}
+      <div ref={box} class="chart" aria-hidden="true" style={{ height: known(data) ? height + "px" : "0" }} />
       <details>
         <summary>{w().asTable}</summary>
         <div class="grid-box chart-table">
@@ -81,13 +82,23 @@ export function Chart({ history, series, label, height = 168, show = about }: Gi
 const valueOf = (value: number | null | undefined, show: (value: number) => string): string =>
   value === null || value === undefined ? "–" : show(value);
 
+const FEWEST = 30;
+
+/** Times and columns; what lies before anything was known is left out, so that a young history is not a dot at the edge. */
 function table(history: History, series: Series[]): uPlot.AlignedData {
-  const columns = series.map((one) => history[one.key] as (number | null)[] | undefined);
-  const length = Math.max(0, ...columns.map((column) => column?.length ?? 0));
+  const columns = series.map((one) => (history[one.key] as (number | null)[] | undefined) ?? []);
+  const length = Math.max(0, ...columns.map((column) => column.length));
+  const begin = Math.min(
+    ...columns.map((column) => column.findIndex((value) => value !== null)).map((at) => (at < 0 ? length : at)),
+  );
+  const from = Math.max(0, Math.min(begin, length - FEWEST));
   const end = history.end_ms / 1000;
-  const times = Array.from({ length }, (_, at) => end - (length - 1 - at) * history.step_s);
-  return [times, ...columns.map((column) => column ?? [])] as uPlot.AlignedData;
+  const times = Array.from({ length: length - from }, (_, at) => end - (length - 1 - from - at) * history.step_s);
+  return [times, ...columns.map((column) => column.slice(from))] as uPlot.AlignedData;
 }
+
+const known = (data: uPlot.AlignedData): boolean =>
+  data.slice(1).some((column) => [...column].filter((value) => value !== null && value !== undefined).length > 1);
 
 function optionsOf(series: Series[], width: number, height: number, show: (value: number) => string): uPlot.Options {
   const soft = colourOf("--soft");
@@ -102,7 +113,7 @@ function optionsOf(series: Series[], width: number, height: number, show: (value
     padding: [8, 8, 0, 0],
     scales: { y: { range: (_, __, top) => [0, top > 0 ? top * 1.1 : 1] } },
     axes: [
-      { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000).slice(0, 5)) },
+      { ...axis, size: 28, space: 90, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000).slice(0, 5)) },
       { ...axis, size: 56, values: (_, ticks) => ticks.map(show) },
     ],
     series: [

@@ -8,12 +8,15 @@ export interface Column<Row> {
   key: string;
   head: string;
   cell: (row: Row) => ComponentChildren;
+  /** The head is only heard: what stands below says by itself what it is. */
+  mute?: boolean;
   end?: boolean;
   sort?: boolean;
   /** The column that names the row: it heads the card on a phone. */
   name?: boolean;
   wrap?: boolean;
   offPhone?: boolean;
+  class?: string;
 }
 export interface Sorting {
   by: string;
@@ -29,6 +32,8 @@ interface Given<Row> {
   sorting?: Sorting;
   onWindow?: (first: number, end: number) => void;
   class?: string;
+  onRow?: (row: Row) => void;
+  chosen?: (row: Row) => boolean;
 }
 
 const LONG = 150;
@@ -37,7 +42,8 @@ const phone = matchMedia("(max-width: 640px)");
 const narrow = signal(phone.matches);
 phone.addEventListener("change", () => (narrow.value = phone.matches));
 
-export function Grid<Row>({ label, columns, total, rowAt, keyOf, sorting, onWindow, class: extra }: Given<Row>) {
+export function Grid<Row>(given: Given<Row>) {
+  const { label, columns, total, rowAt, keyOf, sorting, onWindow, class: extra } = given;
   const box = useRef<HTMLDivElement>(null);
   const long = total > LONG;
   const height = narrow.value ? 64 : 36;
@@ -56,7 +62,7 @@ export function Grid<Row>({ label, columns, total, rowAt, keyOf, sorting, onWind
   const end = long ? Math.min(window.value.end, total) : total;
   const rows = [];
   for (let at = first; at < end; at += 1)
-    rows.push(<GridRow key={keyAt(rowAt(at), keyOf, at)} at={at} row={rowAt(at)} columns={columns} />);
+    rows.push(<GridRow key={keyAt(rowAt(at), keyOf, at)} at={at} row={rowAt(at)} of={given} />);
   return (
     <div
       class={"grid-box" + (long ? " long" : "")}
@@ -100,7 +106,10 @@ const Gap = ({ height, span }: { height: number; span: number }) => (
 function Head<Row>({ column, sorting }: { column: Column<Row>; sorting: Sorting | undefined }) {
   const chosen = sorting?.by === column.key;
   const order = chosen ? (sorting.desc ? "descending" : "ascending") : undefined;
-  if (!sorting || !column.sort) return <th class={column.end ? "end" : ""}>{column.head}</th>;
+  if (!sorting || !column.sort)
+    return (
+      <th class={column.end ? "end" : ""}>{column.mute ? <span class="hidden">{column.head}</span> : column.head}</th>
+    );
   return (
     <th class={column.end ? "end" : ""} aria-sort={order}>
       <button type="button" onClick={() => sorting.set(column.key, chosen ? !sorting.desc : column.end === true)}>
@@ -111,27 +120,29 @@ function Head<Row>({ column, sorting }: { column: Column<Row>; sorting: Sorting 
   );
 }
 
-function GridRow<Row>({ at, row, columns }: { at: number; row: Row | undefined; columns: Column<Row>[] }) {
+function GridRow<Row>({ at, row, of }: { at: number; row: Row | undefined; of: Given<Row> }) {
+  const { columns, onRow, chosen } = of;
   return (
-    <tr aria-rowindex={at + 2} data-row={at} tabIndex={-1}>
-      {columns.map((column) => {
-        const classes = [
-          column.end && "end",
-          column.name && "name",
-          column.wrap && "wrap",
-          column.offPhone && "off-phone",
-        ]
-          .filter(Boolean)
-          .join(" ");
-        return (
-          <td key={column.key} class={classes} data-head={column.name || column.head === "" ? undefined : column.head}>
-            {row === undefined ? <div class="skeleton" /> : column.cell(row)}
-          </td>
-        );
-      })}
+    <tr
+      aria-rowindex={at + 2}
+      aria-selected={chosen && row !== undefined ? chosen(row) : undefined}
+      data-row={at}
+      tabIndex={-1}
+      onClick={onRow && row !== undefined ? () => onRow(row) : undefined}
+    >
+      {columns.map((column) => (
+        <td key={column.key} class={classesOf(column)} data-head={column.name || column.mute ? undefined : column.head}>
+          {row === undefined ? <div class="skeleton" /> : column.cell(row)}
+        </td>
+      ))}
     </tr>
   );
 }
+
+const classesOf = <Row,>(column: Column<Row>): string =>
+  [column.end && "end", column.name && "name", column.wrap && "wrap", column.offPhone && "off-phone", column.class]
+    .filter(Boolean)
+    .join(" ");
 
 export const GridFoot = ({
   shown,

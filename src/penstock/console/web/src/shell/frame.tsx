@@ -1,10 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { consoleAway } from "../asking/ask";
+import { useErrorBoundary } from "preact/hooks";
+import { asRefusal, consoleAway } from "../asking/ask";
 import { cluster, logOut, session } from "../asking/session";
 import { trouble } from "../asking/trouble";
 import { Badge } from "../parts/badge";
 import { Icon } from "../parts/icon";
+import { Refused } from "../parts/shown";
 import { Link } from "../routing/link";
 import { path, setQuery } from "../routing/place";
 import { zone } from "../settings";
@@ -27,12 +29,19 @@ export function Frame({ children }: { children: ComponentChildren }) {
           <Top onMenu={() => (open.value = true)} />
           <Notices />
           <main id="content" tabIndex={-1}>
-            {children}
+            <Held key={path.value}>{children}</Held>
           </main>
         </div>
       </div>
     </>
   );
+}
+
+/** A page that fails says so in its place; the frame, and the way to other pages, stay. */
+function Held({ children }: { children: ComponentChildren }) {
+  const [failed, again] = useErrorBoundary();
+  if (failed === undefined) return <>{children}</>;
+  return <Refused refusal={asRefusal(failed)} again={again} />;
 }
 
 function toContent(event: MouseEvent): void {
@@ -44,34 +53,31 @@ function toContent(event: MouseEvent): void {
 function Side({ open }: { open: boolean }) {
   const here = path.value;
   return (
-    <div class={"side" + (open ? " open" : "")}>
+    <nav class={"side" + (open ? " open" : "")} aria-label={w().navigation}>
       <Link class="brand" to="/">
         <Logo />
         Penstock
       </Link>
-      <nav aria-label={w().navigation}>
-        <ul>
-          {ENTRIES.map((entry, at) =>
-            entry ? (
-              <li key={entry.to}>
+      <ul>
+        {ENTRIES.map(
+          (entry, at) =>
+            entry && (
+              <li key={entry.to} class={ENTRIES[at - 1] === null ? "apart" : undefined}>
                 <Link to={entry.to} aria-current={isAt(here, entry.to) ? "page" : undefined}>
                   <Icon name={entry.icon} />
                   {w()[entry.word]}
                 </Link>
               </li>
-            ) : (
-              <li key={"gap" + at} class="gap" role="presentation" />
             ),
-          )}
-        </ul>
-      </nav>
+        )}
+      </ul>
       <div class="foot small soft">
         {session.value && <span>{session.value.version}</span>}
         <button type="button" class="button plain tiny" onClick={() => (keysOpen.value = true)}>
           {w().keys} <kbd>?</kbd>
         </button>
       </div>
-    </div>
+    </nav>
   );
 }
 

@@ -48,7 +48,7 @@ export function pressed(event: KeyboardEvent): void {
       step(event.key === "j" ? 1 : -1);
       return;
     case "Enter":
-      if (event.target instanceof HTMLTableRowElement) event.target.querySelector("a")?.click();
+      if (event.target instanceof HTMLTableRowElement) event.target.querySelector<HTMLElement>("a, button")?.click();
       return;
   }
 }

@@ -1,8 +1,19 @@
 // Which page stands at which path. These paths are part of the product: links to them are kept and shared.
 import type { JSX } from "preact";
+import { AccessPage } from "../pages/access";
+import { AgentsPage } from "../pages/agents";
+import { BrokerPage } from "../pages/brokers";
+import { EventsPage } from "../pages/events";
+import { FollowPage } from "../pages/follow";
 import { GroupPage } from "../pages/group/group";
 import { GroupsPage } from "../pages/groups";
+import { MapPage } from "../pages/map/map";
 import { OverviewPage } from "../pages/overview";
+import { PipelinePage } from "../pages/pipelines/pipeline";
+import { PipelinesPage } from "../pages/pipelines/pipelines";
+import { TablePage } from "../pages/tables/table";
+import { TablesPage } from "../pages/tables/tables";
+import { TopicPage } from "../pages/topic/topic";
 import { TopicsPage } from "../pages/topics";
 import type { IconName } from "../parts/icon";
 import type { Words } from "../words/words";
@@ -11,7 +22,19 @@ export type Names = Record<string, string>;
 
 export const PAGES: [string, (names: Names) => JSX.Element][] = [
   ["/", () => <OverviewPage />],
+  ["/map", () => <MapPage />],
+  ["/brokers/:id", (at) => <BrokerPage key={at.id} id={at.id ?? ""} />],
+  ["/pipelines", () => <PipelinesPage />],
+  ["/pipelines/:name", (at) => <PipelinePage key={at.name} name={at.name ?? ""} />],
+  ["/tables", () => <TablesPage />],
+  ["/tables/:name", (at) => <TablePage key={at.name} name={at.name ?? ""} />],
+  ["/agents", () => <AgentsPage />],
+  ["/follow", () => <FollowPage />],
+  ["/access", () => <AccessPage />],
+  ["/events", () => <EventsPage />],
   ["/topics", () => <TopicsPage />],
+  ["/topics/:name", (at) => <TopicPage key={at.name} name={at.name ?? ""} tab="messages" />],
+  ["/topics/:name/:tab", (at) => <TopicPage key={at.name} name={at.name ?? ""} tab={at.tab ?? ""} />],
   ["/groups", () => <GroupsPage />],
   ["/groups/:name", (at) => <GroupPage key={at.name} name={at.name ?? ""} />],
 ];

@@ -1,6 +1,6 @@
 import { useAsked } from "../../asking/resource";
 import type { GroupAnswer } from "../../asking/shapes";
-import { exact, span } from "../../figures/numbers";
+import { exact, lagTime } from "../../figures/numbers";
 import { Chart } from "../../parts/chart";
 import { Command } from "../../parts/command";
 import { PageOf, Panel, Tiles } from "../../parts/page";
@@ -9,6 +9,7 @@ import { GroupState } from "../../parts/state";
 import { TrendBadge } from "../../parts/trend";
 import { to } from "../../routing/place";
 import { w } from "../../words/words";
+import { GroupActs, Undos } from "./acts";
 import { Explained } from "./explained";
 import { Members } from "./members";
 import { Positions } from "./positions";
@@ -16,14 +17,19 @@ import { Positions } from "./positions";
 export function GroupPage({ name }: { name: string }) {
   const group = useAsked<GroupAnswer>(to("/groups/{}", name), ["groups", "offsets"]);
   return (
-    <PageOf title={name} crumb={{ to: "/groups", text: w().groups }} beside={<State of={group.seen.value.data} />}>
+    <PageOf
+      title={name}
+      crumb={{ to: "/groups", text: w().groups }}
+      beside={<State of={group.seen.value.data} />}
+      acts={group.seen.value.data && <GroupActs of={group.seen.value.data} again={group.again} />}
+    >
       <Shown of={group}>
         {(now) => (
           <div class="stack">
             <Tiles
               of={[
                 [w().lag, exact(now.lag)],
-                [w().lagSeconds, now.lag_s === null ? "–" : span(now.lag_s * 1000)],
+                [w().lagSeconds, lagTime(now.lag_s)],
                 [w().trend, <TrendBadge of={now.trend} />],
                 [w().members, exact(now.members.length)],
                 [w().partitions, exact(now.partitions.length)],
@@ -33,19 +39,13 @@ export function GroupPage({ name }: { name: string }) {
             />
             <div class="columns">
               <Panel class="w7" title={w().lagOverTime}>
-                <Chart
-                  history={now.history}
-                  series={[
-                    { key: "lag", label: w().lag },
-                    { key: "consumed", label: w().consumed },
-                  ]}
-                  label={w().lagOverTime}
-                />
+                <Chart history={now.history} series={[{ key: "lag", label: w().lag }]} label={w().lagOverTime} />
               </Panel>
               <div class="w5">
                 <Explained name={name} />
               </div>
             </div>
+            <Undos of={now} again={group.again} />
             <Positions of={now} />
             {now.members.length ? (
               <Members of={now} />

@@ -1,5 +1,5 @@
 import type { GroupAnswer, GroupPartition } from "../../asking/shapes";
-import { about, exact, span } from "../../figures/numbers";
+import { about, exact, lagTime } from "../../figures/numbers";
 import { Badge } from "../../parts/badge";
 import { Grid, GridFoot, type Column } from "../../parts/grid";
 import { ordered, useSorting } from "../../parts/ordered";
@@ -86,7 +86,7 @@ const columns = (): Column<GroupPartition>[] => [
     end: true,
     sort: true,
     offPhone: true,
-    cell: (row) => (row.lag_s === null ? "–" : span(row.lag_s * 1000)),
+    cell: (row) => lagTime(row.lag_s),
   },
   { key: "rate_in", head: w().rateIn, end: true, sort: true, offPhone: true, cell: (row) => about(row.rate_in) },
   { key: "rate_out", head: w().rateOut, end: true, sort: true, offPhone: true, cell: (row) => about(row.rate_out) },
@@ -96,7 +96,7 @@ const columns = (): Column<GroupPartition>[] => [
     end: true,
     sort: true,
     offPhone: true,
-    cell: (row) => (row.drain_s === null ? "–" : span(row.drain_s * 1000)),
+    cell: (row) => lagTime(row.drain_s),
   },
   {
     key: "client",

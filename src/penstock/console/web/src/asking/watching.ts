@@ -1,0 +1,149 @@
+// A tail or a search of this tab: told to the server, heard in the stream, and begun again when the stream was cut.
+import { signal, type Signal } from "@preact/signals";
+import { ask, asRefusal, Refusal } from "./ask";
+import type { SearchTold, Stored, TailTold } from "./shapes";
+import { hear, streamOpen, tab } from "./stream";
+
+const begin = (body: object): Promise<{ id: string }> => ask(`/tabs/${tab}/subscriptions`, { method: "POST", body });
+
+function end(id: string): void {
+  // A stream that is gone has taken its subscriptions with it.
+  ask(`/tabs/${tab}/subscriptions/${id}`, { method: "DELETE" }).catch(() => undefined);
+}
+
+const KEPT = 2_000;
+
+export interface Tail {
+  records: Signal<Stored[]>;
+  told: Signal<TailTold | null>;
+  paused: Signal<boolean>;
+  /** How many came while nobody looked. */
+  missed: Signal<number>;
+  cuts: Signal<number>;
+  refusal: Signal<Refusal | null>;
+  stop: () => void;
+}
+
+/** Newest first, at most 2,000; while it is paused the page stands still and what comes is counted. */
+export function beginTail(body: object): Tail {
+  const tail: Tail = {
+    records: signal([]),
+    told: signal(null),
+    paused: signal(false),
+    missed: signal(0),
+    cuts: signal(0),
+    refusal: signal(null),
+    stop: () => undefined,
+  };
+  let id: string | null = null;
+  let over = false;
+  const early: TailTold[] = [];
+  const take = (told: TailTold): void => {
+    tail.told.value = told;
+    if (tail.paused.peek()) {
+      tail.missed.value += told.records.length;
+      return;
+    }
+    if (told.records.length)
+      tail.records.value = [...[...told.records].reverse(), ...tail.records.peek()].slice(0, KEPT);
+  };
+  const deaf = hear("tail", (told) => {
+    if (id === null) early.push(told);
+    else if (told.id === id) take(told);
+  });
+  const start = (): void => {
+    id = null;
+    begin({ kind: "tail", ...body }).then(
+      (begun) => {
+        if (over) return end(begun.id);
+        id = begun.id;
+        tail.refusal.value = null;
+        for (const told of early.splice(0)) if (told.id === id) take(told);
+      },
+      (error) => void (tail.refusal.value = asRefusal(error)),
+    );
+  };
+  let opened = false;
+  const watch = streamOpen.subscribe((open) => {
+    if (over || !open) return;
+    if (opened) tail.cuts.value += 1;
+    opened = true;
+    start();
+  });
+  tail.stop = () => {
+    over = true;
+    watch();
+    deaf();
+    if (id !== null) end(id);
+  };
+  return tail;
+}
+
+export interface Search {
+  hits: Signal<Stored[]>;
+  told: Signal<SearchTold | null>;
+  running: Signal<boolean>;
+  refusal: Signal<Refusal | null>;
+  goOn: () => void;
+  stop: () => void;
+}
+
+/** Runs until it has found enough, looked at enough, or is stopped; then it can go on from where it was. */
+export function beginSearch(body: object): Search {
+  const search: Search = {
+    hits: signal([]),
+    told: signal(null),
+    running: signal(true),
+    refusal: signal(null),
+    goOn: () => start(search.told.peek()?.next ?? null),
+    stop: () => {
+      over = true;
+      deaf();
+      watch();
+      if (id !== null && search.running.peek()) end(id);
+      search.running.value = false;
+    },
+  };
+  let id: string | null = null;
+  let over = false;
+  const early: SearchTold[] = [];
+  const take = (told: SearchTold): void => {
+    search.told.value = told;
+    if (told.hits.length) search.hits.value = [...search.hits.peek(), ...told.hits].slice(-KEPT);
+    if (told.state === "stopped") search.running.value = false;
+  };
+  const deaf = hear("search", (told) => {
+    if (id === null) early.push(told);
+    else if (told.id === id) take(told);
+  });
+  function start(cursor: string | null): void {
+    id = null;
+    search.running.value = true;
+    search.refusal.value = null;
+    begin({ kind: "search", ...body, ...(cursor === null ? {} : { cursor }) }).then(
+      (begun) => {
+        if (over) return end(begun.id);
+        id = begun.id;
+        for (const told of early.splice(0)) if (told.id === id) take(told);
+      },
+      (error) => {
+        search.running.value = false;
+        search.refusal.value = asRefusal(error);
+      },
+    );
+  }
+  // The server forgets a search whose tab it cannot tell anything; where it was is known from its last word.
+  const watch = streamOpen.subscribe((open) => {
+    if (open || !search.running.peek()) return;
+    search.running.value = false;
+    search.refusal.value = new Refusal(0, "stream_cut", "", "");
+  });
+  start(null);
+  return search;
+}
+
+/** Stops looking, but keeps what was found and where it was: the server says so in its last word. */
+export function cancelSearch(search: Search): void {
+  const id = search.told.peek()?.id;
+  if (id !== undefined) end(id);
+}
