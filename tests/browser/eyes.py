@@ -16,7 +16,9 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwrig
 from tests.patience import within
 
 WAIT_S = 15
-NO_CHROMIUM = "these tests look through Debian's chromium, which is not here: apt-get install chromium (make setup tries)"
+NO_CHROMIUM = (
+    "these tests look through Debian's chromium, which is not here: apt-get install chromium (make setup tries)"
+)
 
 
 def launch(playwright: Playwright) -> Browser:

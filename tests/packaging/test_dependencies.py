@@ -22,6 +22,7 @@ OF_EXTRAS = {
     "pyiceberg": "iceberg",
     "sqlalchemy": "iceberg",
     "fastavro": "avro",
+    "obstore": "stores",
     "starlette": "console",
     "uvicorn": "console",
     "pandas": "test",

@@ -35,7 +35,7 @@ class Objects:
             from obstore.store import from_url
         except ImportError as missing:
             raise Missing(NEEDS_OBSTORE) from missing
-        options = storage.for_objects(place)
+        options: dict[str, Any] = dict(storage.for_objects(place))
         http = options.pop("allow_http", "false") == "true"
         try:
             store: Any = from_url(
