@@ -58,6 +58,7 @@ $(STAMP): pyproject.toml setup.py $(wildcard src/penstock/kernels/*.pyx src/pens
 	@$(PIP) install --upgrade pip
 	@$(PIP) install --editable '.[test,lint,bench]'
 	@$(BIN)/python -m compileall -q src
+	@sh tests/system_packages.sh chromium:chromium initdb:postgresql
 	@echo "== kernels: $$($(BIN)/python -c 'import penstock.kernels as k; print(k.IMPLEMENTATION)')"
 	@touch $(STAMP)
 
