@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client.admin.session import Results, Session
@@ -174,6 +174,15 @@ class Admin:
 
         times = {item: time_of(when) for item, when in wanted.items()}
         return await list_offsets(self._session, times, read_committed=read_committed)
+
+    async def ends_of_led(
+        self, led: Mapping[int, Collection[TopicPartition]], when: str | int = "latest"
+    ) -> dict[TopicPartition, int]:
+        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out."""
+        from penstock.client.admin.many_ends import ends_of_led
+        from penstock.client.admin.offsets import time_of
+
+        return await ends_of_led(self._session, led, time_of(when))
 
     async def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
         """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""

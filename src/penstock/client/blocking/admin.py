@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -124,6 +124,12 @@ class Admin:
     ) -> Results[TopicPartition, OffsetInfo]:
         """The offset of "earliest", "latest", "max_timestamp", or of the first record at or after a time in ms."""
         return self._thread.call(self._inner.offsets(wanted, read_committed=read_committed))
+
+    def ends_of_led(
+        self, led: Mapping[int, Collection[TopicPartition]], when: str | int = "latest"
+    ) -> dict[TopicPartition, int]:
+        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out."""
+        return self._thread.call(self._inner.ends_of_led(led, when))
 
     def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
         """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""

@@ -52,16 +52,10 @@ async def _metadata(admin: Admin, seen: Picture) -> Picture:
 
 
 async def _offsets(admin: Admin, seen: Picture) -> Picture:
-    led = health.led_by(list(seen.topics.values()), seen.alive())
-    starts = (await admin.offsets(dict.fromkeys(led, "earliest"))).done
-    ends = (await admin.offsets(dict.fromkeys(led, "latest"))).done
-    now_ends = {item: info.offset for item, info in ends.items()}
-    return replace(
-        seen,
-        starts={item: info.offset for item, info in starts.items()},
-        ends=now_ends,
-        rates=_rates(seen, now_ends, _now_ms()),
-    )
+    ends = await admin.ends_of_led(seen.led_alive())
+    # Logs begin elsewhere only when something was deleted: their starts come with the sizes of the directories.
+    starts = seen.starts or await admin.ends_of_led(seen.led_alive(), "earliest")
+    return replace(seen, starts=starts, ends=ends, rates=_rates(seen, ends, _now_ms()))
 
 
 def _rates(seen: Picture, ends: dict[TopicPartition, int], now_ms: int) -> dict[TopicPartition, float]:
@@ -83,7 +77,9 @@ async def _groups(admin: Admin, seen: Picture) -> Picture:
 
 async def _log_dirs(admin: Admin, seen: Picture) -> Picture:
     found = await admin.describe_log_dirs(seen.alive())
-    return replace(seen, log_dirs={node: dirs for node, dirs in found.done.items() if node in seen.alive()})
+    starts = await admin.ends_of_led(seen.led_alive(), "earliest")
+    there = {node: dirs for node, dirs in found.done.items() if node in seen.alive()}
+    return replace(seen, log_dirs=there, starts=starts)
 
 
 async def _settings(admin: Admin, seen: Picture) -> Picture:

@@ -87,6 +87,11 @@ class Picture:
                     led.setdefault(partition.leader, set()).add(TopicPartition(topic.name, partition.partition))
         return {node: frozenset(items) for node, items in led.items()}
 
+    def led_alive(self) -> dict[int, frozenset[TopicPartition]]:
+        """The partitions that each broker leads, of those that can be asked."""
+        alive = self.alive()
+        return {node: items for node, items in self.led_by.items() if node in alive}
+
     @cached_property
     def readers(self) -> dict[str, list[str]]:
         """The groups that have positions in, or members for, each topic."""

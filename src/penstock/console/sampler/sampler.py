@@ -18,7 +18,7 @@ from penstock.console.sampler import asking, changes
 from penstock.console.sampler.changes import Occurrence
 from penstock.console.sampler.lags import EndsSeen, lag_of
 from penstock.console.sampler.past import Measured, Past
-from penstock.console.sampler.picture import GROUPS, HEALTH, METADATA, OFFSETS, PARTS, Picture
+from penstock.console.sampler.picture import GROUPS, HEALTH, LOG_DIRS, METADATA, OFFSETS, PARTS, Picture
 from penstock.console.sampler.schedule import Schedule
 from penstock.console.settings import ClusterAddress
 from penstock.model.errors import PenstockError
@@ -195,7 +195,7 @@ class Sampler:
             for what in changes.occurrences(before, after):
                 self.tell(what)
         if part == METADATA and before.topics is not after.topics:
-            self._schedule.soon((OFFSETS, HEALTH), _monotonic_ms())
+            self._schedule.soon((OFFSETS, LOG_DIRS, HEALTH), _monotonic_ms())
 
     def _remember_rates(self, after: Picture, now_ms: int) -> None:
         if not after.rates:

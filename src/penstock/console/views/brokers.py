@@ -73,8 +73,8 @@ def cluster_map(seeing: Seeing, topic: str | None) -> dict[str, Any]:
     """Partitions one by one as far as they can be drawn, the worst first, and in sums by broker and topic for all."""
     picture = seeing.picture
     placed = list(_placed(seeing, topic))
-    worst = sorted(placed, key=lambda each: _badness(seeing, *each))
-    shown = [_partition(seeing, name, partition) for name, partition in worst[:PARTITIONS_MAX]]
+    worst = sorted(placed, key=lambda each: _badness(seeing, *each))[:PARTITIONS_MAX]
+    shown = [_partition(seeing, name, partition) for name, partition in worst]
     rows = broker_rows(seeing)
     return seeing.stamped(
         {
@@ -128,14 +128,21 @@ def _partition(seeing: Seeing, topic: str, partition: PartitionInfo) -> dict[str
 
 def _cells(seeing: Seeing, placed: list[tuple[str, PartitionInfo]]) -> list[dict[str, Any]]:
     cells: dict[tuple[int, str], list[int]] = {}
+    sizes = seeing.picture.sizes
     for topic, partition in placed:
+        size, leader = sizes.get(TopicPartition(topic, partition.partition), 0), partition.leader
+        whole = len(partition.isr) == len(partition.replicas)
         for node in partition.replicas:
-            cell = cells.setdefault((node, topic), [0, 0, 0, 0])
-            cell[0] += node == partition.leader
+            cell = cells.get((node, topic))
+            if cell is None:
+                cell = cells[node, topic] = [0, 0, 0, 0]
+            cell[0] += node == leader
             cell[1] += 1
-            cell[2] += node not in partition.isr
-            cell[3] += seeing.picture.sizes.get(TopicPartition(topic, partition.partition), 0)
-    largest = sorted(cells.items(), key=lambda each: (-each[1][2], -each[1][3], each[0]))[:CELLS_MAX]
+            cell[2] += not whole and node not in partition.isr
+            cell[3] += size
+    largest = list(cells.items())
+    if len(largest) > CELLS_MAX:
+        largest = sorted(largest, key=lambda each: (-each[1][2], -each[1][3], each[0]))[:CELLS_MAX]
     return [
         {"broker": node, "topic": topic, "leaders": led, "replicas": count, "behind": behind, "bytes": str(size)}
         for (node, topic), (led, count, behind, size) in sorted(largest)
