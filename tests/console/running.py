@@ -73,7 +73,7 @@ def cluster_address(settings: dict[str, Any], name: str = "local") -> ClusterAdd
 
 
 @contextmanager
-def running(settings: ConsoleSettings) -> Iterator[RunningConsole]:
+def running(settings: ConsoleSettings, *, ready_path: str = "overview") -> Iterator[RunningConsole]:
     """Serves in a thread until the block is left; what fails there fails here."""
     began = threading.Event()
     found: dict[str, Any] = {}
@@ -102,7 +102,7 @@ def running(settings: ConsoleSettings) -> Iterator[RunningConsole]:
         if "failure" not in found:
             with httpx.Client(base_url=found["address"], timeout=within(30)) as client:
                 console = RunningConsole(found["address"], client)
-                console.wait("overview", lambda told: "health" in told["command"])
+                console.wait(ready_path, lambda told: ready_path != "session" or told["clusters"][0]["state"] == "ok")
                 yield console
     finally:
         if "failure" not in found:

@@ -66,7 +66,8 @@ def test_every_answer_says_what_a_page_may_load(console: RunningConsole) -> None
 def test_read_only_and_below_a_path(node: EmbeddedBroker) -> None:
     settings = settings_for(node.client_settings, read_only=True, base_path="/kafka", hosts=("console.example",))
     with running(settings) as console:
-        assert told(console, content_type="application/json") == (403, "read_only")
+        assert console.refusal("topics", "POST", {"name": "new"}) == (403, "read_only")
+        assert console.send("POST", "topics", {"name": "new", "dry_run": True})["plan"]
         session = console.client.get("api/v1/session", headers={"host": "console.example"}).json()
         assert (session["base_path"], session["read_only"]) == ("/kafka", True)
         bare = console.address.removesuffix("kafka/") + "api/v1/session"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from penstock.cli.options import connection_options, examples, log_format_option
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
-    from penstock.console.settings import ClusterAddress, ConsoleSettings
+    from penstock.console.settings import ClusterAddress, ConsoleSettings, LoginBy
 
 PORT = 8080
 MISSING = (
@@ -37,6 +38,35 @@ MISSING = (
 )
 @click.option("--base-path", default="", metavar="/PATH", help="Serve below this path, behind a proxy.")
 @click.option("--read-only", is_flag=True, help="Change nothing, whoever asks.")
+@click.option(
+    "--login",
+    type=click.Choice(["none", "kafka", "oidc", "proxy"]),
+    default=None,
+    help="Who is let in: whoever reaches it (on the loopback only), users of the cluster, people whom an identity"
+    " provider knows, or whom a proxy in front names. kafka where the cluster has logins, else none.",
+)
+@click.option("--oidc-issuer", metavar="URL", help="The identity provider, with --login oidc.")
+@click.option("--oidc-client-id", metavar="ID", help="As whom the console asks there.")
+@click.option(
+    "--oidc-client-secret-file", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="With its secret."
+)
+@click.option("--oidc-scope", default="openid profile", show_default=True, help="What access tokens are asked for.")
+@click.option(
+    "--proxy-header", default="X-Forwarded-User", show_default=True, help="Names the user, with --login proxy."
+)
+@click.option(
+    "--proxy-from",
+    multiple=True,
+    default=("127.0.0.1/32", "::1/128"),
+    show_default=True,
+    metavar="NETWORK",
+    help="Where that proxy is; nobody else is believed. Repeatable.",
+)
+@click.option(
+    "--certfile", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="Serve over TLS with this."
+)
+@click.option("--keyfile", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="The key of --certfile.")
+@click.option("--behind-tls", is_flag=True, help="A proxy in front speaks TLS to browsers.")
 @click.option("--audit-log", type=click.Path(dir_okay=False), metavar="FILE", help="Append a line for each change.")
 @click.option("--name", default="", metavar="NAME", help="What to call this cluster; its first address if not given.")
 @click.option(
@@ -62,6 +92,16 @@ def console(
     hosts: tuple[str, ...],
     base_path: str,
     read_only: bool,
+    login: LoginBy | None,
+    oidc_issuer: str | None,
+    oidc_client_id: str | None,
+    oidc_client_secret_file: str | None,
+    oidc_scope: str,
+    proxy_header: str,
+    proxy_from: tuple[str, ...],
+    certfile: str | None,
+    keyfile: str | None,
+    behind_tls: bool,
     audit_log: str | None,
     name: str,
     others: tuple[str, ...],
@@ -73,7 +113,7 @@ def console(
     """Show clusters in a browser: topics, records, groups, pipelines, tables. Ctrl-C stops it."""
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise click.ClickException(MISSING)
-    from penstock.console.settings import ConsoleSettings
+    from penstock.console.settings import ConsoleSettings, OidcSettings
     from penstock.server.logs import configure
 
     configure(log_level.upper(), form=log_format)
@@ -83,9 +123,22 @@ def console(
         if not equals or not named or not bootstrap:
             raise click.BadParameter(f"{text!r} is not NAME=HOST:PORT", param_hint="--cluster")
         clusters.append(cluster_address(named, connection.towards(bootstrap)))
+    if login is None:
+        login = "kafka" if connection.security_protocol().startswith("SASL") else "none"
+    oidc = None
+    if oidc_issuer is not None and oidc_client_id is not None:
+        secret = Path(oidc_client_secret_file).read_text("utf-8").strip() if oidc_client_secret_file else None
+        oidc = OidcSettings(oidc_issuer, oidc_client_id, secret, oidc_scope)
     run(
         ConsoleSettings(
             tuple(clusters),
+            login=login,
+            oidc=oidc,
+            proxy_header=proxy_header,
+            proxy_from=proxy_from,
+            certfile=certfile,
+            keyfile=keyfile,
+            behind_tls=behind_tls,
             host=host,
             port=port,
             base_path=base_path,

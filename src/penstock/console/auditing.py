@@ -24,13 +24,15 @@ class ChangeLog:
         """Before anything is changed."""
         self._write(sampler, person, kind, params, "asked")
 
-    def done(
-        self, sampler: Sampler, person: str, kind: str, text: str, params: dict[str, Any], about: dict[str, str]
-    ) -> None:
-        """What was changed; `about` names the topic or group that it concerns."""
+    def done(self, sampler: Sampler, person: str, kind: str, text: str, params: dict[str, Any]) -> None:
+        """What was changed. Who may not see all of what it concerns is not told of it."""
         self._write(sampler, person, kind, params, "done")
         told = {"by": person, "action": kind, **params}
-        sampler.tell(Occurrence("changed", "info", f"{person}: {text}", told, about.get("topic"), about.get("group")))
+        concerns = {position["topic"] for position in params.get("positions", ())}
+        topics = concerns | ({params["topic"]} if "topic" in params else set())
+        sampler.tell(
+            Occurrence("changed", "info", f"{person}: {text}", told, tuple(sorted(topics)), params.get("group"))
+        )
 
     def failed(self, sampler: Sampler, person: str, kind: str, params: dict[str, Any], why: str) -> None:
         self._write(sampler, person, kind, {**params, "why": why}, "failed")

@@ -36,8 +36,8 @@ _HEADERS: Final = {
 class OutsideGuard:
     """Refuses what does not come from a page of our own, and gives every answer the headers that say so."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str], read_only: bool) -> None:
-        self._app, self._hosts, self._read_only = app, hosts, read_only
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str]) -> None:
+        self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -84,8 +84,6 @@ class OutsideGuard:
         browser = origin is not None or site is not None or "cookie" in headers
         if browser and headers.get("x-penstock") != "1":
             raise Declined(403, "csrf", "a request of a browser that changes something has the header X-Penstock: 1")
-        if self._read_only:
-            raise Declined(403, "read_only", "this console changes nothing", "it was started with --read-only")
 
 
 def host_name(host: str) -> str:

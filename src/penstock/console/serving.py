@@ -13,7 +13,6 @@ import uvicorn
 from penstock.console.app import application
 from penstock.console.auditing import ChangeLog
 from penstock.console.messages.thread import ReadingThread
-from penstock.console.people.vision import ALL, Vision
 from penstock.console.routes.desk import Desks
 from penstock.console.sampler.sampler import Sampler
 from penstock.console.settings import ConsoleRefused, ConsoleSettings
@@ -61,7 +60,8 @@ def listen(settings: ConsoleSettings) -> socket.socket:
 def address_of(settings: ConsoleSettings, listening: socket.socket) -> str:
     """What to open in a browser."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{listening.getsockname()[1]}{settings.base_path}/"
+    scheme = "https" if settings.certfile else "http"
+    return f"{scheme}://{host}:{listening.getsockname()[1]}{settings.base_path}/"
 
 
 async def serve(
@@ -70,8 +70,8 @@ async def serve(
     """Serves until `stop` is set. `ready` is told the address."""
     samplers = {address.name: Sampler(address, settings.every_ms) for address in settings.clusters}
     reading, changes = ReadingThread(), ChangeLog(settings.audit_log)
-    desks = Desks(settings, samplers, reading, changes)
-    hub = Hub(samplers.values(), _everything, Subscriptions(reading))
+    desks = Desks(settings, samplers, reading, changes, lambda session: hub.left(session.key))
+    hub = Hub(samplers.values(), desks.vision_of, Subscriptions(reading))
     server = Served(
         uvicorn.Config(
             application(settings, desks, hub),
@@ -81,6 +81,8 @@ async def serve(
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=LINGER_S,
+            ssl_certfile=settings.certfile,
+            ssl_keyfile=settings.keyfile,
         ),
         hub,
     )
@@ -96,15 +98,11 @@ async def serve(
         await serving
     finally:
         stopping.cancel()
-        await asyncio.to_thread(_stop, threads)
         await desks.close()
+        await asyncio.to_thread(_stop, threads)
         changes.close()
 
 
 def _stop(threads: Sequence[Sampler | ReadingThread]) -> None:
     for thread in threads:
         thread.stop()
-
-
-def _everything(_owner: str, _cluster: str) -> Vision:
-    return ALL

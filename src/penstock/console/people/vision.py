@@ -23,9 +23,10 @@ class Vision:
 
     def occurrence(self, what: Occurrence) -> bool:
         """What concerns neither a topic nor a group concerns the cluster."""
-        if what.topic is None and what.group is None:
+        if not what.topics and what.group is None:
             return self.cluster
-        return (what.topic is None or self.topic(what.topic)) and (what.group is None or self.group(what.group))
+        return all(map(self.topic, what.topics)) and (what.group is None or self.group(what.group))
 
 
 ALL = Vision()
+NOTHING = Vision(frozenset(), frozenset(), cluster=False)

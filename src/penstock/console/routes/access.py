@@ -17,7 +17,7 @@ from penstock.model.errors import SECURITY_DISABLED
 
 async def get_access(request: Request) -> Response:
     """What one right is missing for does not hide the rest."""
-    admin = desk_of(request).acting.admin
+    admin = (await desk_of(request)).acting.admin
     told: dict[str, Any] = {"enabled": True, "acls": [], "users": [], "quotas": [], "failed": {}}
     try:
         told["acls"] = acl_items(await admin.describe_acls())
@@ -40,7 +40,7 @@ async def get_access(request: Request) -> Response:
 async def explain_access(request: Request) -> Response:
     query = request.query_params
     try:
-        acls = await desk_of(request).acting.admin.describe_acls()
+        acls = await (await desk_of(request)).acting.admin.describe_acls()
     except ClientError as failure:
         if failure.error is not SECURITY_DISABLED:
             raise

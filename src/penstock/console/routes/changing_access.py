@@ -21,7 +21,7 @@ _PARTS = ("principal", "operation", "resource", "name", "pattern", "host", "perm
 
 
 async def add_acl(request: Request) -> Response:
-    desk, body = desk_of(request), await body_of(request)
+    desk, body = await desk_of(request), await body_of(request)
     acl = _acl(body)
     words = ["acl", "deny" if acl.permission == "deny" else "allow"]
     same = command(*words, names=[acl.principal, acl.operation, _resource(acl)], options=_host(acl))
@@ -34,7 +34,7 @@ async def add_acl(request: Request) -> Response:
 
 async def remove_acl(request: Request) -> Response:
     """This very rule and no other."""
-    desk, body = desk_of(request), await body_of(request)
+    desk, body = await desk_of(request), await body_of(request)
     acl = _acl(body)
     which = AclFilter(**asdict(acl))
     options = ["--principal", acl.principal, "--operation", acl.operation, "--resource", _resource(acl)]
@@ -49,7 +49,7 @@ async def remove_acl(request: Request) -> Response:
 
 async def abort_transaction(request: Request) -> Response:
     """Writes the end of a transaction that hangs; one that its coordinator knows is not touched."""
-    desk, body = desk_of(request), await body_of(request)
+    desk, body = await desk_of(request), await body_of(request)
     topic, partition, offset = text_in(body, "topic"), body.get("partition"), str(body.get("start_offset", ""))
     if not isinstance(partition, int) or not offset.isdigit():
         raise bad_request("partition: a number, and start_offset: an offset were expected")

@@ -27,7 +27,7 @@ _WORDS = {"earliest": "start", "latest": "end"}
 
 
 async def reset_group(request: Request) -> Response:
-    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     admin = desk.acting.admin
     chosen = _chosen(body.get("topics"))
     moves, options = await _planned(admin, group, body, chosen)
@@ -45,7 +45,7 @@ async def reset_group(request: Request) -> Response:
 
 
 async def undo_reset(request: Request) -> Response:
-    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     admin, cluster = desk.acting.admin, desk.sampler.address.name
     await _refuse_members(admin, group)
     moved = desk.shared.moved.take(cluster, group, str(body.get("id")), now_ms())
@@ -65,7 +65,7 @@ async def undo_reset(request: Request) -> Response:
 
 
 async def delete_group(request: Request) -> Response:
-    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     same = command("group", "delete", names=[group], options=["--yes"])
     if body.get("dry_run"):
         positions = await desk.acting.admin.group_offsets(group)
@@ -78,7 +78,7 @@ async def delete_group(request: Request) -> Response:
 
 async def forget_offsets(request: Request) -> Response:
     """Positions of some topics; the rest of the group stays."""
-    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     chosen = _chosen(body.get("topics"))
     if not chosen:
         raise bad_request('topics: an object was expected, as in {"orders": []} for all of its partitions')

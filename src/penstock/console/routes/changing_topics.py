@@ -22,7 +22,7 @@ INT32_MAX = (1 << 31) - 1
 
 
 async def create_topic(request: Request) -> Response:
-    desk, body = desk_of(request), await body_of(request)
+    desk, body = await desk_of(request), await body_of(request)
     name, configs = text_in(body, "name"), amounts(body.get("configs") or {})
     partitions, replication = count_in(body, "partitions"), count_in(body, "replication")
     dry = bool(body.get("dry_run"))
@@ -43,7 +43,7 @@ async def create_topic(request: Request) -> Response:
 
 
 async def delete_topic(request: Request) -> Response:
-    desk, name, body = desk_of(request), request.path_params["name"], await body_of(request)
+    desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
     same = command("topic", "delete", names=[name], options=["--yes"])
     if body.get("dry_run"):
         found = await desk.acting.admin.describe_topic(name, configs=False)
@@ -58,7 +58,7 @@ async def delete_topic(request: Request) -> Response:
 
 
 async def grow_topic(request: Request) -> Response:
-    desk, name, body = desk_of(request), request.path_params["name"], await body_of(request)
+    desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
     to = count_in(body, "partitions")
     if to is None:
         raise bad_request("partitions: how many the topic is to have")
@@ -78,7 +78,7 @@ async def grow_topic(request: Request) -> Response:
 
 async def elect_leaders(request: Request) -> Response:
     """Gives the partitions of a topic their preferred leaders."""
-    desk, name = desk_of(request), request.path_params["name"]
+    desk, name = await desk_of(request), request.path_params["name"]
     found = await desk.acting.admin.describe_topic(name, offsets=False, configs=False)
     items = [TopicPartition(name, each.partition) for each in found.partitions]
     async with desk.changing("elect_leaders", f"preferred leaders of {name} were elected", METADATA, topic=name):
@@ -106,7 +106,7 @@ async def _configure(
     names: list[str],
     options: list[str] | None = None,
 ) -> Response:
-    desk, body = desk_of(request), await body_of(request)
+    desk, body = await desk_of(request), await body_of(request)
     wanted: dict[str, str | None] = dict(amounts(body.get("set") or {}))
     unset = body.get("unset") or []
     if not isinstance(unset, list) or not all(isinstance(key, str) for key in unset):
@@ -189,7 +189,7 @@ def count_in(body: Mapping[str, Any], name: str) -> int | None:
 
 async def trim_topic(request: Request) -> Response:
     """Deletes the records before an offset of each partition."""
-    desk, topic = desk_of(request), request.path_params["name"]
+    desk, topic = await desk_of(request), request.path_params["name"]
     body = await body_of(request)
     before = offsets_of(body.get("before"))
     described = await desk.acting.admin.describe_topic(topic, configs=False)

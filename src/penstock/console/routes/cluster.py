@@ -18,21 +18,21 @@ LOG_MAX = 1_000
 
 
 async def get_overview(request: Request) -> Response:
-    desk = desk_of(request)
+    desk = await desk_of(request)
     return answer(overview(desk.seeing(), desk.sampler.log()))
 
 
 async def get_map(request: Request) -> Response:
-    return answer(cluster_map(desk_of(request).seeing(), request.query_params.get("topic")))
+    return answer(cluster_map((await desk_of(request)).cluster_seeing(), request.query_params.get("topic")))
 
 
 async def get_brokers(request: Request) -> Response:
-    return answer(broker_list(desk_of(request).seeing()))
+    return answer(broker_list((await desk_of(request)).cluster_seeing()))
 
 
 async def get_broker(request: Request) -> Response:
-    desk, node = desk_of(request), _broker_id(request)
-    seeing = desk.seeing()
+    desk, node = await desk_of(request), _broker_id(request)
+    seeing = desk.cluster_seeing()
     row = next((row for row in broker_rows(seeing) if row["id"] == node), None)
     if row is None:
         raise Declined(404, "not_found", f"the cluster knows no broker {node}", "look at `penstock cluster brokers`")
@@ -47,7 +47,7 @@ async def get_broker(request: Request) -> Response:
 
 
 async def get_broker_config(request: Request) -> Response:
-    desk, node = desk_of(request), _broker_id(request)
+    desk, node = await desk_of(request), _broker_id(request)
     resource = ConfigResource.broker(node)
     found = await desk.acting.admin.describe_configs([resource], documentation=True)
     return answer(
@@ -59,7 +59,7 @@ async def get_broker_config(request: Request) -> Response:
 
 
 async def get_log(request: Request) -> Response:
-    desk = desk_of(request)
+    desk = await desk_of(request)
     query = request.query_params
     limit = min(whole_number(query, "limit", 200, 1 << 31), LOG_MAX)
     before = whole_number(query, "before", 1 << 53, 1 << 53)

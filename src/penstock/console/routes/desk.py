@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,10 @@ from penstock.console.auditing import ChangeLog
 from penstock.console.failures import Declined, bad_request
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.people.acting import Acting
+from penstock.console.people.door import Door
+from penstock.console.people.sessions import LoggedIn, Sessions
 from penstock.console.people.undoing import MovedGroups
-from penstock.console.people.vision import ALL, Vision
+from penstock.console.people.vision import ALL, NOTHING, Vision
 from penstock.console.sampler.sampler import Sampler
 from penstock.console.settings import ConsoleSettings
 from penstock.console.views.seeing import Seeing
@@ -36,6 +38,8 @@ class Desk:
     vision: Vision
     person: str
     shared: Desks
+    key: str = ANYBODY
+    """The session that asks: what one began another cannot end."""
 
     def seeing(self) -> Seeing:
         """What this person sees now of what the sampler saw last."""
@@ -55,11 +59,19 @@ class Desk:
             raise unknown_topic(name)
         return topic
 
+    def cluster_seeing(self) -> Seeing:
+        """The same for those who may see brokers and where everything lies."""
+        if not self.vision.cluster:
+            raise Declined(403, "forbidden", f"{self.person} may not describe the cluster", "an ACL can allow DESCRIBE")
+        return self.seeing()
+
     @asynccontextmanager
     async def changing(
         self, kind: str, text: str, *parts: str, topic: str = "", group: str = "", **params: Any
     ) -> AsyncIterator[None]:
         """Around a change: it is written down before and after, and the sampler looks at `parts` anew."""
+        if self.shared.settings.read_only:
+            raise Declined(403, "read_only", "this console changes nothing", "it was started with --read-only")
         log, names = self.shared.changes, {"topic": topic, "group": group}
         about = {name: value for name, value in names.items() if value}
         params = {**about, **params}
@@ -69,35 +81,62 @@ class Desk:
         except PenstockError as failure:
             log.failed(self.sampler, self.person, kind, params, str(failure))
             raise
-        log.done(self.sampler, self.person, kind, text, params, about)
+        log.done(self.sampler, self.person, kind, text, params)
         self.sampler.soon(*parts)
 
 
 class Desks:
-    """All clusters with their samplers, and the clients that act at them."""
+    """All clusters with their samplers, and who may sit down at them."""
 
     def __init__(
-        self, settings: ConsoleSettings, samplers: Mapping[str, Sampler], reading: ReadingThread, changes: ChangeLog
+        self,
+        settings: ConsoleSettings,
+        samplers: Mapping[str, Sampler],
+        reading: ReadingThread,
+        changes: ChangeLog,
+        left: Callable[[LoggedIn], None],
     ) -> None:
         self.settings, self.samplers, self.reading, self.changes = settings, samplers, reading, changes
         self.moved = MovedGroups()
-        self._anyone = {name: Acting(sampler.address) for name, sampler in samplers.items()}
+        self._own = {name: Acting(sampler.address) for name, sampler in samplers.items()}
+        self.door = Door(settings, Sessions(left, self._own), self._own, reading)
 
-    def at(self, request: Request) -> Desk:
+    async def at(self, request: Request) -> Desk:
         name = request.query_params.get("cluster") or self.settings.clusters[0].name
         sampler = self.samplers.get(name)
         if sampler is None:
             raise bad_request(f"cluster: there is none called {name!r}; there are {', '.join(self.samplers)}")
-        return Desk(sampler, self._anyone[name], ALL, ANYBODY, self)
+        if self.door.open:
+            return Desk(sampler, self._own[name], ALL, ANYBODY, self)
+        session = await self.door.who(request)
+        if session is None:
+            raise Declined(401, "not_logged_in", "you are not logged in, or no longer", "log in")
+        if name not in session.acting:
+            raise Declined(403, "forbidden", f"this login is none of cluster {name!r}", "log in to that cluster")
+        vision = await session.eyes[name].look()
+        return Desk(sampler, session.acting[name], vision, session.principal, self, session.key)
+
+    async def vision_of(self, key: str, cluster: str) -> Vision:
+        """What a session sees now; nothing when it has ended or nobody can be asked."""
+        if self.door.open:
+            return ALL
+        session = self.door.sessions.by_key(key)
+        if session is None or cluster not in session.eyes:
+            return NOTHING
+        try:
+            return await session.eyes[cluster].look()
+        except PenstockError:
+            return NOTHING
 
     async def close(self) -> None:
-        for acting in self._anyone.values():
+        await self.door.sessions.close()
+        for acting in self._own.values():
             await acting.close()
 
 
-def desk_of(request: Request) -> Desk:
+async def desk_of(request: Request) -> Desk:
     desks: Desks = request.app.state.desks
-    return desks.at(request)
+    return await desks.at(request)
 
 
 def step_of(request: Request) -> int:

@@ -26,7 +26,7 @@ ISOLATIONS: Final = ("read_uncommitted", "read_committed")
 
 
 async def get_records(request: Request) -> Response:
-    desk, topic, query = desk_of(request), request.path_params["name"], request.query_params
+    desk, topic, query = await desk_of(request), request.path_params["name"], request.query_params
     isolation, limit = (
         isolation_of(query.get("isolation")),
         max(min(whole_number(query, "limit", 50, 1 << 31), LIMIT_MAX), 1),
@@ -75,7 +75,7 @@ def _told(topic: str, page: PageOfRecords, ends: LogEnds, place: str, limit: int
 
 async def get_record(request: Request) -> Response:
     """One record whole, or the bytes of its key or value."""
-    desk, topic, raw = desk_of(request), request.path_params["name"], request.query_params.get("raw")
+    desk, topic, raw = await desk_of(request), request.path_params["name"], request.query_params.get("raw")
     partition = path_number(request, "partition", (1 << 31) - 1)
     offset = path_number(request, "offset", (1 << 63) - 2)
     ends = LogEnds({partition: offset}, {partition: offset + 1})
@@ -105,7 +105,7 @@ async def get_record(request: Request) -> Response:
 
 async def post_records(request: Request) -> Response:
     """New records; what became of each is told in its place."""
-    desk, topic = desk_of(request), request.path_params["name"]
+    desk, topic = await desk_of(request), request.path_params["name"]
     lines = request.headers.get("content-type", "").startswith("application/x-ndjson")
     records = records_of(await request.body(), lines=lines)
     # A producer would have a topic made that is not there.

@@ -28,7 +28,7 @@ LARGEST = SearchBounds(hits=500, seconds=120.0, bytes=4_000_000_000, records=50_
 
 async def get_events(request: Request) -> Response:
     hub: Hub = request.app.state.hub
-    tab = hub.open(request.query_params.get("tab", ""), desk_of(request).person)
+    tab = hub.open(request.query_params.get("tab", ""), (await desk_of(request)).key)
     hello = encode({"tab": tab.name, "version": VERSION})
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(hub.events(tab, hello), media_type="text/event-stream", headers=headers)
@@ -36,8 +36,8 @@ async def get_events(request: Request) -> Response:
 
 async def subscribe(request: Request) -> Response:
     hub: Hub = request.app.state.hub
-    desk, body = desk_of(request), await body_of(request)
-    tab = hub.tab(request.path_params["tab"], desk.person)
+    desk, body = await desk_of(request), await body_of(request)
+    tab = hub.tab(request.path_params["tab"], desk.key)
     kind, topic = body.get("kind"), text_in(body, "topic")
     matcher = Matcher(_text(body, "where"), _text(body, "contains"))
     if kind == "tail":
@@ -53,7 +53,7 @@ async def subscribe(request: Request) -> Response:
 
 async def unsubscribe(request: Request) -> Response:
     hub: Hub = request.app.state.hub
-    tab = hub.tab(request.path_params["tab"], desk_of(request).person)
+    tab = hub.tab(request.path_params["tab"], (await desk_of(request)).key)
     if not hub.subscriptions.end(tab, request.path_params["id"]):
         raise Declined(404, "not_found", "this tab waits for no such thing")
     return answer({})
@@ -61,7 +61,7 @@ async def unsubscribe(request: Request) -> Response:
 
 async def check_condition(request: Request) -> Response:
     """Whether a text is a condition, and whether it holds for one record."""
-    desk, body = desk_of(request), await body_of(request)
+    desk, body = await desk_of(request), await body_of(request)
     where = text_in(body, "where")
     try:
         test = compiled(where)

@@ -26,6 +26,10 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
     ("GET", "/session", session.get_session),
+    ("POST", "/login", session.login),
+    ("POST", "/logout", session.logout),
+    ("GET", "/login/oidc", session.begin_oidc),
+    ("GET", "/login/oidc/back", session.finish_oidc),
     ("GET", "/overview", cluster.get_overview),
     ("GET", "/map", cluster.get_map),
     ("GET", "/brokers", cluster.get_brokers),
@@ -54,6 +58,7 @@ TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
     ("POST", "/groups/{name:path}/reset", changing_groups.reset_group),
     ("POST", "/groups/{name:path}/undo", changing_groups.undo_reset),
     ("DELETE", "/groups/{name:path}/offsets", changing_groups.forget_offsets),
+    ("GET", "/groups/{name:path}/explain", groups.explain_group),
     ("GET", "/groups/{name:path}", groups.get_group),
     ("DELETE", "/groups/{name:path}", changing_groups.delete_group),
     ("GET", "/transactions", groups.get_transactions),

@@ -25,31 +25,31 @@ async def get_topics(request: Request) -> Response:
     if only and only not in ONLY:
         raise bad_request(f"only: {only!r} is none of {', '.join(sorted(ONLY))}")
     wanted = Wanted.of(query, TOPIC_SORTS)
-    seeing = desk_of(request).seeing()
+    seeing = (await desk_of(request)).seeing()
     return answer(topic_list(seeing, wanted, internal=query.get("internal") == "1", only=only))
 
 
 async def get_topic(request: Request) -> Response:
-    desk, name = desk_of(request), request.path_params["name"]
+    desk, name = await desk_of(request), request.path_params["name"]
     described = await desk.acting.admin.describe_topic(name, offsets=False)
     return answer(topic_page(desk.seeing(), described, step_of(request)))
 
 
 async def get_partitions(request: Request) -> Response:
-    desk, name = desk_of(request), request.path_params["name"]
+    desk, name = await desk_of(request), request.path_params["name"]
     described = await desk.acting.admin.describe_topic(name, configs=False)
     return answer(partition_list(desk.seeing(), described))
 
 
 async def get_consumers(request: Request) -> Response:
-    desk, name = desk_of(request), request.path_params["name"]
+    desk, name = await desk_of(request), request.path_params["name"]
     seeing = desk.seeing()
     desk.topic(seeing, name)
     return answer(consumers_of(seeing, name))
 
 
 async def get_topic_config(request: Request) -> Response:
-    desk, name = desk_of(request), request.path_params["name"]
+    desk, name = await desk_of(request), request.path_params["name"]
     resource = ConfigResource.topic(name)
     found = await desk.acting.admin.describe_configs([resource], documentation=True)
     entries = config_list(found.checked()[resource], "topic")
@@ -57,7 +57,7 @@ async def get_topic_config(request: Request) -> Response:
 
 
 async def get_topic_access(request: Request) -> Response:
-    desk, name = desk_of(request), request.path_params["name"]
+    desk, name = await desk_of(request), request.path_params["name"]
     try:
         acls = await desk.acting.admin.describe_acls(AclFilter(resource="topic"))
     except ClientError as failure:
@@ -69,7 +69,7 @@ async def get_topic_access(request: Request) -> Response:
 
 
 async def get_producers(request: Request) -> Response:
-    desk, name = desk_of(request), request.path_params["name"]
+    desk, name = await desk_of(request), request.path_params["name"]
     described = await desk.acting.admin.describe_topic(name, offsets=False, configs=False)
     items = [TopicPartition(name, each.partition) for each in described.partitions]
     found = await desk.acting.admin.describe_producers(items)

@@ -15,13 +15,13 @@ AT_ONCE_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """Something that happened; `kind` is for programs, `level` is info, warn or bad. `topic`, `group`: whose it is."""
+    """Something that happened; `kind` is for programs, `level` is info, warn or bad. `topics`, `group`: whose it is."""
 
     kind: str
     level: str
     text: str
     params: dict[str, Any] = field(default_factory=dict)
-    topic: str | None = None
+    topics: tuple[str, ...] = ()
     group: str | None = None
 
 
@@ -54,16 +54,16 @@ def _topics(before: Picture, after: Picture) -> Iterator[Occurrence]:
     for name in sorted(after.topics.keys() - before.topics.keys()):
         count = len(after.topics[name].partitions)
         text = f"topic {name} was created with {count} partition{'s' * (count != 1)}"
-        yield Occurrence("topic_created", "info", text, {"topic": name, "partitions": count}, topic=name)
+        yield Occurrence("topic_created", "info", text, {"topic": name, "partitions": count}, topics=(name,))
     for name in sorted(before.topics.keys() - after.topics.keys()):
-        yield Occurrence("topic_deleted", "warn", f"topic {name} was deleted", {"topic": name}, topic=name)
+        yield Occurrence("topic_deleted", "warn", f"topic {name} was deleted", {"topic": name}, topics=(name,))
     for name, topic in after.topics.items():
         earlier = before.topics.get(name)
         if earlier is not None and earlier is not topic and len(earlier.partitions) < len(topic.partitions):
             was, now = len(earlier.partitions), len(topic.partitions)
             params = {"topic": name, "from": was, "to": now}
             text = f"topic {name} has {now} partitions, after {was}"
-            yield Occurrence("partitions_added", "info", text, params, topic=name)
+            yield Occurrence("partitions_added", "info", text, params, topics=(name,))
 
 
 def _leaders(before: Picture, after: Picture) -> Iterator[Occurrence]:
@@ -77,10 +77,10 @@ def _leaders(before: Picture, after: Picture) -> Iterator[Occurrence]:
             where = f"{name}-{now.partition}"
             params = {"partition": where, "from": was.leader, "to": now.leader}
             if now.leader < 0:
-                yield Occurrence("leader_lost", "bad", f"{where} has no leader any more", params, topic=name)
+                yield Occurrence("leader_lost", "bad", f"{where} has no leader any more", params, topics=(name,))
             else:
                 text = f"{where} is led by broker {now.leader}, after {was.leader if was.leader >= 0 else 'nobody'}"
-                yield Occurrence("leader_moved", "info", text, params, topic=name)
+                yield Occurrence("leader_moved", "info", text, params, topics=(name,))
 
 
 def _in_sync(before: Picture, after: Picture) -> Iterator[Occurrence]:
@@ -95,7 +95,7 @@ def _in_sync(before: Picture, after: Picture) -> Iterator[Occurrence]:
             params = {"partition": where, "isr": now.isr, "replicas": now.replicas}
             text = f"{where} has {len(now.isr)} of {len(now.replicas)} replicas in sync, after {len(was.isr)}"
             kind, level = ("isr_shrank", "warn") if shrank else ("isr_grew", "info")
-            yield Occurrence(kind, level, text, params, topic=name)
+            yield Occurrence(kind, level, text, params, topics=(name,))
 
 
 def _groups(before: Picture, after: Picture) -> Iterator[Occurrence]:

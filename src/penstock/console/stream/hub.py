@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Final
 
 from penstock.console.failures import Declined, bad_request
@@ -18,8 +18,9 @@ from penstock.console.views.seeing import outage_words
 TABS_MAX: Final = 500
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
-VisionOf = Callable[[str, str], Vision]
+VisionOf = Callable[[str, str], Awaitable[Vision]]
 """What the owner of a tab may see of a cluster, by its name."""
+EVENTS_WAITING_MAX: Final = 10_000
 
 
 class Hub:
@@ -30,6 +31,8 @@ class Hub:
         self.subscriptions = subscriptions
         self._tabs: dict[str, BrowserTab] = {}
         self._vision_of = vision_of
+        self._happened: asyncio.Queue[tuple[str, Logged]] = asyncio.Queue(EVENTS_WAITING_MAX)
+        self._telling = asyncio.create_task(self._tell_what_happened())
         for sampler in samplers:
             sampler.listen(self._hear)
 
@@ -69,7 +72,14 @@ class Hub:
         if self._tabs.get(tab.name) is tab:
             del self._tabs[tab.name]
 
+    def left(self, owner: str) -> None:
+        """Who has logged out waits for nothing any more."""
+        for tab in [each for each in self._tabs.values() if each.owner == owner]:
+            self.subscriptions.forget(tab)
+            tab.end("logged_out", "this login has ended")
+
     def close(self) -> None:
+        self._telling.cancel()
         for tab in list(self._tabs.values()):
             tab.end("stopping", "the console stops")
 
@@ -79,14 +89,25 @@ class Hub:
 
     def _pass_on(self, sampler: Sampler, what: str, told: object) -> None:
         cluster = sampler.address.name
+        if isinstance(told, Logged):
+            if not self._happened.full():
+                self._happened.put_nowait((cluster, told))
+            return
         for tab in list(self._tabs.values()):
-            if isinstance(told, Logged):
-                if self._vision_of(tab.owner, cluster).occurrence(told.what):
-                    tab.put("event", {"cluster": cluster, **event_item(told)})
-            elif what == "trouble":
+            if what == "trouble":
                 outage = told if isinstance(told, Outage) else None
                 tab.put_newest(f"trouble {cluster}", what, {"cluster": cluster, "trouble": outage_words(outage)})
             elif isinstance(told, list):
                 as_of = max(sampler.picture.at_ms.values(), default=None) if sampler.picture else None
                 data = {"cluster": cluster, "parts": told, "as_of_ms": as_of}
                 tab.put_newest(f"sampled {cluster} {','.join(told)}", what, data)
+
+    async def _tell_what_happened(self) -> None:
+        """One after the other: before somebody is told, it is asked what that very person may see."""
+        while True:
+            cluster, told = await self._happened.get()
+            for owner in {tab.owner for tab in self._tabs.values()}:
+                vision = await self._vision_of(owner, cluster)
+                if vision.occurrence(told.what):
+                    for tab in [each for each in self._tabs.values() if each.owner == owner]:
+                        tab.put("event", {"cluster": cluster, **event_item(told)})

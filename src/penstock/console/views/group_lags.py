@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from penstock.console.sampler.picture import Picture
 from penstock.console.views.seeing import Seeing
 
 
-def group_lag(picture: Picture, group: str, topic: str | None = None) -> int | None:
-    """Of all topics or of one; None where nothing was committed or no end is known."""
-    positions = picture.committed.get(group, {})
+def group_lag(seeing: Seeing, group: str, topic: str | None = None) -> int | None:
+    """Of all topics that may be seen, or of one; None where nothing was committed or no end is known."""
+    ends, positions = seeing.picture.ends, seeing.picture.committed.get(group, {})
     lags = [
-        max(picture.ends[item] - found.offset, 0)
+        max(ends[item] - found.offset, 0)
         for item, found in positions.items()
-        if item in picture.ends and (topic is None or item.topic == topic)
+        if item in ends and seeing.vision.topic(item.topic) and (topic is None or item.topic == topic)
     ]
     return sum(lags) if lags else None
 
@@ -23,7 +22,7 @@ def waits_s(seeing: Seeing, group: str) -> float | None:
     found = [
         seeing.ends_seen.behind_s(item, position.offset, picture.ends[item], seeing.now_ms)
         for item, position in picture.committed.get(group, {}).items()
-        if item in picture.ends
+        if item in picture.ends and seeing.vision.topic(item.topic)
     ]
     known = [each for each in found if each is not None]
     # A wait that is not known is longer than all that are remembered: the greatest of the others would be too little.

@@ -55,7 +55,7 @@ def worst_lags(seeing: Seeing, most: int) -> list[dict[str, Any]]:
     known = [
         (lag, name)
         for name in seeing.picture.committed
-        if seeing.vision.group(name) and (lag := group_lag(seeing.picture, name))
+        if seeing.vision.group(name) and (lag := group_lag(seeing, name))
     ]
     return [
         {"group": name, "lag": str(lag), "lag_s": waits_s(seeing, name), "trend": trend(_lags(seeing, name))}
@@ -72,7 +72,7 @@ def group_row(seeing: Seeing, listing: GroupListing) -> GroupRow:
         listing,
         len(described.members) if described else None,
         sorted(topic for topic in topics if seeing.vision.topic(topic)),
-        group_lag(picture, name),
+        group_lag(seeing, name),
         waits_s(seeing, name),
     )
 
@@ -126,7 +126,9 @@ def group_page(
             ],
             "partitions": partitions,
             "undo": undo,
-            "history": seeing.drawn("group", group.id, step_s, lag="lag", consumed="consumed"),
+            "history": seeing.drawn("group", group.id, step_s, lag="lag", consumed="consumed")
+            if seeing.whole_group(group.id)
+            else None,
             "command": command("group", "describe", names=[group.id]),
         },
         GROUPS,
@@ -159,4 +161,4 @@ def _partition(seeing: Seeing, lag: PartitionLag) -> dict[str, Any]:
 
 
 def _lags(seeing: Seeing, name: str) -> list[float | None]:
-    return seeing.points("group", name, "lag", wanted=DRAWN)
+    return seeing.points("group", name, "lag", wanted=DRAWN) if seeing.whole_group(name) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from penstock.console.sampler.picture import HEALTH, OFFSETS
@@ -15,17 +16,18 @@ from penstock.operations import health
 from penstock.operations.health import Reason
 
 ITEMS_SHOWN: Final = 20
+_ABOUT_PARTITIONS: Final = ("leaderless", "under_min_isr", "under_replicated", "damaged", "late_transactions")
 LAGS_SHOWN: Final = 8
 EVENTS_SHOWN: Final = 20
 
 
 def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
     picture, vision = seeing.picture, seeing.vision
-    reasons = picture.reasons if vision.cluster else ()
+    reasons = [visible(seeing, reason) for reason in picture.reasons] if vision.cluster else []
     rows = broker_rows(seeing) if vision.cluster else []
     seen = {name: topic for name, topic in picture.topics.items() if vision.topic(name)}
     rates = [rate for item, rate in picture.rates.items() if vision.topic(item.topic)]
-    whole = vision.topics is None
+    whole = seeing.whole
     consumed = seeing.points("cluster", "", "out", wanted=2) if whole else []
     return seeing.stamped(
         {
@@ -40,7 +42,7 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
                 "groups": sum(vision.group(name) for name in picture.groups),
                 "bytes": str(sum(size for item, size in picture.sizes.items() if vision.topic(item.topic))),
             },
-            "healthy": not reasons if HEALTH in picture.at_ms else None,
+            "healthy": not reasons if HEALTH in picture.at_ms and vision.cluster else None,
             "sentence": sentence(seeing, reasons),
             "reasons": [_reason(each) for each in reasons],
             "rates": {
@@ -62,6 +64,8 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
 def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:
     if seeing.outage is not None:
         return f"The cluster cannot be reached: {seeing.outage.message}"
+    if not seeing.vision.cluster:
+        return "Whether the cluster is well is told to those who may describe it."
     if HEALTH not in seeing.picture.at_ms:
         return "The cluster is being looked at."
     if reasons:
@@ -69,6 +73,18 @@ def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:
         return f"Unhealthy: {health.sentence(reasons[0])}{more}"
     alive = len(seeing.picture.alive())
     return f"Healthy: {alive} broker{'s' * (alive != 1)}, every partition has its leader and all its replicas."
+
+
+def visible(seeing: Seeing, reason: Reason) -> Reason:
+    """A reason without the partitions of topics that this person does not see. Its other items name no topics."""
+    if reason.kind not in _ABOUT_PARTITIONS or seeing.vision.topics is None:
+        return reason
+    return replace(reason, items=[item for item in reason.items if seeing.vision.topic(_topic_of(item))])
+
+
+def _topic_of(item: str) -> str:
+    """`orders-3 from offset 12 …` is about orders: names of topics have no blanks."""
+    return item.split(" ", 1)[0].rpartition("-")[0]
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

@@ -23,6 +23,18 @@ class Seeing:
     now_ms: int
     outage: Outage | None = None
 
+    @property
+    def whole(self) -> bool:
+        """Whether all topics and groups may be seen: only then sums over all of them may be."""
+        topics, groups = self.vision.topics, self.vision.groups
+        return (topics is None or self.picture.topics.keys() <= topics) and (
+            groups is None or self.picture.groups.keys() <= groups
+        )
+
+    def whole_group(self, group: str) -> bool:
+        """Whether all that a group reads may be seen: its past is a sum over all of it."""
+        return all(self.vision.topic(item.topic) for item in self.picture.committed.get(group, {}))
+
     def stamped(self, data: dict[str, Any], part: str = METADATA) -> dict[str, Any]:
         """What is told with everything that the sampler saw: when, how long ago, and whether it can look now."""
         at_ms = self.picture.at_ms.get(part)
@@ -30,7 +42,8 @@ class Seeing:
             "as_of_ms": at_ms,
             "age_ms": None if at_ms is None else max(self.now_ms - at_ms, 0),
             "trouble": outage_words(self.outage),
-            "failed": dict(self.picture.failed),
+            # The reasons may name what not everybody sees.
+            "failed": dict(self.picture.failed) if self.whole and self.vision.cluster else {},
             **data,
         }
 

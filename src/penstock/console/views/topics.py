@@ -88,7 +88,7 @@ def topic_row(seeing: Seeing, topic: TopicInfo) -> TopicRow:
     sizes = [picture.sizes[item] for item in items if item in picture.sizes]
     rates = [picture.rates[item] for item in items if item in picture.rates]
     groups = [name for name in picture.readers.get(topic.name, []) if seeing.vision.group(name)]
-    lags = [lag for name in groups if (lag := group_lag(picture, name, topic.name)) is not None]
+    lags = [lag for name in groups if (lag := group_lag(seeing, name, topic.name)) is not None]
     return TopicRow(
         topic,
         behind=sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions),
@@ -198,7 +198,7 @@ def consumers_of(seeing: Seeing, name: str) -> dict[str, Any]:
                 "kind": "pipeline" if group.startswith("spark-") else "group",
                 "state": listed.state if listed else None,
                 "members": len(described.members) if described else None,
-                "lag": text_of(group_lag(picture, group, name)),
+                "lag": text_of(group_lag(seeing, group, name)),
                 "lag_s": max(waits) if waits else None,
                 "partitions": partitions,
             }
