@@ -90,7 +90,8 @@ def feed_of(flow: Flow, sink: Sink) -> Feed:
     told = [FeedStep(step.name, step.sql) for step in steps]
     if len(sources) == 1:
         (source,) = sources
-        return Feed.of_source(source_options(flow, source), view=source.name, steps=told, rows=rows, query=query)
+        options = source_options(flow, source)
+        return Feed.of_source(options, view=source.name, steps=told, rows=rows, query=query, cdc=source.cdc)
     topics = tuple(topic for source in sources for topic in source.topics)
     return Feed(flow.bootstrap or DEFAULT_BOOTSTRAP, topics=topics, steps=tuple(told), rows=rows, query=query)
 

@@ -115,7 +115,7 @@ class Following:
     def __init__(self, path: Path, table_format: str, *, in_log_order: bool) -> None:
         self.in_log_order = in_log_order
         self.settings = KeyedSettings(
-            ("id", "part"), **({} if in_log_order else {"sequence_by": "at"}), buckets=BUCKETS
+            ("id", "part"), **({} if in_log_order else {"sequence_by": "at"}), buckets=BUCKETS, cdc="debezium"
         )
         self.options = LakeOptions(path=str(path), table_format=table_format, rows="record", compact_every=0)
         self.columns = columns(in_log_order=in_log_order)
