@@ -35,16 +35,17 @@ SOAK_upgrades := -s tests/upgrades
 SOAK_life := tests/life
 SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)
 
-.PHONY: help setup demo test lint compat bench soak docs wheel clean
+.PHONY: help setup demo test lint compat bench soak docs ui wheel clean
 
 help:
-	@echo "make demo     a log, an agent, three nodes, Spark and a table, two kill -9 in between, every line checked"
+	@echo "make demo     a log, an agent, three nodes, Spark and a table, exactly once, three kill -9 in between, every line checked"
 	@echo "make test     every test that needs no Apache Kafka (20 minutes at most; Spark's need Java 17)"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make compat   Apache Kafka's own tools as judges, and every way to install (needs Maven and Java 17)"
 	@echo "make bench    figures beside Apache Kafka's (SUITE=$(SUITE); COMPARE=1 names what became slower, KEEP=1 keeps it)"
 	@echo "make soak     the full counts (PART=$(PART) MINUTES=$(MINUTES))"
 	@echo "make docs     prints the reference pages anew from the code"
+	@echo "make ui       builds the console's pages anew (Node 20 or newer; as built they are committed)"
 	@echo "make wheel    dist/penstock-….whl with compiled kernels, to install elsewhere with pip"
 	@echo "make clean    removes .venv, caches and built files"
 
@@ -105,6 +106,16 @@ docs: $(STAMP)
 	@$(BIN)/python -m penstock.cli.reference >docs/reference/cli.md
 	@$(BIN)/python -m penstock.client.reference >docs/reference/client.md
 	@$(BIN)/python -m penstock.model.config.reference >docs/reference/configuration.md
+
+UI := src/penstock/console/web
+
+# The only target that needs Node: what it builds is committed, so that installing, testing and the demo do without.
+ui: $(UI)/node_modules/.package-lock.json
+	@echo "== types and pages of the console"
+	@cd $(UI) && node_modules/.bin/tsc --noEmit && node build.mjs
+
+$(UI)/node_modules/.package-lock.json: $(UI)/package-lock.json
+	@cd $(UI) && npm ci --no-audit --no-fund --loglevel=error
 
 # Needs none of what tests and lint do, so it does not wait for them.
 wheel:

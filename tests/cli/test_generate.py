@@ -146,6 +146,7 @@ def test_the_dashboard_asks_for_metrics_that_there_are_of_what_can_be_chosen() -
         assert all(query.count(left) == query.count(right) for left, right in ("()", "{}", "[]")), query
     assert {panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"} == {
         "Cluster", "Traffic", "Topics and replicas", "Groups", "Disks", "Quorum", "Nodes", "Agents",
+        "Agents that send exactly once",
     }  # fmt: skip
 
 

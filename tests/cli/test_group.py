@@ -152,10 +152,29 @@ def test_lag_is_watched_until_ctrl_c(read: str, tmp_path: Path) -> None:
         assert json.loads(watching.words.splitlines()[0])[0]["group"] == "watched"
 
 
+def test_a_lag_is_explained(read: str) -> None:
+    group_with(read, "left", 3, 10)
+    said = penstock("group", "explain", "left", "--over", "0", "-b", read)
+    assert said.code == 10
+    lines = said.out.splitlines()
+    assert lines[0].startswith("group left (Empty, 0 members) is 7 records behind in 1 of 2 partitions, the oldest")
+    assert "problem: nobody reads: group left has no members" in lines
+    told = penstock("group", "explain", "left", "--over", "0", "--format", "json", "-b", read)
+    assert told.code == 10
+    assert (told.data["group"], told.data["lag"], told.data["members"]) == ("left", 7, 0)
+    assert [each["kind"] for each in told.data["findings"]] == ["nobody_reads"]
+    assert [(each["partition"], each["lag"]) for each in told.data["partitions"]] == [(0, 7), (1, 0)]
+    assert told.data["partitions"][0]["behind_ms"] == told.data["behind_ms"] > 0
+    group_with(read, "left", 10, 10)
+    well = penstock("group", "explain", "left", "--over", "0", "-b", read)
+    assert (well.code, well.out.splitlines()[-1]) == (0, "nothing is wrong with it")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("describe", "absent"),
+        ("explain", "absent", "--over", "0"),
         ("lag", "absent"),
         ("delete", "absent"),
         ("seek", "absent", "--to", "start"),

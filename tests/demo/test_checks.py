@@ -12,7 +12,7 @@ import pytest
 from penstock.blocking import Producer
 from penstock.demo.checks import Verdict, judge
 from penstock.demo.evidence import Arrival, Evidence
-from penstock.demo.gathering import absent_offsets, read_all
+from penstock.demo.gathering import read_all, shown_by
 from penstock.testing import broker
 
 LINES, PARTITIONS = 300, 3
@@ -45,6 +45,8 @@ def whole() -> Evidence:
         minutes_in_table=sums(rows),
         minutes_in_topic=sums(rows),
         audit_words="clean",
+        shipped=range(LINES),
+        sums_words="clean",
     )
 
 
@@ -64,7 +66,8 @@ def lost_before_the_topic(found: Evidence) -> Evidence:
         for each in found.letters
     ]
     topic = {**found.topic, 1: (0, LINES // PARTITIONS - 1)}
-    return replace(with_rows(found, moved), topic=topic, letters=letters, minutes_in_topic=sums(moved))
+    shipped = [line for line in range(LINES) if line != LOST]
+    return replace(with_rows(found, moved), topic=topic, letters=letters, minutes_in_topic=sums(moved), shipped=shipped)
 
 
 def lost_after_the_topic(found: Evidence) -> Evidence:
@@ -77,7 +80,8 @@ def sent_twice(found: Evidence) -> Evidence:
     """The same line under two offsets."""
     rows = [*found.rows, Arrival(0, LINES // PARTITIONS, LOST)]
     topic = {**found.topic, 0: (0, LINES // PARTITIONS + 1)}
-    return replace(with_rows(found, rows), topic=topic, minutes_in_topic=sums(rows))
+    shipped = [*range(LINES), LOST]
+    return replace(with_rows(found, rows), topic=topic, minutes_in_topic=sums(rows), shipped=shipped)
 
 
 def committed_twice(found: Evidence) -> Evidence:
@@ -106,6 +110,10 @@ def audit_fails(found: Evidence) -> Evidence:
     return replace(found, audit_clean=False, audit_words="not clean: range 3 is missing")
 
 
+def sums_in_no_decision(found: Evidence) -> Evidence:
+    return replace(found, sums_clean=False, sums_words="not clean: 3 rows that no decision lists")
+
+
 def sums_too_small(found: Evidence) -> Evidence:
     return replace(found, minutes_in_topic={**found.minutes_in_topic, minute_of(LOST): 1})
 
@@ -127,15 +135,16 @@ def failed(found: Evidence) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("fault", "names"),
     [
-        (lost_before_the_topic, {"lines", "missing"}),
+        (lost_before_the_topic, {"lines", "missing", "once"}),
         (lost_after_the_topic, {"lines", "missing", "gaps"}),
-        (sent_twice, {"lines", "duplicates"}),
+        (sent_twice, {"lines", "once", "duplicates"}),
         (committed_twice, {"duplicates"}),
         (row_and_letter, {"lines", "duplicates", "dead letters"}),
         (innocent_letter, {"dead letters"}),
         (foreign_line, {"missing"}),
         (aborted_row, {"gaps"}),
         (audit_fails, {"audit"}),
+        (sums_in_no_decision, {"audited sums"}),
         (sums_too_small, {"aggregates"}),
         (minute_is_missing, {"aggregates"}),
     ],
@@ -162,13 +171,14 @@ def test_offsets_of_markers_and_of_what_was_aborted_are_no_gaps() -> None:
 def test_a_topic_tells_which_of_its_offsets_hold_no_record() -> None:
     with broker() as node, Producer(bootstrap_servers=node.bootstrap_servers, transactional_id="demo") as producer:
         with producer.transaction():
-            producer.send("lines", b"0", partition=0)
+            producer.send("lines", b"GET / 4711 0", partition=0)
         producer.begin()
-        producer.send("lines", b"1", partition=0).result()
+        producer.send("lines", b"GET / 4712 0", partition=0).result()
         producer.abort()
-        found = asyncio.run(absent_offsets(node.bootstrap_servers, "lines", {0: (0, 4)}))
-        assert found == {(0, 1), (0, 2), (0, 3)}
-        assert [each.value for each in asyncio.run(read_all(node.bootstrap_servers, "lines"))] == [b"0"]
+        reach = {"bootstrap_servers": node.bootstrap_servers}
+        found = asyncio.run(shown_by(reach, "lines", {0: (0, 4)}))
+        assert found == (frozenset({(0, 1), (0, 2), (0, 3)}), [4711])
+        assert [each.value for each in asyncio.run(read_all(reach, "lines"))] == [b"GET / 4711 0"]
 
 
 def test_a_dead_letter_that_a_crash_sent_twice_counts_once() -> None:
@@ -184,6 +194,8 @@ def test_a_dead_letter_that_a_crash_sent_twice_counts_once() -> None:
         (aborted_row, "gaps", "no record of the topic, and yet there: offset 1:33"),
         (sent_twice, "duplicates", "in the table more than once: line 100"),
         (committed_twice, "duplicates", "in the table more than once: offset 1:33"),
+        (lost_before_the_topic, "once", "written, and not in the topic: line 100"),
+        (sent_twice, "once", "in the topic more than once: line 100"),
         (sums_too_small, "aggregates", "minute 2026-11-01T00:10: 9 rows in the table, 1 by the topic"),
     ],
 )

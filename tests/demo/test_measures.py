@@ -36,4 +36,5 @@ def test_figures_name_only_what_happened() -> None:
     found = speed(lines=100, size_bytes=20_000, seconds=10, rows=[(0, 0, 500)], landings=LANDINGS)
     assert (found.lines_per_s, found.bytes_per_s, found.fresh_p50_s, found.commits) == (10.0, 2_000.0, 0.5, 3)
     assert [name for name, _ in figures(found, Timings())] == ["throughput", "catching up", "freshness"]
-    assert [name for name, _ in figures(found, Timings(1.2, 0.3, 15.0))][3:] == ["node killed", "pipeline killed"]
+    every = Timings(1.2, 0.3, 15.0, 2.0)
+    assert [name for name, _ in figures(found, every)][3:] == ["node killed", "agent killed", "pipeline killed"]

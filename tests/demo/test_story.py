@@ -60,6 +60,7 @@ def test_a_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     assert code == 0, said
     for words in (
         "3 nodes are ready", "the leader of access-0", "the pipeline's driver, and Spark with it, is gone",
+        "the agent is gone, a transaction open behind it", "exactly once from the file on", "records in transactions",
         "0: every line is in the table", "clean:", "add up to the table", "new leaders after", "penstock lake query",
         "2xx  █", "penstock dev --demo --keep",
     ):  # fmt: skip
@@ -89,7 +90,11 @@ def test_a_demo_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("plant", "names"),
-    [("lost", "lines, missing"), ("doubled", "lines, duplicates"), ("gap", "lines, missing, gaps, audit, aggregates")],
+    [
+        ("lost", "lines, missing, once"),
+        ("doubled", "lines, once, duplicates"),
+        ("gap", "lines, missing, gaps, audit, aggregates"),
+    ],
 )
 def test_a_fault_that_is_planted_is_found(tmp_path: Path, plant: str, names: str) -> None:
     code, said = finished(begun(tmp_path, plant))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
+from penstock.certificates.client_files import ClientFiles
 from penstock.demo.files import agent_file, pipeline_file
 from penstock.demo.traffic import DAY_S, PATTERN, Traffic, busyness, lines_until, log_time, number_of
+from penstock.model.secret import Secret
 
 LINES = 3_000
 
@@ -55,13 +58,14 @@ def test_a_day_of_the_log_takes_as_long_as_was_asked_for() -> None:
         )
 
 
-def test_the_files_that_are_run_are_valid() -> None:
-    from pathlib import Path
-
+def test_the_files_that_are_run_are_valid(tmp_path: Path) -> None:
     from penstock.agent.settings import examine as examine_agent
     from penstock.spark.pipeline.reading import examine as examine_pipeline
 
-    pipeline = examine_pipeline(pipeline_file("localhost:9092"), Path("/demo/pipeline.toml"))
+    ClientFiles(tmp_path, "one").write(["localhost:9092"], Secret("hidden"))
+    (tmp_path / "ca.pem").touch()
+    login = str(ClientFiles(tmp_path, "one").java)
+    pipeline = examine_pipeline(pipeline_file("localhost:9092", login), Path("/demo/pipeline.toml"))
     assert (pipeline.mistakes, pipeline.warnings) == ((), ())
-    agent = examine_agent(agent_file("localhost:9092"), Path("/demo/agent.toml"))
+    agent = examine_agent(agent_file("localhost:9092", login), Path("/demo/agent.toml"))
     assert (list(agent.mistakes), list(agent.warnings)) == ([], [])

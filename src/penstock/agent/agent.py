@@ -314,6 +314,8 @@ class Agent:
         outlet = self._outlet
         if outlet is not None:
             found.outlet = outlet.status()
+        if self.transactions is not None:
+            found.transactions = self.transactions.status()
         for name, each in self._inputs.items():
             lane = None if outlet is None else outlet.lanes.get(name)
             counts = Counts() if lane is None else lane.counts

@@ -67,6 +67,22 @@ class OutletStatus:
 
 
 @dataclass(slots=True)
+class TransactionsStatus:
+    """Of an agent with `exactly_once`."""
+
+    id: str
+    """The transactional id."""
+    topic: str
+    """Where its positions are."""
+    partition: int
+    commits: int = 0
+    aborts: int = 0
+    """Transactions of which nothing will be seen; what was in them is sent again."""
+    last_commit_age_s: float = 0.0
+    """0 when there was none yet."""
+
+
+@dataclass(slots=True)
 class AgentStatus:
     """All of it. `since_ms` is wall time."""
 
@@ -78,3 +94,4 @@ class AgentStatus:
     stopping: bool = False
     checkpoints_failing_ms: int = 0
     """For how long positions could not be saved; 0 when all is well."""
+    transactions: TransactionsStatus | None = None

@@ -62,7 +62,7 @@ DEMO_NODES = 3
 @click.option(
     "--demo",
     is_flag=True,
-    help="Show everything at work: an agent, three nodes, Spark and a table, two crashes, and checks of every line.",
+    help="Show everything at work: an agent, three nodes, Spark and a table, three crashes, and checks of every line.",
 )
 @click.option("--keep", is_flag=True, help="With --demo: leave everything up and say how to stop it.")
 @click.option(

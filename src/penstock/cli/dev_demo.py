@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.cli.dev_processes import kill, stop_all, wait_ready
+from penstock.cli.dev_secure import SECURITY
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class DevNodes:
     @property
     def bootstrap(self) -> str:
         return self._cluster.bootstrap
+
+    @property
+    def security(self) -> Path:
+        return self._cluster.folder / SECURITY
 
     @property
     def ids(self) -> list[int]:
@@ -70,7 +75,7 @@ def run(plan: Plan, *, nodes: int, data_dir: str | None) -> int:
     from penstock.demo.running import run as play
 
     with _folder(data_dir, keep=plan.keep) as folder:
-        cluster = create(folder, nodes=nodes, port=0, overrides=NODE_SETTINGS)
+        cluster = create(folder, nodes=nodes, port=0, overrides=NODE_SETTINGS, secure=True)
         console = Console()
         if not console.is_terminal:
             console.width = LINE_WIDTH

@@ -413,6 +413,29 @@ ROWS: Final = (
             lines("Brokers in reach", "1 while they answer.", "short", ("penstock_agent_broker_up", "{{instance}}")),
         ),
     ),
+    Row(
+        "Agents that send exactly once",
+        (
+            lines(
+                "Committed",
+                "Transactions a second.",
+                "short",
+                ("rate(penstock_agent_transactions_committed_total[$__rate_interval])", "{{instance}}"),
+            ),
+            lines(
+                "Aborted",
+                "Transactions a second; what was in them is sent again.",
+                "short",
+                ("rate(penstock_agent_transactions_aborted_total[$__rate_interval])", "{{instance}}"),
+            ),
+            lines(
+                "Last commit",
+                "Seconds ago; it grows where nothing is to be sent, too.",
+                "s",
+                ("penstock_agent_last_commit_age_seconds", "{{instance}}"),
+            ),
+        ),
+    ),
 )
 
 

@@ -167,6 +167,14 @@ AGENTS: Final = (
         "warning",
         "Agent {{ $labels.instance }} cannot save its positions; is its disk full?",
     ),
+    Alert(
+        "PenstockAgentCommitsNothing",
+        "penstock_agent_exactly_once == 1 and penstock_agent_last_commit_age_seconds > 60"
+        " and on (instance) sum by (instance) (penstock_agent_waiting_bytes) > 0",
+        2,
+        "warning",
+        "Agent {{ $labels.instance }} has lines to send and has committed no transaction for {{ $value }} s.",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""`penstock group`: list, describe, lag, seek, offset-delete, delete."""
+"""`penstock group`: list, describe, lag, explain, seek, offset-delete, delete."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.group_explain import explain
 from penstock.cli.options import act_option, connection_options, examples, format_option
 from penstock.cli.output import show, table
 from penstock.cli.watching import interval_option, watch_option
@@ -308,3 +309,6 @@ def delete(groups: tuple[str, ...], act: bool, style: str, connection: Connectio
     show(data, style, table(("GROUP", "STATE", "MEMBERS", "POSITIONS"), rows))
     names = ", ".join(groups)
     click.echo(f"deleted {names}" if act else "nothing was deleted: this is the plan, --yes carries it out", err=True)
+
+
+group.add_command(explain)

@@ -66,17 +66,44 @@ def _end(words: str, code: int) -> NoReturn:
 
 
 def warehouse_options(command: Command) -> Command:
-    """Adds --warehouse and --catalog; the command is given what they come to as `warehouse`."""
+    """Adds --warehouse, --catalog and how both are reached; the command is given what they come to as `warehouse`."""
 
     @functools.wraps(command)
-    def wrapped(*arguments: Any, directory: str, catalog: str, **rest: Any) -> Any:
+    def wrapped(
+        *arguments: Any,
+        directory: str,
+        catalog: str,
+        storage: tuple[str, ...],
+        catalog_settings: tuple[str, ...],
+        **rest: Any,
+    ) -> Any:
         with said_plainly():
+            from penstock.spark.lake.stores.settings import check_catalog, check_storage
             from penstock.spark.lake.warehouse import Warehouse
 
-            return command(*arguments, warehouse=Warehouse(directory, catalog), **rest)
+            reached, login = _pairs("--storage", storage), _pairs("--catalog-setting", catalog_settings)
+            check_storage(reached, directory)
+            check_catalog(login)
+            found = Warehouse(directory, catalog, storage=reached, catalog_settings=login)
+            return command(*arguments, warehouse=found, **rest)
 
     decorated: Any = wrapped
     for option in (
+        click.option(
+            "--catalog-setting",
+            "catalog_settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="How to log in to the catalog: warehouse, credential, token and others of [catalog].",
+        ),
+        click.option(
+            "--storage",
+            multiple=True,
+            envvar="PENSTOCK_STORAGE",
+            show_envvar=True,
+            metavar="NAME=VALUE",
+            help="How an object store is reached: endpoint, region, access_key and others of [storage].",
+        ),
         click.option(
             "--catalog",
             default="",
@@ -97,6 +124,16 @@ def warehouse_options(command: Command) -> Command:
         decorated = option(decorated)
     result: Command = decorated
     return result
+
+
+def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise click.BadParameter("NAME=VALUE is wanted, such as endpoint=https://…", param_hint=option)
+        found[name.strip()] = value.strip()
+    return found
 
 
 @click.group()
@@ -205,7 +242,8 @@ def snapshots(name: str, limit: int, ledger: bool, style: str, warehouse: Wareho
 
     store = warehouse.find(name).open()
     kept = {commit.version: commit for commit in store.commits()}
-    found = {**({entry.version: entry for entry in Ledger(store.location).entries()} if ledger else {}), **kept}
+    written_down = Ledger(store.location, store.storage).entries() if ledger else ()
+    found = {**{entry.version: entry for entry in written_down}, **kept}
     commits = [found[version] for version in sorted(found)][-limit if limit else 0 :]
     data = [{**commit.to_json(), "kept": commit.version in kept} for commit in commits]
     show(data, style, output.snapshots_text(data) if data else "")

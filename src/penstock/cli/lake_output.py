@@ -44,7 +44,7 @@ def description(name: str, store: TableStore) -> dict[str, Any]:
 
     topics = {
         given.key: given.topic
-        for commits in (Ledger(store.location).entries(), store.commits())
+        for commits in (Ledger(store.location, store.storage).entries(), store.commits())
         for commit in commits
         for given in commit.ranges
     }

@@ -27,11 +27,13 @@ def judge(found: Evidence) -> list[Verdict]:
     return [
         _lines_add_up(found),
         _none_is_missing(found),
+        _once(found),
         _no_gaps(found),
         _no_duplicates(found),
         _letters_are_the_broken_lines(found),
         Verdict("audit", found.audit_words, found.audit_clean),
         _minutes_add_up(found),
+        Verdict("audited sums", found.sums_words, found.sums_clean),
     ]
 
 
@@ -52,6 +54,18 @@ def _none_is_missing(found: Evidence) -> Verdict:
     if missing:
         return Verdict("missing", f"written, and nowhere: {_some('line', missing)}", False)
     return Verdict("missing", "0: every line is in the table or a dead letter, by its own number", True)
+
+
+def _once(found: Evidence) -> Verdict:
+    """From the file to the topic, whatever the table says: by the number that each line has."""
+    times = Counter(found.shipped)
+    twice, lacking = _repeated(found.shipped), [line for line in range(found.written) if line not in times]
+    if twice:
+        return Verdict("once", f"in the topic more than once: {_some('line', twice)}", False)
+    if lacking:
+        return Verdict("once", f"written, and not in the topic: {_some('line', lacking)}", False)
+    words = f"each of {found.written:,} lines is one committed record: exactly once from the file on"
+    return Verdict("once", words, True)
 
 
 def _no_gaps(found: Evidence) -> Verdict:

@@ -33,6 +33,10 @@ class Evidence:
     """Partition and offset where the topic holds no record: markers of transactions, and what was aborted."""
     audit_clean: bool = True
     audit_words: str = ""
+    shipped: Sequence[int] = ()
+    """The line of each record that the topic shows to readers of committed ones."""
+    sums_clean: bool = True
+    sums_words: str = ""
 
 
 class Landing(NamedTuple):
@@ -54,6 +58,8 @@ class Timings:
     """From its return until it had caught up with everything."""
     pipeline_s: float | None = None
     """From kill -9 of the driver until the table grew again."""
+    agent_s: float | None = None
+    """From kill -9 of the agent until the next one had committed lines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,17 @@ from penstock.demo.plan import AGENT, INPUT, LETTERS, MINUTES, PIPELINE, TABLE, 
 from penstock.demo.traffic import PATTERN, SCHEMA
 
 
-def agent_file(bootstrap: str) -> str:
+def agent_file(bootstrap: str, client_config: str) -> str:
     return f"""\
 # An agent: files → topics. `penstock agent run -c agent.toml` runs it.
 name = "{AGENT}"
 bootstrap = "{bootstrap}"
 state_dir = "agent"
+exactly_once = true              # lines and how far they were read go in one transaction: what dies with it comes again
+machine_id = "demo"              # else the machine's own
 
 [output]
-acks = "all"                     # a line is safe when all replicas in sync have it
+client_config = "{client_config}"  # TLS, and a user with the rights of an agent
 
 [inputs.{INPUT}]
 type = "tail"
@@ -24,12 +26,15 @@ headers = ["host", "path"]
 """
 
 
-def pipeline_file(bootstrap: str) -> str:
+def pipeline_file(bootstrap: str, client_config: str) -> str:
     return f"""\
 # A pipeline: topics → tables and topics, on Spark. `penstock pipeline run pipeline.toml` runs it.
 name = "{PIPELINE}"
 bootstrap = "{bootstrap}"
 warehouse = "lake"
+
+[kafka]
+"client.config" = "{client_config}"  # TLS, and a user with the rights of a pipeline
 
 [spark]
 master = "local[2,4]"
@@ -73,4 +78,5 @@ topic = "{MINUTES}"
 key = "minute"
 mode = "update"
 trigger = "3 seconds"
+exactly_once = true              # each batch in transactions: those who read committed records see each sum once
 """

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.admin import Admin
+from penstock.client.arrow import record_batch
 from penstock.client.consumer import Consumer
 from penstock.client.spans import Piece, Span, SpanReader
 from penstock.demo.evidence import Arrival, Evidence, Findings, Landing, Timings
@@ -27,31 +28,44 @@ if TYPE_CHECKING:
 READ_WITHIN_S = 30.0
 
 
+class Shown(NamedTuple):
+    """What a topic shows to readers of committed records."""
+
+    absent: frozenset[tuple[int, int]]
+    """Partition and offset where it shows none."""
+    lines: list[int]
+    """The number in each record."""
+
+
 async def gather(stage: Stage, timings: Timings) -> Findings:
     """Everything anew: nothing that was seen on the way is believed."""
     count = stage.count()
     if count is None or not count.done:
         raise DemoFailed("the writer left no count, so nothing can be checked")
-    bootstrap = stage.nodes.bootstrap
-    letters, minutes = await asyncio.gather(read_all(bootstrap, LETTERS), read_all(bootstrap, MINUTES))
-    async with Admin(bootstrap_servers=bootstrap, client_id="demo") as admin:
+    reach = stage.reach
+    letters, minutes = await asyncio.gather(read_all(reach, LETTERS), read_all(reach, MINUTES))
+    async with Admin(**reach) as admin:
         topic = await admin.describe_topic(TOPIC, configs=False)
     ranges = {each.partition: (each.start, each.end) for each in topic.partitions}
-    absent = await absent_offsets(bootstrap, TOPIC, ranges)
+    shown = await shown_by(reach, TOPIC, ranges)
     store, rows = await asyncio.to_thread(_table, stage)
-    clean, words = await asyncio.to_thread(_audit, store)
+    clean, words = await asyncio.to_thread(_audit, store, reach)
+    sums_clean, sums_words = await asyncio.to_thread(_audit_sums, stage)
     partitions, offsets = rows["_partition"].to_pylist(), rows["_offset"].to_pylist()
     evidence = Evidence(
         written=count.lines,
         broken=frozenset(count.broken),
         topic=ranges,
-        absent=absent,
+        absent=shown.absent,
         rows=list(map(Arrival, partitions, offsets, rows["line"].to_pylist())),
         letters=[arrival_of(each) for each in letters],
         minutes_in_table=_by_minute(rows),
         minutes_in_topic=newest_sums(minutes),
         audit_clean=clean,
         audit_words=words,
+        shipped=shown.lines,
+        sums_clean=sums_clean,
+        sums_words=sums_words,
     )
     measured = speed(
         lines=count.day_lines,
@@ -63,11 +77,11 @@ async def gather(stage: Stage, timings: Timings) -> Findings:
     return Findings(evidence, measured, timings)
 
 
-async def read_all(bootstrap: str, topic: str) -> list[ConsumerRecord]:
+async def read_all(reach: Mapping[str, Any], topic: str) -> list[ConsumerRecord]:
     """Every committed record that the topic has now."""
     found: list[ConsumerRecord] = []
-    settings: dict[str, Any] = {"client_id": "demo", "isolation_level": "read_committed"}
-    async with asyncio.timeout(READ_WITHIN_S), Consumer(bootstrap_servers=bootstrap, **settings) as consumer:
+    settings: dict[str, Any] = {**reach, "isolation_level": "read_committed"}
+    async with asyncio.timeout(READ_WITHIN_S), Consumer(**settings) as consumer:
         partitions = [(topic, each) for each in await consumer.partitions_for(topic)]
         ends = await consumer.end_offsets(*partitions)
         consumer.assign(partitions)
@@ -80,18 +94,20 @@ async def read_all(bootstrap: str, topic: str) -> list[ConsumerRecord]:
     return found
 
 
-async def absent_offsets(
-    bootstrap: str, topic: str, ranges: Mapping[int, tuple[int, int]]
-) -> frozenset[tuple[int, int]]:
-    """Partition and offset where the topic holds no record that was committed."""
+async def shown_by(reach: Mapping[str, Any], topic: str, ranges: Mapping[int, tuple[int, int]]) -> Shown:
+    """Everything in these ranges, as a reader of committed records sees it."""
     spans = [Span(topic, "", partition, start, end) for partition, (start, end) in ranges.items() if start < end]
     left = {span.partition: set(range(span.start, span.end)) for span in spans}
-    settings: dict[str, Any] = {"client_id": "demo", "isolation_level": "read_committed"}
-    async with asyncio.timeout(READ_WITHIN_S), SpanReader(bootstrap_servers=bootstrap, **settings) as reader:
+    lines: list[int] = []
+    settings: dict[str, Any] = {**reach, "isolation_level": "read_committed"}
+    async with asyncio.timeout(READ_WITHIN_S), SpanReader(**settings) as reader:
         async for item in reader.read(spans):
             if isinstance(item, Piece):
-                left[item.span.partition].difference_update(memoryview(item.sink.buffers()["offset"]).cast("q"))
-    return frozenset((partition, offset) for partition, offsets in left.items() for offset in offsets)
+                records = record_batch(item.sink, topic, item.span.partition)
+                left[item.span.partition].difference_update(records.column("offset").to_pylist())
+                lines += map(number_of, records.column("value").to_pylist())
+    absent = ((partition, offset) for partition, offsets in left.items() for offset in offsets)
+    return Shown(frozenset(absent), lines)
 
 
 def arrival_of(letter: ConsumerRecord) -> Arrival:
@@ -133,11 +149,25 @@ def _by_minute(rows: pa.Table) -> dict[str, int]:
     return dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
 
 
-def _audit(store: TableStore) -> tuple[bool, str]:
+def _audit(store: TableStore, reach: Mapping[str, Any]) -> tuple[bool, str]:
     from penstock.spark.lake.audit import audit
+    from penstock.spark.recount import recount_for
 
-    found = audit(store)
+    found = audit(store, recount_for(store, settings_for=lambda _: reach))
     if found.clean:
         return True, f"clean: {found.commits:,} commits, no offset skipped or doubled"
     worst = next(each for each in found.findings if each.severity != "note")
     return False, f"not clean: {worst.meaning}"
+
+
+def _audit_sums(stage: Stage) -> tuple[bool, str]:
+    """What `penstock pipeline audit` says of the topic of sums."""
+    from penstock.spark.pipeline.auditing import audit_topics
+    from penstock.spark.pipeline.reading import read_flow
+
+    flow = read_flow(stage.folder / "pipeline.toml")
+    # The pipeline itself may not read what it writes.
+    ((_, found),) = audit_topics(flow.on(kafka={"client.config": stage.reach["client_config"]}))
+    if found.clean:
+        return True, f"clean: {found.decisions:,} decisions, {found.rows:,} records in transactions, none beside them"
+    return False, f"not clean: {found.findings[0]}"

@@ -16,6 +16,10 @@ class Nodes(Protocol):
     def bootstrap(self) -> str: ...
 
     @property
+    def security(self) -> Path:
+        """Where the files are that one logs in with."""
+
+    @property
     def ids(self) -> list[int]: ...
 
     def start_all(self) -> None:

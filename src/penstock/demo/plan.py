@@ -53,5 +53,9 @@ class Plan:
         return max(5.0, 0.12 * self.seconds)
 
     @property
+    def agent_dies_s(self) -> float:
+        return 0.55 * self.seconds
+
+    @property
     def driver_dies_s(self) -> float:
         return 0.6 * self.seconds

@@ -29,7 +29,7 @@ async def _send_again(stage: Stage) -> None:
     newest = next(path for path in (stage.folder / "web").glob("access.log*") if path.suffix != ".gz")
     with newest.open("rb") as log:
         line = next(each.rstrip(b"\n") for each in log if b' HTTP/1.1" 200 ' in each and each[:1].isdigit())
-    async with Producer(bootstrap_servers=stage.nodes.bootstrap, client_id="demo-plant") as producer:
+    async with Producer(**stage.reach) as producer:
         await producer.send(TOPIC, line, partition=0)
 
 

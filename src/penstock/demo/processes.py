@@ -86,6 +86,15 @@ class Actor:
             self._child.wait(patience_s)
         return self._child.poll() is not None
 
+    def kill_and_start(self) -> int:
+        """kill -9, and another one in its place; the id of the one that is gone. Nobody sees it missing meanwhile."""
+        assert self._child is not None, f"{self.name} was started"
+        gone = self._child
+        gone.kill()
+        gone.wait(GONE_WITHIN_S)
+        self.start()
+        return gone.pid
+
     def end(self, patience_s: float) -> None:
         """Asks, waits, and then kills what is left of its group."""
         if self._child is None:

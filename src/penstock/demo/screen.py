@@ -81,7 +81,7 @@ def drawn(sight: Sight, total: int, width: int, height: int = HEIGHT_MOST) -> Re
     parts: list[RenderableType] = [now, Text(), _flow(sight, total, width), Text(), _cluster(sight)]
     if sight.events:
         parts += [Rule(style="dim"), *(told(event) for event in sight.events[-shown:])]
-    title = "[bold]Penstock[/bold] · a day of a web shop in a minute, with two crashes"
+    title = "[bold]Penstock[/bold] · a day of a web shop in a minute, with three crashes"
     return Panel(
         Group(*parts),
         title=title,

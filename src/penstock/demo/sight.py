@@ -72,6 +72,10 @@ class LogSight:
 class AgentSight:
     state: str = STARTING
     sent: int = 0
+    """Committed, by this agent and those that were killed before it."""
+    pid: int = 0
+    before: int = 0
+    """What those had sent that were killed, as far as it was seen."""
     behind_bytes: int = 0
     files: int = 0
     rate: Rate = field(default_factory=Rate)

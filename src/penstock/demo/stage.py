@@ -6,13 +6,15 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from penstock.certificates.client_files import ClientFiles
 from penstock.demo import files
 from penstock.demo.nodes import Nodes
-from penstock.demo.plan import BROKEN_SHARE, PIPELINE, ROTATIONS, Plan
+from penstock.demo.plan import AGENT, BROKEN_SHARE, PIPELINE, ROTATIONS, Plan
 from penstock.demo.processes import PENSTOCK, PYTHON, Actor, remember
 from penstock.demo.writing import Count
+from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
 from penstock.spark.pipeline.home import Home
 
 AGENT_WITHIN_S: Final = 15.0
@@ -37,9 +39,21 @@ class Stage:
             "pipeline",
             [*PENSTOCK, "pipeline", "run", "pipeline.toml", "--stop-within", "10"],
             self.folder,
-            {"XDG_STATE_HOME": str(state)},
+            {"XDG_STATE_HOME": str(state), CLIENT_CONFIG_VARIABLE: self._login_of(PIPELINE)},
         )
         self.home = Home(PIPELINE, state / "penstock" / "pipelines")
+
+    @property
+    def reach(self) -> dict[str, Any]:
+        """How the demo itself reaches the brokers, as settings of any client: it is the first user."""
+        return {
+            "bootstrap_servers": self.nodes.bootstrap,
+            "client_config": str(ClientFiles(self.nodes.security).java),
+            "client_id": "demo",
+        }
+
+    def _login_of(self, user: str) -> str:
+        return str(ClientFiles(self.nodes.security, user).java)
 
     @property
     def warehouse(self) -> Path:
@@ -56,8 +70,12 @@ class Stage:
     def prepare(self) -> None:
         """Writes the two files; they are worth reading when the demo is over."""
         (self.folder / "web").mkdir(parents=True, exist_ok=True)
-        (self.folder / "agent.toml").write_text(files.agent_file(self.nodes.bootstrap), encoding="utf-8")
-        (self.folder / "pipeline.toml").write_text(files.pipeline_file(self.nodes.bootstrap), encoding="utf-8")
+        bootstrap = self.nodes.bootstrap
+        for name, text in (
+            ("agent.toml", files.agent_file(bootstrap, self._login_of(AGENT))),
+            ("pipeline.toml", files.pipeline_file(bootstrap, self._login_of(PIPELINE))),
+        ):
+            (self.folder / name).write_text(text, encoding="utf-8")
 
     def count(self) -> Count | None:
         """What the writer says of itself."""
@@ -76,6 +94,10 @@ class Stage:
         with suppress(ProcessLookupError):
             os.kill(state.driver_pid, signal.SIGKILL)
         return state.driver_pid
+
+    def kill_agent(self) -> int:
+        """kill -9 of the agent, which is started again at once, as a service manager would; who is gone."""
+        return self.agent.kill_and_start()
 
     def write_on(self) -> None:
         """Another writer, for those who stay: the next lines, at a leisurely pace."""

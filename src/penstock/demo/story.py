@@ -1,4 +1,4 @@
-"""What happens, in order: everything starts, a node dies, the pipeline's driver dies, both come back, all drains.
+"""What happens, in order: everything starts, a node, the agent and the pipeline's driver die and come back, all drains.
 
 The story waits for things to become true, never for time alone, and fails with a sentence when they do not.
 """
@@ -18,6 +18,7 @@ from penstock.demo.planting import plant
 from penstock.demo.processes import DemoFailed
 from penstock.demo.sight import KILLED, STARTING, UP, Event, Sight
 from penstock.demo.stage import WRITER_WITHIN_S, Stage
+from penstock.demo.users import admit
 
 LOOK_EVERY_S: Final = 0.1
 STEP_WITHIN_S: Final = 180.0
@@ -45,6 +46,7 @@ class Story:
     failover_s: float | None = None
     in_sync_s: float | None = None
     pipeline_s: float | None = None
+    agent_s: float | None = None
 
     async def begin(self) -> None:
         """A cluster with the topics. Watching may begin afterwards."""
@@ -55,12 +57,13 @@ class Story:
         await asyncio.to_thread(nodes.start_all)
         sight.nodes = dict.fromkeys(nodes.ids, UP)
         await self._create_topics()
-        self._tell(f"{len(nodes.ids)} nodes are ready: {nodes.bootstrap}")
+        self._tell(f"{len(nodes.ids)} nodes are ready, TLS and a password for everybody: {nodes.bootstrap}")
 
     async def play(self) -> None:
         """From the first line to the last row."""
         await self._open()
         await self._node_dies()
+        await self._agent_dies()
         async with asyncio.TaskGroup() as beside:
             await self._driver_dies(beside)
             await self._last_line()
@@ -68,13 +71,14 @@ class Story:
         await self._land()
 
     def timings(self) -> Timings:
-        return Timings(self.failover_s, self.in_sync_s, self.pipeline_s)
+        return Timings(self.failover_s, self.in_sync_s, self.pipeline_s, self.agent_s)
 
     # -- the acts
 
     async def _create_topics(self) -> None:
         copies = len(self.stage.nodes.ids)
-        async with Admin(bootstrap_servers=self.stage.nodes.bootstrap, client_id="demo") as admin:
+        async with Admin(**self.stage.reach) as admin:
+            await admit(admin, self.stage.nodes)
             await admin.create_topic(TOPIC, partitions=PARTITIONS, replication=copies)
             await admin.create_topic(LETTERS, partitions=1, replication=copies)
             await admin.create_topic(MINUTES, partitions=1, replication=copies, configs={"cleanup.policy": "compact"})
@@ -112,6 +116,19 @@ class Story:
         await self._until(lambda: sight.all_in_sync, f"node {victim} is in sync again")
         self.in_sync_s = time.monotonic() - back_s
         self._tell(f"node {victim} is back and has copied what it missed in {self.in_sync_s:.1f} s", "good")
+
+    async def _agent_dies(self) -> None:
+        stage, sight = self.stage, self.sight
+        await self._until(lambda: self._written_s() >= stage.plan.agent_dies_s, "it is time")
+        pid = stage.kill_agent()
+        killed_s = time.monotonic()
+        self._tell(f"kill -9 {pid}: the agent is gone, a transaction open behind it; another one is started", "crash")
+        await self._until(
+            lambda: sight.agent.pid not in (0, pid) and sight.agent.sent > sight.agent.before,
+            "the next agent goes on where the last commit stands",
+        )
+        self.agent_s = time.monotonic() - killed_s
+        self._tell(f"the next agent has committed lines {self.agent_s:.1f} s after the crash", "good")
 
     async def _driver_dies(self, beside: asyncio.TaskGroup) -> None:
         stage, sight = self.stage, self.sight
@@ -160,7 +177,8 @@ class Story:
     # -- what is waited for
 
     def _shipped(self) -> Callable[[], bool]:
-        """All lines are in the topic; or, if some never come, nothing more comes."""
+        """All lines are in the table or told to be dead; or, if some never come, nothing more comes. The offsets of
+        the topic do not say it: some of them hold markers, and what a killed agent had not committed."""
         still_since_s, seen = time.monotonic(), -1
 
         def look() -> bool:
@@ -169,7 +187,8 @@ class Story:
             if records != seen:
                 still_since_s, seen = time.monotonic(), records
             patience_s = LATE_FOR_S if self.sight.agent.behind_bytes else STILL_FOR_S
-            return records >= self._lines or time.monotonic() - still_since_s >= patience_s
+            there = self.sight.table.rows + self.sight.table.dead
+            return there >= self._lines or time.monotonic() - still_since_s >= patience_s
 
         return look
 

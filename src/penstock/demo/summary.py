@@ -71,6 +71,8 @@ def figures(speed: Speed, timings: Timings) -> list[tuple[str, str]]:
     if timings.failover_s is not None and timings.in_sync_s is not None:
         words = f"new leaders after {timings.failover_s:.1f} s; in sync {timings.in_sync_s:.1f} s after its return"
         found.append(("node killed", words))
+    if timings.agent_s is not None:
+        found.append(("agent killed", f"the next one had committed lines after {timings.agent_s:.1f} s"))
     if timings.pipeline_s is not None:
         found.append(
             ("pipeline killed", f"the table grew again after {timings.pipeline_s:.1f} s, Spark's start included")
@@ -147,8 +149,8 @@ def _asked(stage: Stage, sql: str) -> list[dict[str, Any]]:
 def print_next(console: Console, stage: Stage, *, kept: bool) -> None:
     """What to type now."""
     console.print()
-    first = stage.nodes.bootstrap.partition(",")[0]
     folder = stage.folder
+    first = f"{stage.nodes.bootstrap.partition(',')[0]} --data-dir {folder}"
     if kept:
         console.print(Text("  All of it is still up. Go on:", "bold"))
         commands = [

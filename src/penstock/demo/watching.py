@@ -48,7 +48,7 @@ async def watch(stage: Stage, sight: Sight) -> None:
 
 async def _watch_cluster(stage: Stage, sight: Sight) -> None:
     settings: dict[str, Any] = {"default_api_timeout_ms": ASK_MS, "request_timeout_ms": ASK_MS}
-    async with Admin(bootstrap_servers=stage.nodes.bootstrap, client_id="demo", **settings) as admin:
+    async with Admin(**stage.reach, **settings) as admin:
         looks = 0
         while True:
             with suppress(*_AWAY):
@@ -107,9 +107,11 @@ def _look_at_agent(stage: Stage, sight: Sight) -> None:
         return
     with suppress(OSError, ValueError, KeyError):
         with urllib.request.urlopen(f"http://{found.admin}/status", timeout=STATUS_TIMEOUT_S) as reply:
-            told = json.load(reply)["inputs"][INPUT]
-        agent = sight.agent
-        agent.state, agent.sent = UP, int(told["sent"])
+            status = json.load(reply)
+        agent, told = sight.agent, status["inputs"][INPUT]
+        if agent.pid != status["pid"]:
+            agent.pid, agent.before = status["pid"], agent.sent
+        agent.state, agent.sent = UP, agent.before + int(told["sent"])
         agent.behind_bytes, agent.files = int(told["behind_bytes"]), int(told["files"])
         agent.rate.saw(time.monotonic(), agent.sent)
 

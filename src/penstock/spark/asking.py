@@ -32,7 +32,7 @@ def ask_spark(warehouse: Warehouse, sql: str, *, master: str = "", limit: int | 
             view = re.sub(r"\W", "__", table.name)
             text = re.sub(rf"`?{word_of(table.name)}`?", view, text, flags=re.IGNORECASE)
             options = {"path": table.options.path, "table.format": table.options.table_format}
-            options |= {"catalog": table.options.catalog, "table": table.options.table}
+            options |= {"catalog": table.options.catalog, "table": table.options.table, **table.options.reached}
             reader = spark.read.format("penstock-lake").options(
                 **{name: each for name, each in options.items() if each}
             )

@@ -32,6 +32,7 @@ _HOPELESS: Final = _LOST | {
     "CommitRefused",
     "NotUnderstood",
     "Replaced",
+    "RuleBroken",
     "Torn",
     "Undecodable",
 }
@@ -56,8 +57,9 @@ _MISTAKES: Final = frozenset(
 )
 """Of Python: what is wrong with the code of a step, not with what it found."""
 
-_HOPELESS_STATES: Final = ("0A", "21", "22", "42")
-"""Classes of SQLSTATE: what is not supported; a row too many; data that cannot be; names, types, syntax, rights."""
+_HOPELESS_STATES: Final = ("0A", "21", "22", "42", "P0")
+"""Classes of SQLSTATE: what is not supported; a row too many; data that cannot be; names, types, syntax, rights; what
+the query itself raises, such as a row that breaks a rule."""
 _CHECKPOINT: Final = re.compile(
     r"sources in the checkpoint offsets|Failed to read log file|Incomplete log file"
     r"|Checksum error: \S*/(?:metadata|offsets|commits|state)"

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.agent.admin.snapshot import decode, picture
 from penstock.agent.agent import Agent
 from penstock.agent.errors import AgentError, AgentFenced, CannotReload, PositionsVanished
 from penstock.agent.exactly.topic import TOPIC
 from penstock.agent.settings import AgentSettings
+from penstock.agent.view.sentences import description
 from penstock.client.admin import Admin
 from penstock.client.admin.acls import Acl
 from penstock.client.admin.scram_users import ScramPassword
@@ -77,6 +79,24 @@ async def test_every_life_goes_on_where_the_one_before_committed(
         async with running(settings) as agent:
             await until(lambda agent=agent: sent(agent) == 300)
     assert await committed_values(node.bootstrap_servers, "app", 900) == written
+
+
+async def test_it_says_how_its_transactions_go(settings: AgentSettings, log: Path, node: EmbeddedBroker) -> None:
+    async with running(settings) as agent:
+        append(log, numbered("line", 0, 100))
+        await until(lambda: sent(agent) == 100)
+        node.fail(api="Produce", code="INVALID_TXN_STATE")
+        append(log, numbered("line", 100, 100))
+        await until(lambda: sent(agent) == 200)
+        told = agent.status().transactions
+        snapshot = picture(agent.status(), settings, up_s=1.0)
+    assert told is not None
+    assert (told.id, told.topic, told.commits, told.aborts) == (ID, "__penstock_agent", commits(agent), 1)
+    assert 0 < told.last_commit_age_s < 60
+    assert decode(json.dumps(snapshot.data()).encode()).transactions == snapshot.transactions
+    (line,) = (each for each in description(snapshot) if "committed" in each)
+    assert f"transactions of {ID}: {told.commits} committed" in line
+    assert line.endswith("ago, 1 aborted")
 
 
 async def test_the_state_folder_is_not_needed_to_go_on(

@@ -52,6 +52,25 @@ AGENT: Final = (
         "How long positions could not be saved; 0 when all is well.",
         lambda s: s.checkpoint_age_s,
     ),
+    OfAgent("exactly_once", GAUGE, "1 when it sends in transactions.", lambda s: s.transactions is not None),
+    OfAgent(
+        "transactions_committed_total",
+        COUNTER,
+        "Transactions of lines and positions that were committed.",
+        lambda s: s.transactions.commits if s.transactions else 0,
+    ),
+    OfAgent(
+        "transactions_aborted_total",
+        COUNTER,
+        "Transactions that were given up; what was in them is sent again.",
+        lambda s: s.transactions.aborts if s.transactions else 0,
+    ),
+    OfAgent(
+        "last_commit_age_seconds",
+        GAUGE,
+        "How long ago the last transaction was committed; 0 before the first.",
+        lambda s: s.transactions.last_commit_age_s if s.transactions else 0,
+    ),
 )
 INPUT: Final = (
     OfInput("events_total", COUNTER, "Events taken in.", lambda i: i.events),

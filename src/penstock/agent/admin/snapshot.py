@@ -10,6 +10,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.agent.counting import TransactionsStatus
 from penstock.agent.inputs.input import FileStatus
 from penstock.model.version import VERSION
 
@@ -93,6 +94,8 @@ class Snapshot:
     checkpoint_age_s: float = 0.0
     """How long positions to be saved could not be; 0 when the last try went well."""
     last_error: str = ""
+    transactions: TransactionsStatus | None = None
+    """Of an agent with `exactly_once`."""
 
     @property
     def events(self) -> int:
@@ -138,6 +141,7 @@ def picture(
         reloads=status.reloads,
         checkpoint_age_s=status.checkpoints_failing_ms / 1000,
         last_error=outlet.last_error,
+        transactions=status.transactions,
     )
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.agent.checkpoints import Change
+from penstock.agent.counting import TransactionsStatus
 from penstock.agent.environment import monotonic_ms
 from penstock.agent.errors import AgentFenced
 from penstock.agent.exactly.beginning import Begins, Note, begins
@@ -91,6 +92,7 @@ class ExactlyOnce:
         self._backoff = Backoff(RETRY_FIRST_MS, RETRY_LONGEST_MS)
         self._failures = 0
         self.commits = self.aborts = 0
+        self._committed_ms: float | None = None
         positions.hurry = self.hurry
 
     # What the outlet asks and tells.
@@ -155,6 +157,13 @@ class ExactlyOnce:
             if self._current is not None:
                 self._current.cancel()
             await self._replaced.wait()
+
+    def status(self) -> TransactionsStatus:
+        """How it goes."""
+        age_ms = 0.0 if self._committed_ms is None else monotonic_ms() - self._committed_ms
+        return TransactionsStatus(
+            self._identity.transactional_id, TOPIC, self._partition, self.commits, self.aborts, age_ms / 1000
+        )
 
     # Life.
 
@@ -345,6 +354,7 @@ class ExactlyOnce:
         self._last, self._offset = attempt.stamp, offset
         self._lives[attempt.stamp.life] = attempt.stamp.number
         self.commits += 1
+        self._committed_ms = monotonic_ms()
         self._positions.commit(attempt.changes)
         for lane in self._outlet.lanes.values():
             lane.committed()

@@ -120,10 +120,20 @@ def description(snapshot: Snapshot) -> list[str]:
             ("spool", f"{bytes_text(snapshot.spool_bytes)} of {bytes_text(snapshot.spool_limit_bytes)}")
             if snapshot.spool_limit_bytes
             else ("spool", ""),
+            *_transactions(snapshot),
         ),
     ]
     lines += [f"  {'!':<9}{reason}" for reason in readiness(snapshot)]
     return lines
+
+
+def _transactions(snapshot: Snapshot) -> Sequence[tuple[str, str]]:
+    told = snapshot.transactions
+    if told is None:
+        return []
+    last = f", the last one {duration_text(told.last_commit_age_s * 1000)} ago" if told.commits else ""
+    ends = f"{told.commits:,} committed{last}, {told.aborts:,} aborted"
+    return [("once", f"transactions of {told.id}: {ends}"), ("", f"positions are in {told.topic}-{told.partition}")]
 
 
 def _pairs(*given: tuple[str, str]) -> Sequence[str]:

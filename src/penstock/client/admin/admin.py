@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client.admin.session import Results, Session
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
     from penstock.client.settings import AdminSettings
+    from penstock.kernels import ConsumerRecord
 
 EVERYTHING = -1
 """Deleting the records before here empties a partition."""
@@ -174,11 +175,26 @@ class Admin:
         times = {item: time_of(when) for item, when in wanted.items()}
         return await list_offsets(self._session, times, read_committed=read_committed)
 
+    async def ends_of_led(
+        self, led: Mapping[int, Collection[TopicPartition]], when: str | int = "latest"
+    ) -> dict[TopicPartition, int]:
+        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out."""
+        from penstock.client.admin.many_ends import ends_of_led
+        from penstock.client.admin.offsets import time_of
+
+        return await ends_of_led(self._session, led, time_of(when))
+
     async def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
         """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""
         from penstock.client.admin.batches import committed_batches
 
         return await committed_batches(self._session, partition, start, end)
+
+    async def record_at(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
+        """The first record at or behind an offset, committed or not; None where none is stored yet."""
+        from penstock.client.admin.record_at import record_at
+
+        return await record_at(self._session, partition, offset)
 
     async def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
@@ -280,12 +296,12 @@ class Admin:
     # Configuration.
 
     async def describe_configs(
-        self, resources: Iterable[ConfigResource], *, documentation: bool = False
+        self, resources: Iterable[ConfigResource], *, documentation: bool = False, names: Sequence[str] | None = None
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name."""
+        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name: all, or those named."""
         from penstock.client.admin.configs import describe_configs
 
-        return await describe_configs(self._session, resources, documentation=documentation)
+        return await describe_configs(self._session, resources, documentation=documentation, names=names)
 
     async def alter_configs(
         self,
@@ -465,6 +481,14 @@ class Admin:
         from penstock.client.admin.group_offsets import group_lag
 
         return await group_lag(self._session, group_id, read_committed=read_committed)
+
+    async def positions_of_groups(
+        self, group_ids: Iterable[str]
+    ) -> Results[str, dict[TopicPartition, CommittedOffset]]:
+        """What many groups have committed, with few requests: as many groups in one as its coordinator has of them."""
+        from penstock.client.admin.group_offsets import positions_of_groups
+
+        return await positions_of_groups(self._session, group_ids)
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

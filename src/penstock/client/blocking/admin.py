@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.transactions import TransactionInfo, TransactionListing
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
+    from penstock.kernels import ConsumerRecord
 
 
 class Admin:
@@ -124,9 +125,19 @@ class Admin:
         """The offset of "earliest", "latest", "max_timestamp", or of the first record at or after a time in ms."""
         return self._thread.call(self._inner.offsets(wanted, read_committed=read_committed))
 
+    def ends_of_led(
+        self, led: Mapping[int, Collection[TopicPartition]], when: str | int = "latest"
+    ) -> dict[TopicPartition, int]:
+        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out."""
+        return self._thread.call(self._inner.ends_of_led(led, when))
+
     def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
         """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""
         return self._thread.call(self._inner.committed_batches(partition, start, end))
+
+    def record_at(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
+        """The first record at or behind an offset, committed or not; None where none is stored yet."""
+        return self._thread.call(self._inner.record_at(partition, offset))
 
     def find_damage(self, behind: Iterable[Behind]) -> list[Damage]:
         """Of replicas that are not in sync, those whose leaders have a damaged batch where they stand."""
@@ -191,10 +202,10 @@ class Admin:
         return self._thread.call(self._inner.end_transaction(prepared, commit=commit))
 
     def describe_configs(
-        self, resources: Iterable[ConfigResource], *, documentation: bool = False
+        self, resources: Iterable[ConfigResource], *, documentation: bool = False, names: Sequence[str] | None = None
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
         """The values of topics, brokers, the cluster's defaults, groups and loggers, by name."""
-        return self._thread.call(self._inner.describe_configs(resources, documentation=documentation))
+        return self._thread.call(self._inner.describe_configs(resources, documentation=documentation, names=names))
 
     def alter_configs(
         self,
@@ -314,6 +325,10 @@ class Admin:
     def group_lag(self, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
         """How far a group is behind, per partition."""
         return self._thread.call(self._inner.group_lag(group_id, read_committed=read_committed))
+
+    def positions_of_groups(self, group_ids: Iterable[str]) -> Results[str, dict[TopicPartition, CommittedOffset]]:
+        """What many groups have committed, with few requests: as many groups in one as its coordinator has of them."""
+        return self._thread.call(self._inner.positions_of_groups(group_ids))
 
     def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

@@ -16,6 +16,7 @@ from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.places import opened, read_text
 from penstock.spark.lake.proof import judge, unexplained
 from penstock.spark.lake.store import FEED_PROPERTY, ROWS_PROPERTY, Commit, TableFile, TableStore
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.lake.upkeep import write_down
 
 Recount = Callable[[Sequence[Commit]], Mapping[int, int]]
@@ -45,13 +46,13 @@ def gather(store: TableStore) -> Evidence:
         format=store.format,
         version=version,
         # Others may commit while we look; what is newer than the version we look at is theirs.
-        ledger=[entry for entry in Ledger(store.location).entries() if entry.version <= version],
+        ledger=[entry for entry in Ledger(store.location, store.storage).entries() if entry.version <= version],
         history=list(store.commits()),
         committed=store.committed(),
         rows_in_files=sum(file.rows for file in files),
         files=len(files),
         added_rows=added_rows(store),
-        missing_files=missing(files),
+        missing_files=missing(files, store.storage),
         one_row_a_record=one_row_a_record(store),
     )
 
@@ -63,11 +64,11 @@ def one_row_a_record(store: TableStore) -> bool:
     return "record" in (properties.get(ROWS_PROPERTY), told)
 
 
-def missing(files: Sequence[TableFile]) -> list[str]:
+def missing(files: Sequence[TableFile], storage: Storage = FROM_ENVIRONMENT) -> list[str]:
     """Those that are gone, or cut."""
     found = []
     for file in files:
-        system, path = opened(file.path)
+        system, path = opened(file.path, storage)
         info = system.get_file_info(path)
         if info.type != fs.FileType.File or info.size != file.size_bytes:
             found.append(file.path)
@@ -86,7 +87,7 @@ def added_rows(store: TableStore) -> dict[int, int]:
 
 def _added_by_delta(store: TableStore) -> dict[int, int]:
     """From the log's own files: they say of every version which files it added, and with how many rows."""
-    system, root = opened(store.location)
+    system, root = opened(store.location, store.storage)
     log = fs.FileSelector(f"{root}/_delta_log", allow_not_found=True)
     found: dict[int, int] = {}
     for each in system.get_file_info(log):

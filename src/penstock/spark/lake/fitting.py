@@ -53,7 +53,7 @@ def fit_rows(
     if not unfit:
         return fitted, []
     kept = fitted.filter(pa.array([row not in unfit for row in range(batch.num_rows)]))
-    return kept, [Unfit(column, error, _json(batch, row)) for row, (column, error) in sorted(unfit.items())]
+    return kept, [Unfit(column, error, row_as_json(batch, row)) for row, (column, error) in sorted(unfit.items())]
 
 
 def _as(batch: pa.RecordBatch, index: int, kind: pa.DataType) -> pa.Array:
@@ -95,7 +95,8 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def _json(batch: pa.RecordBatch, row: int) -> str:
+def row_as_json(batch: pa.RecordBatch, row: int) -> str:
+    """The whole row, for people and for whoever mends it."""
     values = {name: _only(batch.column(index).slice(row, 1)) for index, name in enumerate(batch.schema.names)}
     return json.dumps(values, default=_plain_json, ensure_ascii=False)
 

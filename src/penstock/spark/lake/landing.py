@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from penstock.spark.lake.evolution import needs
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, Decision, decide
+from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, Decision, decide, stretched
 from penstock.spark.lake.store import (
     FEED_PROPERTY,
     ROWS_PROPERTY,
@@ -59,17 +59,18 @@ def land(
     began: int | None = None
     for attempt in range(TRIES):
         try:
-            if not store.exists():
-                store.create(wanted.schema, wanted.partition_by, properties_of(options))
+            ensure_table(store, wanted.schema, wanted.partition_by, properties_of(options))
             store.refresh()
             began = store.version() if began is None else began
-            if not decided(store, batch, began):
+            if options.fan:
+                batch = replace(batch, ranges=stretched(batch.ranges, store.committed([r.key for r in batch.ranges])))
+            if not is_new(store, batch, began):
                 return None
             if prepared(store, options, wanted):
                 # The table moved: what was decided is looked at again.
                 continue
             if dead:
-                _land_dead(options.dead_letters_path, batch, dead)
+                _land_dead(store, options, batch, dead)
                 dead = ()
             return store.commit(batch)
         except Conflicted as other:
@@ -81,10 +82,18 @@ def land(
     )
 
 
+def ensure_table(
+    store: TableStore, schema: pa.Schema, partition_by: Sequence[str] = (), properties: Mapping[str, str] | None = None
+) -> None:
+    """Makes the table if it is not there."""
+    if not store.exists():
+        store.create(schema, partition_by, properties)
+
+
 def write_down(store: TableStore, commit: Commit | None) -> None:
     """The ledger, after a commit or a replay. Never fails the query: the next one fills what is missing."""
     try:
-        ledger = _ledgers.setdefault(store.location, Ledger(store.location))
+        ledger = _ledgers.setdefault(store.location, Ledger(store.location, store.storage))
         missing = store.commits(after=ledger.complete_through())
         if commit is None or ledger.complete_through() != commit.version - 1:
             ledger.backfill(missing)
@@ -109,8 +118,8 @@ def judge(store: TableStore, batch: BatchCommit) -> Decision:
     return Apply()
 
 
-def decided(store: TableStore, batch: BatchCommit, began: int) -> bool:
-    """Whether there is something to commit."""
+def is_new(store: TableStore, batch: BatchCommit, began: int = -1) -> bool:
+    """Whether there is something to commit; `CommitRefused` where it would double records or skip some."""
     if batch.batch_id < 0:
         # A batch write is never a replay, but its own answer may have been lost.
         return not any(each.query_id == batch.query_id for each in store.commits(after=began))
@@ -167,10 +176,18 @@ def properties_of(options: LakeOptions) -> dict[str, str]:
     return found
 
 
-def _land_dead(path: str, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
-    """Under the same query and batch, so that a replay adds nothing."""
-    letters = replace(
-        batch, ranges=(), files=files, rows=sum(each.rows for each in files), dead=0, gaps=0, overwrite=False
+def dead_letter_options(options: LakeOptions) -> LakeOptions:
+    """Of the Delta table that rows go to which do not fit; reached as the table itself is."""
+    return LakeOptions(path=options.dead_letters_path, storage=options.storage)
+
+
+def _land_dead(store: TableStore, of: LakeOptions, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
+    """Under the same query and batch, so that a replay adds nothing. Tables that share a query have letters each."""
+    letters = BatchCommit(
+        query_id=f"{batch.query_id}/{store.location}" if of.batch >= 0 else batch.query_id,
+        batch_id=batch.batch_id,
+        files=files,
+        rows=sum(each.rows for each in files),
     )
-    options = LakeOptions(path=path)
+    options = dead_letter_options(of)
     land(open_store(options), options, Wanted(DEAD_ROWS, ()), letters)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.spark.lake.places import absolute, opened, read_text, write_whole
 from penstock.spark.lake.store import LOST, Commit
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -32,10 +33,11 @@ _ROLLED: Final = "rolled-"
 
 
 class Ledger:
-    """`Ledger(location)`: `location` is `TableStore.location`. Keeps what it has seen; make a new one to look anew."""
+    """`Ledger(location, storage)`: both are the `TableStore`'s. Keeps what it has seen; make a new one to look anew."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, storage: Storage = FROM_ENVIRONMENT) -> None:
         self._location = absolute(location)
+        self._storage = storage
         self._made = False
         self._known: set[int] | None = None
         self._complete = -1
@@ -123,7 +125,7 @@ class Ledger:
             _remove(files, f"{root}/{single}")
 
     def _opened(self) -> tuple[FileSystem, str]:
-        files, path = opened(self._location)
+        files, path = opened(self._location, self._storage)
         return files, f"{path}/{DIRECTORY}"
 
     def _read(self) -> dict[int, Commit]:

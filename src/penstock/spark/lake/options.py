@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
+from penstock.spark.lake.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage, under
 from penstock.spark.naming import LAKE_FORMAT
 
-_SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate"})
-"""What Spark itself puts among a sink's options."""
+_NOT_USERS: Final = frozenset(
+    {"checkpointlocation", "queryname", "numrows", "truncate", "expect", "batch", "fan", "apart"}
+)
+"""What Spark itself puts among a sink's options, and what pipelines do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,18 @@ class LakeOptions:
     """checkpointLocation: Spark's own."""
     query_name: str = ""
     """queryName: Spark's own."""
+    expect: str = ""
+    """JSON of the rules that rows are held against (`judging.to_option`); pipelines set it."""
+    storage: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """storage.*: how the table's files are reached; secrets are references, see `stores`."""
+    catalog_settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """catalog.*: how to log in to an Iceberg catalog; secrets are references."""
+    batch: int = -1
+    """Batch writes: which batch of the query at `checkpoint` it is; then its offsets are committed with it, once."""
+    fan: str = ""
+    """The name of one table of many, which may stand before the batch: an index has the offsets of all."""
+    apart: str = ""
+    """A batch that is known by its query, this word and its number alone, without offsets, such as one of letters."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LakeOptions:
@@ -68,6 +83,12 @@ class LakeOptions:
             version=_whole(given, "version", 0) if "version" in given else None,
             checkpoint=given.get("checkpointlocation", ""),
             query_name=given.get("queryname", ""),
+            expect=given.get("expect", ""),
+            storage=under(given, STORAGE),
+            catalog_settings=under(given, CATALOG),
+            batch=_whole(given, "batch", 0) if "batch" in given else -1,
+            fan=given.get("fan", ""),
+            apart=given.get("apart", ""),
         )
         made._check()
         return made
@@ -77,11 +98,19 @@ class LakeOptions:
         """The dead-letter table's path; "" when rows that do not fit fail the query."""
         return self.dead_letters.removeprefix("table:") if self.dead_letters != "fail" else ""
 
+    @property
+    def reached(self) -> dict[str, str]:
+        """The options that say how the table is reached, for whoever opens it through Spark."""
+        return as_options(self.storage, self.catalog_settings)
+
     def _check(self) -> None:
+        check_storage(self.storage, self.path)
+        check_catalog(self.catalog_settings)
         if self.table_format == "delta":
             if not self.path:
                 raise BadOption(f"{LAKE_FORMAT} needs a path: .option('path', '/where/the/table/is') or .start(path)")
-            for name, value in (("catalog", self.catalog), ("table", self.table)):
+            first = next((f"{CATALOG}.{name}" for name in self.catalog_settings), "")
+            for name, value in (("catalog", self.catalog), ("table", self.table), (first, first)):
                 if value:
                     raise BadOption(f"option {name} is for Iceberg; a Delta table is found by its path alone")
         elif not (self.path or (self.catalog and self.table)):
@@ -112,7 +141,7 @@ NAMES: Final = (
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in NAMES}
     for name in given:
-        if name in known or name in _SPARKS_OWN:
+        if name in known or name in _NOT_USERS or name.startswith((f"{STORAGE}.", f"{CATALOG}.")):
             continue
         near = closest(name, NAMES, least=0.6)
         hint = f"; did you mean {near}?" if near is not None else f"; there are {', '.join(NAMES)}"

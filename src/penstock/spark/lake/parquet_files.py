@@ -22,6 +22,7 @@ from penstock.spark.lake.partitioning import directory_of
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.statistics import COLUMNS_MAX, delta_statistics
 from penstock.spark.lake.store import WrittenFile
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,13 +56,14 @@ class FileShape:
     """Beginning of the files' names; no other attempt of any task has it."""
     compression: str
     target_bytes: int
+    storage: Storage = FROM_ENVIRONMENT
 
 
 class GrowingFile:
     """One Parquet file of one partition while it is written."""
 
     def __init__(self, shape: FileShape, number: int, schema: pa.Schema, partition: Mapping[str, str | None]) -> None:
-        self._files, root = opened(shape.directory)
+        self._files, root = opened(shape.directory, shape.storage)
         self._schema = schema
         self._partition = dict(partition)
         self._with_nan: set[str] = set()

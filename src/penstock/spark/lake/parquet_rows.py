@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.spark.lake.places import absolute, opened
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 BATCH_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = (1_024, 131_072)
@@ -21,10 +22,13 @@ _ROW_GROUP_BYTES: Final = 64 << 20
 
 
 def rows_of(
-    path: str, schema: pa.Schema, partition: Mapping[str, str | None] | None = None
+    path: str,
+    schema: pa.Schema,
+    partition: Mapping[str, str | None] | None = None,
+    storage: Storage = FROM_ENVIRONMENT,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file in batches of `schema`, of some megabytes; columns that `schema` lacks are not read."""
-    files, bare = opened(absolute(path))
+    files, bare = opened(absolute(path), storage)
     with pq.ParquetFile(files.open_input_file(bare), pre_buffer=True) as file:
         there = set(file.schema_arrow.names)
         columns = [name for name in schema.names if name in there]
@@ -67,15 +71,18 @@ def partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(text).cast(kind)
 
 
-def rewrite(paths: Sequence[str], target: str, schema: pa.Schema, compression: str) -> int:
+def rewrite(
+    paths: Sequence[str], target: str, schema: pa.Schema, compression: str, storage: Storage = FROM_ENVIRONMENT
+) -> int:
     """Writes the rows of several files into one, in their order, holding a row group at most; returns their number."""
-    files, bare = opened(absolute(target))
+    files, bare = opened(absolute(target), storage)
     rows = 0
     with (
         files.open_output_stream(bare) as stream,
         pq.ParquetWriter(stream, schema, compression=compression) as writer,
     ):
-        for group in _groups((batch for path in paths for batch in rows_of(path, schema)), _ROW_GROUP_BYTES):
+        batches = (batch for path in paths for batch in rows_of(path, schema, storage=storage))
+        for group in _groups(batches, _ROW_GROUP_BYTES):
             writer.write_table(group, row_group_size=group.num_rows)
             rows += group.num_rows
     return rows

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
@@ -26,14 +28,11 @@ def is_local(location: str) -> bool:
     return "://" not in location
 
 
-def opened(location: str) -> tuple[FileSystem, str]:
+def opened(location: str, storage: Storage = FROM_ENVIRONMENT) -> tuple[FileSystem, str]:
     """The file system of an absolute location, and the path in it."""
     from pyarrow import fs
 
-    if is_local(location):
-        return fs.LocalFileSystem(), location
-    found, path = fs.FileSystem.from_uri(location)
-    return found, path.rstrip("/")
+    return (fs.LocalFileSystem(), location) if is_local(location) else storage.file_system(location)
 
 
 def read_text(files: FileSystem, path: str) -> str:

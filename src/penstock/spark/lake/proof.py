@@ -103,6 +103,7 @@ def _told(commit: Commit) -> tuple[Any, ...]:
         commit.ranges,
         commit.rows,
         commit.dead,
+        commit.dropped,
         commit.gaps,
         commit.merged,
     )
@@ -270,8 +271,9 @@ def _unaccounted(commit: Commit, present: int | None) -> Finding:
         ERROR,
         "records",
         f"version {commit.version} covers {offsets} offsets ({', '.join(map(_range_text, commit.ranges))}), "
-        f"but {commit.records - commit.dead} {_made(commit)} + {commit.dead} dead letters + {commit.gaps} absent "
-        f"records are {_accounted(commit)}{told}",
+        f"but {commit.records - commit.dead - commit.dropped} {_made(commit)} + {commit.dead} dead letters + "
+        + (f"{commit.dropped} dropped + " if commit.dropped else "")
+        + f"{commit.gaps} absent records are {_accounted(commit)}{told}",
         "a step between topic and table dropped or multiplied rows: such a flow is `rows=any`; if it was meant "
         "to keep them, rebuild the table"
         + ("" if present is not None else ". If the topic is still there, -b says where: it knows what was absent"),

@@ -58,7 +58,7 @@ def dataset_of(store: TableStore) -> ds.FileSystemDataset:
     from penstock.spark.lake.places import opened
 
     schema = store.schema()
-    files, _ = opened(store.location)
+    files, _ = opened(store.location, store.storage)
     parquet = ds.ParquetFileFormat()
 
     def expression(partition: Any) -> Any:
@@ -73,7 +73,7 @@ def dataset_of(store: TableStore) -> ds.FileSystemDataset:
     # Iceberg's files have their partition columns themselves, and a value cut to the day is none of a column.
     keeps = store.layout().keeps_partition_columns
     fragments = [
-        parquet.make_fragment(opened(each.path)[1], files, None if keeps else expression(each.partition))
+        parquet.make_fragment(opened(each.path, store.storage)[1], files, None if keeps else expression(each.partition))
         for each in store.files()
     ]
     return ds.FileSystemDataset(fragments, schema, parquet, files)

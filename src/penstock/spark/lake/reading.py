@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.store import TableFile
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,9 +38,13 @@ def spark_schema(options: LakeOptions) -> StructType:
 
 def files_of(options: LakeOptions) -> list[TableFile]:
     """The files of the version that `options` name, the newest if none."""
+    return _files_and_storage(options)[0]
+
+
+def _files_and_storage(options: LakeOptions) -> tuple[list[TableFile], Storage]:
     store = open_store(options)
     store.refresh()
-    return store.files(options.version)
+    return store.files(options.version), store.storage
 
 
 @dataclass
@@ -47,6 +52,7 @@ class FileGroup(InputPartition):
     """What one task reads."""
 
     files: tuple[TableFile, ...]
+    storage: Storage = FROM_ENVIRONMENT
 
 
 def group(files: Sequence[TableFile], cores: int) -> list[tuple[TableFile, ...]]:
@@ -70,7 +76,8 @@ class LakeReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        return [FileGroup(files) for files in group(files_of(self.options), os.cpu_count() or 1)]
+        files, storage = _files_and_storage(self.options)
+        return [FileGroup(each, storage) for each in group(files, os.cpu_count() or 1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -80,4 +87,4 @@ class LakeReader(DataSourceReader):
         assert isinstance(partition, FileGroup)
         schema = to_arrow_schema(self.schema, timezone="UTC")
         for file in partition.files:
-            yield from rows_of(file.path, schema, file.partition)
+            yield from rows_of(file.path, schema, file.partition, partition.storage)

@@ -17,7 +17,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from penstock.spark.errors import BadOption
 from penstock.spark.lake import offset_log
 from penstock.spark.lake.evolution import Misfit, plain, plan_fit, with_nulls
-from penstock.spark.lake.landing import Wanted, land, write_down
+from penstock.spark.lake.judging import BROKEN, check_within, of_option
+from penstock.spark.lake.landing import Wanted, dead_letter_options, land, write_down
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.partitioning import PartitionField, check_fields
@@ -56,7 +57,7 @@ def plan_writing(store: TableStore, options: LakeOptions, rows: pa.Schema) -> Wr
     if table is not None:
         fit = with_nulls(fit, [field.column for field in fields])
     check_fields(fields, fit.files)
-    dead = open_store(LakeOptions(path=options.dead_letters_path)).layout() if options.dead_letters_path else None
+    dead = open_store(dead_letter_options(options)).layout() if options.dead_letters_path else None
     return WritePlan(
         table=store.location,
         directory=layout.directory,
@@ -66,6 +67,7 @@ def plan_writing(store: TableStore, options: LakeOptions, rows: pa.Schema) -> Wr
         compression=options.compression,
         target_bytes=options.target_file_bytes,
         dead_directory=dead.directory if dead else "",
+        storage=store.storage,
     )
 
 
@@ -96,11 +98,45 @@ class _TableWriter:
 
         self.options = options
         self.overwrite = overwrite
-        self.plan = plan_writing(open_store(options), options, to_arrow_schema(schema, timezone="UTC"))
+        rows = to_arrow_schema(schema, timezone="UTC")
+        rules = of_option(options.expect) if options.expect else ()
+        if rules:
+            rows = rows.remove(rows.get_field_index(BROKEN))
+        self.plan = replace(plan_writing(open_store(options), options, rows), rules=rules)
 
     def _written(self, rows: Iterator[pa.RecordBatch], query_id: str, batch_id: int) -> Written:
         attempt = f"{_task():05d}-{uuid.uuid4().hex}"
         return write_rows(rows, self.plan, attempt=attempt, query=query_id, batch=batch_id)
+
+    def _counted(self, batch: BatchCommit, tasks: Sequence[Written]) -> BatchCommit:
+        """With what the tasks wrote and left out; `RuleBroken` when that is more than a rule allows."""
+        rules = self.plan.rules
+        broken = [sum(task.broken[at] for task in tasks if task.broken) for at in range(len(rules))]
+        sums = {name: sum(getattr(task, name) for task in tasks) for name in ("rows", "dead", "dropped", "sent")}
+        check_within(rules, broken, sum(sums.values()), self.plan.table)
+        return replace(
+            batch,
+            files=tuple(file for task in tasks for file in task.files),
+            rows=sums["rows"],
+            dead=sums["dead"] + sums["sent"],
+            dropped=sums["dropped"],
+            expectations={rule.name: count for rule, count in zip(rules, broken, strict=True) if count},
+        )
+
+    def _land_batch(self, batch_id: int, tasks: Sequence[Written]) -> None:
+        """A micro-batch, with the offsets that Spark's log has for it."""
+        offsets = offset_log.ranges_of(self.options.checkpoint, batch_id)
+        query_id, apart = offset_log.query_id_of(self.options.checkpoint), self.options.apart
+        batch = BatchCommit(
+            query_id=f"{query_id}/{apart}" if apart else query_id,
+            batch_id=batch_id,
+            ranges=() if apart else offsets.ranges,
+            overwrite=self.overwrite,
+        )
+        batch = self._counted(batch, tasks)
+        if self.options.rows == "record":
+            batch = explained(batch, offsets)
+        self._land(batch, tasks)
 
     def _land(self, batch: BatchCommit, tasks: Sequence[Written]) -> Commit | None:
         """The commit; None when the batch was there already."""
@@ -132,40 +168,29 @@ class LakeStreamWriter(_TableWriter, DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         tasks = [message.written for message in messages if isinstance(message, TaskWrote)]
-        offsets = offset_log.ranges_of(self.options.checkpoint, batchId)
-        batch = BatchCommit(
-            query_id=offset_log.query_id_of(self.options.checkpoint),
-            batch_id=batchId,
-            ranges=offsets.ranges,
-            files=tuple(file for task in tasks for file in task.files),
-            rows=sum(task.rows for task in tasks),
-            dead=sum(task.dead for task in tasks),
-            overwrite=self.overwrite,
-        )
-        if self.options.rows == "record":
-            batch = explained(batch, offsets)
-        self._land(batch, tasks)
+        self._land_batch(batchId, tasks)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         _log.warning("batch %d to %s was given up; its files stay until a clean-up", batchId, self.plan.table)
 
 
 class LakeBatchWriter(_TableWriter, DataSourceArrowWriter):
-    """A DataFrame, at once: no offsets, never a replay."""
+    """A DataFrame, at once: no offsets, never a replay. Or, by option `batch`, what foreachBatch was handed."""
+
+    def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite)
+        self.query_id = offset_log.query_id_of(options.checkpoint) if options.batch >= 0 else ""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
-        return TaskWrote(self._written(iterator, "", -1))
+        return TaskWrote(self._written(iterator, self.query_id, self.options.batch))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         tasks = [message.written for message in messages if isinstance(message, TaskWrote)]
-        batch = BatchCommit(
-            query_id=f"write-{uuid.uuid4().hex}",
-            batch_id=-1,
-            files=tuple(file for task in tasks for file in task.files),
-            rows=sum(task.rows for task in tasks),
-            overwrite=self.overwrite,
-        )
-        self._land(batch, tasks)
+        if self.options.batch >= 0:
+            self._land_batch(self.options.batch, tasks)
+            return
+        batch = BatchCommit(query_id=f"write-{uuid.uuid4().hex}", batch_id=-1, overwrite=self.overwrite)
+        self._land(self._counted(batch, tasks), tasks)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _log.warning("a write to %s was given up; its files stay until a clean-up", self.plan.table)

@@ -16,6 +16,8 @@ from penstock.spark.lake.ranges import RangeKey, TableRange
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.spark.lake.stores.storage import Storage
+
 COMMIT_KEY: Final = "penstock.commit"
 """Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""
 
@@ -116,6 +118,10 @@ class BatchCommit:
     gaps: int = 0
     """Offsets of the ranges that had no record: compacted, trimmed, transaction markers."""
     overwrite: bool = False
+    dropped: int = 0
+    """Rows that an expectation left out, and nobody keeps."""
+    expectations: Mapping[str, int] = field(default_factory=dict)
+    """How many rows broke each expectation, whatever became of them; those that none broke are left out."""
     merged: MergeCounts | None = None
     """What became of the changes of a table by key; None where rows are added."""
     replaced: tuple[TableFile, ...] = ()
@@ -124,7 +130,7 @@ class BatchCommit:
     @property
     def records(self) -> int:
         """How many records it tells the fate of, where each is one row or one change."""
-        return (self.rows if self.merged is None else self.merged.changes) + self.dead
+        return (self.rows if self.merged is None else self.merged.changes) + self.dead + self.dropped
 
     @property
     def kind(self) -> str:
@@ -142,6 +148,7 @@ class BatchCommit:
             "gaps": self.gaps,
             "files": len(self.files),
             "bytes": sum(each.size_bytes for each in self.files),
+            **_judged(self.dropped, self.expectations),
             **(self.merged.told() | {"written": sum(each.rows for each in self.files)} if self.merged else {}),
         }
 
@@ -165,6 +172,8 @@ class Commit:
     size_bytes: int = 0
     snapshot: str = ""
     """Iceberg's snapshot id; "" for Delta, where the version says it."""
+    dropped: int = 0
+    expectations: Mapping[str, int] = field(default_factory=dict)
     merged: MergeCounts = MergeCounts()
     written: int = 0
     """Rows of the files that a merge wrote: those of whole buckets, however few of them changed."""
@@ -181,7 +190,7 @@ class Commit:
     @property
     def records(self) -> int:
         """How many records it tells the fate of, where each is one row or one change."""
-        return (self.merged.changes if self.kind == MERGE else self.rows) + self.dead
+        return (self.merged.changes if self.kind == MERGE else self.rows) + self.dead + self.dropped
 
     @classmethod
     def of_told(cls, told: Mapping[str, Any], *, version: int, time_ms: int, kind: str, snapshot: str = "") -> Commit:
@@ -199,6 +208,8 @@ class Commit:
             files=int(told.get("files", 0)),
             size_bytes=int(told.get("bytes", 0)),
             snapshot=snapshot,
+            dropped=int(told.get("dropped", 0)),
+            expectations={str(name): int(count) for name, count in told.get("expectations", {}).items()},
             merged=MergeCounts.of_told(told),
             written=int(told.get("written", 0)),
         )
@@ -218,6 +229,7 @@ class Commit:
             "files": self.files,
             "bytes": self.size_bytes,
             "snapshot": self.snapshot,
+            **_judged(self.dropped, self.expectations),
             **self.merged.told(),
             **({"written": self.written} if self.written else {}),
         }
@@ -227,6 +239,14 @@ class Commit:
         return cls.of_told(
             line, version=int(line["version"]), time_ms=int(line["time"]), kind=line["kind"], snapshot=line["snapshot"]
         )
+
+
+def _judged(dropped: int, expectations: Mapping[str, int]) -> dict[str, Any]:
+    """Told only where there is something to tell."""
+    return {
+        **({"dropped": dropped} if dropped else {}),
+        **({"expectations": dict(expectations)} if expectations else {}),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +265,7 @@ class Layout:
     """Where and how tasks write files for a table."""
 
     directory: str
-    """A local path or a URI that pyarrow.fs opens; `WrittenFile.path` is relative to it."""
+    """A local path or a URI; `WrittenFile.path` is relative to it."""
     keeps_partition_columns: bool
     """Whether the files hold the partition columns too (Iceberg), or the log alone does (Delta)."""
     small_integers: bool = False
@@ -279,6 +299,10 @@ class TableStore(Protocol):
     @property
     def location(self) -> str:
         """The table's directory, a local path or a URI; the ledger is under it."""
+
+    @property
+    def storage(self) -> Storage:
+        """How the files at `location` are reached, the ledger's too."""
 
     def exists(self) -> bool:
         """Whether the table is there (now: no refresh is needed before)."""

@@ -146,7 +146,7 @@ def tidy(
 def write_down(store: TableStore) -> int:
     """Brings the ledger up to the table's history; how many commits it lacked."""
     store.refresh()
-    ledger = Ledger(store.location)
+    ledger = Ledger(store.location, store.storage)
     return ledger.backfill(store.commits(after=ledger.complete_through()))
 
 

@@ -7,7 +7,7 @@ lake/catalog.db                 its Iceberg tables: `visits` for default.visits,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +18,7 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.places import absolute, is_local, opened
 from penstock.spark.lake.store import TableStore
+from penstock.spark.lake.stores.storage import Storage, catalog_properties
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -50,10 +51,20 @@ class TableName:
 
 
 class Warehouse:
-    """A directory, and the catalog in it unless another is given."""
+    """A directory, and the catalog in it unless another is given. `storage` and `catalog_settings` are settings as
+    people write them, see `stores`."""
 
-    def __init__(self, directory: str, catalog: str = "") -> None:
+    def __init__(
+        self,
+        directory: str,
+        catalog: str = "",
+        *,
+        storage: Mapping[str, str] | None = None,
+        catalog_settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = absolute(directory)
+        self._given, self._catalog_given = dict(storage or {}), dict(catalog_settings or {})
+        self._storage = Storage.of(self._given)
         self.catalog = catalog or self._catalog_inside()
 
     def _catalog_inside(self) -> str:
@@ -96,16 +107,17 @@ class Warehouse:
         return f"there is no table {name} in {self.directory}; there are {', '.join(names[:_NAMED])}{more}"
 
     def _delta_tables(self) -> Iterator[TableName]:
-        files, root = opened(self.directory)
+        files, root = opened(self.directory, self._storage)
         for path in _delta_directories(files, root, _DEEP):
             location = self.directory + path.removeprefix(root)
             name = path.removeprefix(root).strip("/").replace("/", ".")
-            yield TableName(name, "delta", location, LakeOptions(path=location))
+            yield TableName(name, "delta", location, LakeOptions(path=location, storage=self._given))
 
     def _iceberg_tables(self) -> Iterator[TableName]:
         from penstock.spark.lake.iceberg.catalogs import NAMESPACE, catalog_uri, open_catalog
 
-        catalog = open_catalog(catalog_uri(self.catalog))
+        properties = catalog_properties(self._catalog_given, self._storage)
+        catalog = open_catalog(catalog_uri(self.catalog), properties)
         for namespace in sorted(catalog.list_namespaces()):
             for identifier in sorted(catalog.list_tables(namespace)):
                 whole = ".".join(identifier)
@@ -113,18 +125,28 @@ class Warehouse:
                     whole.removeprefix(f"{NAMESPACE}."),
                     "iceberg",
                     "",
-                    LakeOptions(table_format="iceberg", catalog=self.catalog, table=whole),
+                    self._iceberg(table=whole, catalog=self.catalog),
                 )
 
     def _at_path(self, name: str) -> TableName | None:
         location = absolute(name)
-        files, root = opened(location)
+        files, root = opened(location, self._storage)
         if _has(files, f"{root}/_delta_log"):
-            return TableName(name, "delta", location, LakeOptions(path=location))
+            return TableName(name, "delta", location, LakeOptions(path=location, storage=self._given))
         if is_local(location) and Path(location, "metadata").is_dir():
-            options = LakeOptions(path=location, table_format="iceberg", catalog=self._catalog_of(Path(location)))
+            options = self._iceberg(path=location, catalog=self._catalog_of(Path(location)))
             return TableName(name, "iceberg", location, options)
         return None
+
+    def _iceberg(self, *, catalog: str, path: str = "", table: str = "") -> LakeOptions:
+        return LakeOptions(
+            path=path,
+            table_format="iceberg",
+            catalog=catalog,
+            table=table,
+            storage=self._given,
+            catalog_settings=self._catalog_given,
+        )
 
     def _catalog_of(self, location: Path) -> str:
         """The catalog beside a table; else that of the warehouse."""

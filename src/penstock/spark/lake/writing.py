@@ -17,9 +17,11 @@ import pyarrow as pa
 from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.evolution import Fit
 from penstock.spark.lake.fitting import Unfit, fit_rows
+from penstock.spark.lake.judging import Rule, judge_rows
 from penstock.spark.lake.parquet_files import FileShape, GrowingFile
 from penstock.spark.lake.partitioning import PartitionField, by_partition
 from penstock.spark.lake.store import WrittenFile
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 HELD_BYTES_MAX: Final = 64 << 20
 """Rows in memory before they become row groups."""
@@ -59,6 +61,10 @@ class WritePlan:
     target_bytes: int
     dead_directory: str = ""
     """Where files of rows that do not fit go; "" when such a row fails the task."""
+    rules: tuple[Rule, ...] = ()
+    """What rows are held against; they come with a column of bits then (`judging.BROKEN`)."""
+    storage: Storage = FROM_ENVIRONMENT
+    """How both directories are reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,12 @@ class Written:
     rows: int = 0
     dead_files: tuple[WrittenFile, ...] = ()
     dead: int = 0
+    dropped: int = 0
+    """Rows that a rule left out without a letter of this table."""
+    broken: tuple[int, ...] = ()
+    """Rows that broke each rule of the plan."""
+    sent: int = 0
+    """Rows that a rule left out after their source had sent them to its own dead letters."""
 
 
 class RollingFiles:
@@ -156,17 +168,23 @@ class RollingFiles:
 
 def write_rows(batches: Iterable[pa.RecordBatch], plan: WritePlan, *, attempt: str, query: str, batch: int) -> Written:
     """All rows of one task. `attempt` is a name that no other attempt of any task has."""
-    shape = FileShape(plan.directory, f"part-{attempt}", plan.compression, plan.target_bytes)
+    shape = FileShape(plan.directory, f"part-{attempt}", plan.compression, plan.target_bytes, plan.storage)
     files = RollingFiles(shape, plan.fit.files, plan.partition, keeps=plan.keeps_partition_columns)
     dead = _DeadFiles(plan, attempt, query, batch)
-    rows = 0
+    rows = dropped = sent = 0
+    broken = (0,) * len(plan.rules)
     try:
         for each in batches:
+            if plan.rules:
+                judged = judge_rows(each, plan.rules)
+                each, dropped, sent = judged.rows, dropped + judged.dropped, sent + judged.sent
+                broken = tuple(map(sum, zip(broken, judged.broken, strict=True)))
+                dead.add(list(judged.dead))
             fitted, unfit = fit_rows(each, plan.fit, plan.partition)
             rows += fitted.num_rows
             files.add(fitted)
             dead.add(unfit)
-        return Written(files.finish(), rows, dead.finish(), dead.count)
+        return Written(files.finish(), rows, dead.finish(), dead.count, dropped, broken, sent)
     except BaseException:
         files.drop()
         dead.files.drop()
@@ -177,7 +195,7 @@ class _DeadFiles:
     """Files of rows that do not fit; none is made while every row does."""
 
     def __init__(self, plan: WritePlan, attempt: str, query: str, batch: int) -> None:
-        shape = FileShape(plan.dead_directory, f"part-{attempt}", plan.compression, plan.target_bytes)
+        shape = FileShape(plan.dead_directory, f"part-{attempt}", plan.compression, plan.target_bytes, plan.storage)
         self.files = RollingFiles(shape, DEAD_ROWS)
         self.count = 0
         self._directory = plan.dead_directory

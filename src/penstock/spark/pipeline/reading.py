@@ -14,6 +14,7 @@ from penstock.declared.fields import Notes, Table
 from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
 from penstock.spark.lake.keyed.declared import ONLY_KEYED, cdc_of, keyed_of
+from penstock.spark.pipeline.expectations import expectations_of
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,
     CONTINUOUS,
@@ -30,7 +31,10 @@ from penstock.spark.pipeline.flow import (
 )
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.option_check import check_options
+from penstock.spark.pipeline.sharing import check_shape, check_sharing
 from penstock.spark.pipeline.sql_names import names_read
+from penstock.spark.pipeline.store_settings import catalog_of, storage_of
+from penstock.spark.pipeline.table_pattern import TABLES_MAX, TABLES_MOST
 from penstock.spark.pipeline.validation import check, check_names, order_of
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
@@ -71,6 +75,7 @@ def examine(text: str, path: Path) -> Examined:
     flow = _flow(Table(values, (), notes, "the file"), path.absolute(), hashlib.sha256(text.encode()).hexdigest()[:16])
     if not notes.mistakes:
         check(flow, notes)
+        check_sharing(flow, notes)
     if not notes.mistakes:
         check_options(flow, notes)
     mistakes = tuple(sorted(set(notes.mistakes)))
@@ -101,6 +106,8 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
         sources=sources,
         steps=_linked(steps, [source.name for source in sources], file.notes),
         sinks=sinks,
+        storage=storage_of(file),
+        catalog=catalog_of(file),
     )
     file.finish()
     _check_reads(flow, file.notes)
@@ -147,6 +154,7 @@ def _source(table: Table, name: str) -> Source:
         line=table.line,
         cdc=cdc_of(table),
     )
+    source = replace(source, expect=expectations_of(table, letters=source.keeps_letters and not source.cdc))
     if source.format in (None, "raw") and source.schema is not None:
         table.wrong("schema", f"{table.title} has a schema but no format: raw records have the columns of Kafka's")
     if source.format in ("json", "csv") and source.schema is None and "schema" not in table:
@@ -190,6 +198,13 @@ def _dead_letters(table: Table) -> str | None:
     return given
 
 
+def _row_letters(table: Table) -> str | None:
+    given = table.text("dead_letters")
+    if given is not None and not (given.startswith("table:") and given != "table:"):
+        table.wrong("dead_letters", f"dead_letters = {given!r} is not table:PATH: rows of a table are kept in a table")
+    return given
+
+
 def _watermark(table: Table | None) -> Watermark | None:
     if table is None:
         return None
@@ -217,8 +232,9 @@ def _step(table: Table) -> Step:
             table.wrong(None, f"{table.title} has no from: the names of what its function is given")
     elif "from" in table:
         table.wrong("from", f"{table.title} has sql and from: the SQL itself names what it reads")
+    expect = expectations_of(table, letters=False)
     table.finish()
-    return Step(name, inputs, sql, python, table.line)
+    return Step(name, inputs, sql, python, table.line, expect)
 
 
 def _sink(table: Table, name: str) -> Sink:
@@ -257,8 +273,17 @@ def _sink(table: Table, name: str) -> Sink:
         exactly_once=table.flag("exactly_once"),
         options=table.options("options"),
         line=table.line,
+        expect=expectations_of(
+            table,
+            letters="dead_letters" in table and "{" not in target and "keys" not in table,
+            counts=kind is SinkKind.TABLE and "{" not in target and "keys" not in table,
+        ),
+        dead_letters=_row_letters(table),
+        max_tables=table.integer("max_tables", TABLES_MAX, 1, TABLES_MOST),
+        together=table.text("together"),
         keyed=keyed_of(table),
     )
+    check_shape(table, sink)
     _check_fits(table, sink)
     table.finish()
     return sink
@@ -267,6 +292,7 @@ def _sink(table: Table, name: str) -> Sink:
 _ONLY_FOR: Final = {
     "table_format": (SinkKind.TABLE,),
     "rows": (SinkKind.TABLE,),
+    "dead_letters": (SinkKind.TABLE,),
     "partition_by": (SinkKind.TABLE, SinkKind.PARQUET),
     "key": (SinkKind.TOPIC,),
     "exactly_once": (SinkKind.TOPIC,),

@@ -17,6 +17,7 @@ from penstock.declared.positions import Positions
 from penstock.spark.pipeline.deep_check import place_in_step
 from penstock.spark.pipeline.flow import Flow, Sink, Source, Step
 from penstock.spark.pipeline.option_check import check_partitions
+from penstock.spark.pipeline.rule_check import check_rules
 from penstock.spark.pipeline.wiring import source_options
 from penstock.spark.reasons import reason_of
 
@@ -30,7 +31,9 @@ _NOT_OURS = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABL
 
 
 def has_sql(flow: Flow) -> bool:
-    return any(step.sql is not None for step in flow.steps)
+    """Whether there is any: a step's, or a rule on rows."""
+    parts: tuple[Source | Step | Sink, ...] = (*flow.sources, *flow.steps, *flow.sinks)
+    return any(step.sql is not None for step in flow.steps) or any(part.expect for part in parts)
 
 
 def open_small_session(flow: Flow) -> SparkSession:
@@ -53,9 +56,12 @@ def sql_check(flow: Flow, spark: SparkSession) -> list[Mistake]:
     known: dict[str, DataFrame] = {}
     for source in flow.sources:
         _give(spark, known, source.name, _source_rows(spark, flow, source, notes))
+        check_rules(spark, source.expect, known.get(source.name), f"source {source.name}", notes)
     for step in flow.steps:
         _give(spark, known, step.name, _step_rows(spark, flow, step, known, notes))
+        check_rules(spark, step.expect, known.get(step.name), f"step {step.name}", notes)
     for sink in flow.sinks:
+        check_rules(spark, sink.expect, known.get(sink.reads), f"sink {sink.name}", notes)
         if sink.reads in known:
             _check_sink(sink, known[sink.reads].columns, notes)
     return sorted(set(notes.mistakes))

@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from penstock.spark.feed import Feed, FeedStep
+from penstock.spark.lake.judging import to_option
 from penstock.spark.pipeline.changes_wiring import change_options, keyed_table_options
+from penstock.spark.pipeline.expectations import Expectation, Otherwise, rules_of
 from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
+from penstock.spark.pipeline.store_settings import source_settings, table_options
 from penstock.spark.topic_sink.options import EXACTLY_ONCE, STAGES_ONCE
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
@@ -16,6 +19,10 @@ STAGE_ATTEMPTS: Final = "spark.stage.maxConsecutiveAttempts"
 
 _OF_READERS: Final = "kafka.isolation.level"
 """Says something to sources alone; a producer has no such setting."""
+
+_ALL: Final = "__all"
+"""After the name of a source or a step: its rows before those that break a rule are left out."""
+_KEPT: Final = "__kept"
 
 _READS_ANEW: Final = ("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp")
 
@@ -26,7 +33,7 @@ def source_options(flow: Flow, source: Source, *, sink: Sink | None = None, star
 
     What the user gave under `options` wins over everything else but `start`.
     """
-    made = {**_client(flow), **_topics(source), **start_options(start or source.start)}
+    made = {**_client(flow), **_topics(source), **start_options(start or source.start), **source_settings(flow)}
     if source.format is not None and source.format != "raw":
         made["value.format"] = source.format
     if source.schema is not None:
@@ -55,6 +62,14 @@ def _without_letters(options: dict[str, str]) -> dict[str, str]:
     }
 
 
+def sends_rows(flow: Flow, source: Source, sink: Sink) -> bool:
+    """Whether the query of a sink sends a source's rows that break its rules to where its letters go. A table has each
+    letter once, so all may bring them there; a topic has them from one query."""
+    dead = any(each.otherwise is Otherwise.DEAD for each in source.expect)
+    to_table = (source.dead_letters or "").startswith("table:")
+    return dead and (to_table or flow.carrier(source) == sink)
+
+
 def start_options(start: str) -> dict[str, str]:
     """Where to begin, as the source's options say it."""
     if start in (EARLIEST, LATEST) or start.startswith(("{", "table:")):
@@ -77,9 +92,14 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
         "table.format": sink.table_format,
         "rows": flow.rows_of(sink),
         "feed": feed_of(flow, sink).to_property(),
+        **table_options(flow, sink),
     }
     if sink.partition_by:
         made["partition.by"] = ",".join(sink.partition_by)
+    if sink.dead_letters is not None:
+        made["deadLetters"] = _dead_letters(flow, sink.dead_letters)
+    if sink.judges and (rules := rules_of(flow.expected_of(sink.reads), sink.expect)):
+        made["expect"] = to_option(rules)
     return _over(made, dict(sink.options))
 
 
@@ -87,13 +107,26 @@ def feed_of(flow: Flow, sink: Sink) -> Feed:
     """What the table says of its origin: whoever reads the log beside the table makes the same rows of it."""
     sources, steps = flow.lineage(sink)
     rows, query = flow.rows_of(sink), flow.query_name(sink)
-    told = [FeedStep(step.name, step.sql) for step in steps]
+    told = [each for step in steps for each in _held_to(step.expect, step.name, step.sql)]
     if len(sources) == 1:
         (source,) = sources
+        before = _held_to(source.expect, source.name, "")[1:]
+        view = f"{source.name}{_ALL}" if before else source.name
+        last = _held_to(sink.expect, f"{sink.reads}{_KEPT}", f"SELECT * FROM {sink.reads}")
+        told = [*before, *told, *(last if len(last) > 1 else [])]
         options = source_options(flow, source)
-        return Feed.of_source(options, view=source.name, steps=told, rows=rows, query=query, cdc=source.cdc)
+        return Feed.of_source(options, view=view, steps=told, rows=rows, query=query, cdc=source.cdc)
     topics = tuple(topic for source in sources for topic in source.topics)
     return Feed(flow.bootstrap or DEFAULT_BOOTSTRAP, topics=topics, steps=tuple(told), rows=rows, query=query)
+
+
+def _held_to(expectations: tuple[Expectation, ...], name: str, sql: str | None) -> list[FeedStep]:
+    """A step and, where rows are left out of what it makes, the step that leaves them out."""
+    rules = [each.rule for each in expectations if each.otherwise in (Otherwise.DROP, Otherwise.DEAD)]
+    if not rules:
+        return [FeedStep(name, sql)]
+    holds = " AND ".join(f"coalesce(({rule}), false)" for rule in rules)
+    return [FeedStep(f"{name}{_ALL}", sql), FeedStep(name, f"SELECT * FROM {name}{_ALL} WHERE {holds}")]
 
 
 def topic_options(flow: Flow, sink: Sink) -> dict[str, str]:

@@ -9,7 +9,8 @@
     reading.py decoded_rows.py arrow_rows.py    what Spark calls, in executors
 
 Options, starts, topics, limits, packing and losses are pure: facts come in as mappings. May import `client`, and of
-this room `offsets`, `errors`, `dialogue`, `values`, `progress`; the lake only to ask where a table stands.
+this room `offsets`, `errors`, `dialogue`, `values`, `progress`; the lake only to ask where a table stands
+and to say how tables are reached.
 
 Invariants: the same (start, end) gives the same ranges, whenever it is planned; every offset of a batch is in exactly
 one task; what is skipped was either absent or told (failOnDataLoss); every wait for a broker ends.

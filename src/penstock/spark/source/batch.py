@@ -78,7 +78,7 @@ def resolve_place(place: Place, seen: Seen, cluster: Cluster) -> dict[TopicParti
     if place.table:
         from penstock.spark.source.tables import standing
 
-        by_table = standing(place.table, seen.ids, seen.ends)
+        by_table = standing(place.table, seen.ids, seen.ends, cluster.table_options)
     return place.resolve(seen.ends, by_time, by_table)
 
 

@@ -64,7 +64,7 @@ class TypedRows:
         chosen = ValueOptions.of(options.values)
         assert chosen is not None, "typed rows have a value.format"
         self._decoder = decoder_of(chosen, value_fields(schema))
-        self._letters = DeadLetters.of(options.dead_letters, options.client_settings)
+        self._letters = DeadLetters.of(options.dead_letters, options.client_settings, options.letter_storage)
         self._target = target
         self._metadata = RecordColumns([field for field in target if field.name in METADATA_COLUMNS])
         self._all = RecordColumns(_letter_fields())

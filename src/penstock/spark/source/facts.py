@@ -15,6 +15,7 @@ from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, U
 from penstock.model.ids import TopicPartition
 from penstock.spark.dialogue import admin_for, for_process
 from penstock.spark.errors import Missing
+from penstock.spark.lake.stores.settings import as_options
 from penstock.spark.source.losses import Seen
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class Cluster:
         self._options = options
         self._described: tuple[float, list[TopicInfo]] | None = None
         self._rates: tuple[float, frozenset[str], dict[TopicPartition, float]] | None = None
+
+    @property
+    def table_options(self) -> dict[str, str]:
+        """How a lake table is reached in which reading begins."""
+        return as_options(self._options.storage, self._options.catalog_settings)
 
     # The present.
 

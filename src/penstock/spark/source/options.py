@@ -13,6 +13,8 @@ from typing import Final
 
 from penstock.spark.errors import BadOption
 from penstock.spark.given import Given, nearest
+from penstock.spark.lake.stores.settings import CATALOG, STORAGE, check_catalog, check_storage, under
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.offsets import EARLIEST, LATEST
 from penstock.spark.source import starts
 from penstock.spark.source.client_settings import READ_COMMITTED, admin_settings, client_settings
@@ -96,6 +98,12 @@ class SourceOptions:
     metadata_ttl_ms: int = 0
     """How long the list of topics and partitions is taken for granted; 0 asks on every trigger."""
     patience_ms: int = PATIENCE_MS
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """storage.*: how tables of dead letters, and tables where reading begins, are reached; secrets are references."""
+    catalog_settings: Mapping[str, str] = field(default_factory=dict)
+    """catalog.*: how to log in to the catalog of a table where reading begins."""
+    letter_storage: Storage = FROM_ENVIRONMENT
+    """`storage` with what its references stand for on the driver: tasks may run where nobody knows."""
 
     @classmethod
     def of(cls, options: Mapping[str, str], *, streaming: bool | None) -> SourceOptions:
@@ -115,6 +123,9 @@ class SourceOptions:
         headers = given.flag("includeHeaders", False)
         values = {_VALUE + name: value for name, value in given.under(_VALUE).items()}
         typed = _check_typed(given, values)
+        storage, catalog = under(given.values, STORAGE), under(given.values, CATALOG)
+        check_storage(storage)
+        check_catalog(catalog)
         return cls(
             topics=choice_of(given),
             start=_start(given, streaming),
@@ -138,6 +149,8 @@ class SourceOptions:
             retry_interval_ms=given.count("fetchOffset.retryIntervalMs", 1_000, least=0) or 0,
             metadata_ttl_ms=_metadata_ttl_ms(given),
             patience_ms=patience_ms,
+            storage=storage,
+            catalog_settings=catalog,
         )
 
     @property
@@ -170,7 +183,7 @@ def default_tasks() -> int:
 def _refuse_unknown(given: Given) -> None:
     known = {name.lower() for name in NAMES}
     for name in given.values:
-        if name in known or name.startswith((_KAFKA, _VALUE)):
+        if name in known or name.startswith((_KAFKA, _VALUE, f"{STORAGE}.", f"{CATALOG}.")):
             continue
         if name == "path":
             raise BadOption("a topic has no path: call load() without one and name topics with subscribe")

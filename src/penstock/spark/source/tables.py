@@ -11,17 +11,20 @@ from penstock.model.ids import TopicPartition
 _log = logging.getLogger("penstock.spark.source")
 
 
-def standing(table: str, ids: Mapping[str, str], partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+def standing(
+    table: str, ids: Mapping[str, str], partitions: Iterable[TopicPartition], reached: Mapping[str, str] | None = None
+) -> dict[TopicPartition, int]:
     """Where reading goes on after what `table` has; partitions that it does not know are left out.
 
     `table` is a path, or `catalog#namespace.name` for an Iceberg table in a catalog. A table that does not exist yet
-    has nothing, so that a query may be told from its first run on to begin where its own table stands.
+    has nothing, so that a query may be told from its first run on to begin where its own table stands. `reached` are
+    the options storage.* and catalog.*.
     """
     from penstock.spark.lake.opening import open_store
     from penstock.spark.lake.options import LakeOptions
     from penstock.spark.lake.ranges import RangeKey
 
-    store = open_store(LakeOptions.of(lake_options(table)))
+    store = open_store(LakeOptions.of(lake_options(table, reached)))
     if not store.exists():
         _log.warning("startingOffsets=table:%s: there is no such table yet, so reading begins at the earliest", table)
         return {}
@@ -36,12 +39,15 @@ def standing(table: str, ids: Mapping[str, str], partitions: Iterable[TopicParti
     }
 
 
-def lake_options(table: str) -> dict[str, str]:
+def lake_options(table: str, reached: Mapping[str, str] | None = None) -> dict[str, str]:
     """The lake's options for a table named in one word."""
+    reached = reached or {}
     catalog, hash_sign, name = table.rpartition("#")
     if hash_sign:
-        return {"table.format": "iceberg", "catalog": catalog, "table": name}
-    return {"path": table, "table.format": "iceberg" if _looks_like_iceberg(table) else "delta"}
+        return {"table.format": "iceberg", "catalog": catalog, "table": name, **reached}
+    if _looks_like_iceberg(table):
+        return {"path": table, "table.format": "iceberg", **reached}
+    return {"path": table, "table.format": "delta", **{n: v for n, v in reached.items() if n.startswith("storage.")}}
 
 
 def _looks_like_iceberg(path: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.spark.errors import BadOption
+from penstock.spark.lake.stores.storage import Storage
 from penstock.spark.source.options import METADATA_COLUMNS
 from penstock.spark.values.options import ValueOptions
 
@@ -49,7 +50,8 @@ def with_columns(options: SourceOptions, columns: StructType) -> SourceOptions:
     from penstock.spark.values.dead_letters import DeadLetters
     from penstock.spark.values.decoding import recipe_of
 
-    DeadLetters.of(options.dead_letters)
+    letters = DeadLetters.of(options.dead_letters)
+    storage = Storage.of(options.storage) if letters.policy == "table" else options.letter_storage
     values = dict(options.values)
     said = values.get("value.schema", "").strip()
     inferred = said.lower() == "infer"
@@ -57,7 +59,7 @@ def with_columns(options: SourceOptions, columns: StructType) -> SourceOptions:
         values["value.schema"] = ddl_of(columns)
         if inferred:
             values.pop("value.schema.sample", None)
-    settled = replace(options, values=values)
+    settled = replace(options, values=values, letter_storage=storage)
     if said and not inferred:
         _check_same(options, columns)
     recipe_of(_chosen(settled), columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -39,11 +40,21 @@ def find(
     catalog: str | None = None,
     table: str | None = None,
     warehouse: str | None = None,
+    storage: Mapping[str, str] | None = None,
+    catalog_settings: Mapping[str, str] | None = None,
 ) -> FedTable:
     """The table that `topic` feeds; `Missing` and `BadOption` say what was looked at and what to do."""
-    searched = Warehouse(warehouse or os.environ.get(WAREHOUSE_VARIABLE) or DEFAULT_DIRECTORY, catalog or "")
+    directory = warehouse or os.environ.get(WAREHOUSE_VARIABLE) or DEFAULT_DIRECTORY
+    searched = Warehouse(directory, catalog or "", storage=storage, catalog_settings=catalog_settings)
     if path is not None and (catalog or table):
-        options = LakeOptions(path=path, table_format="iceberg", catalog=catalog or "", table=table or "")
+        options = LakeOptions(
+            path=path,
+            table_format="iceberg",
+            catalog=catalog or "",
+            table=table or "",
+            storage=storage or {},
+            catalog_settings=catalog_settings or {},
+        )
         return _opened(topic, TableName(path, "iceberg", path, options))
     if path is not None or table is not None:
         return _opened(topic, searched.find(path or table or ""))

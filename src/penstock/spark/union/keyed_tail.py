@@ -55,7 +55,7 @@ def _deletes(store: TableStore, settings: KeyedSettings, columns: ChangeColumns)
     import pyarrow as pa
 
     since_ms = time.time_ns() // 1_000_000 - settings.keep_deletes_ms
-    found = [graves_in(file.path, columns) for file in store.files()]
+    found = [graves_in(file.path, columns, store.storage) for file in store.files()]
     return young(pa.concat_tables([schema_of(columns).empty_table(), *found]), since_ms)
 
 

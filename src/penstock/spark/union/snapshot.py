@@ -90,7 +90,7 @@ def _bare(place: str) -> str:
 
 def _told(options: LakeOptions, version: int) -> dict[str, str]:
     told = {"path": options.path, "table.format": options.table_format, "catalog": options.catalog}
-    told |= {"table": options.table, "version": str(version)}
+    told |= {"table": options.table, "version": str(version), **options.reached}
     return {name: value for name, value in told.items() if value}
 
 

@@ -53,19 +53,30 @@ def table(
     table: str | None = None,
     bootstrap: str | None = None,
     warehouse: str | None = None,
+    storage: Mapping[str, str] | None = None,
+    catalog_settings: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The table that a topic feeds, and all that the log has after it: every record once, as of this call.
 
     The table is the one at `path`, or `table` of `catalog`, or the one in `warehouse` (by default PENSTOCK_WAREHOUSE
     or ./lake) that says it is fed from `topic`. It must hold one row a record. `bootstrap` is where the topic is, if
-    not where the table says. Records that cannot be decoded are left out, as they are in the table.
+    not where the table says. `storage` and `catalog_settings` say how an object store and a catalog are reached, as
+    [storage] and [catalog] of a pipeline do. Records that cannot be decoded are left out, as they are in the table.
 
     The DataFrame stays what it is: call again for what came later.
     """
     from penstock.spark.union.fed_tables import find
 
     with _tables_lock:
-        fed = find(topic, path=path, catalog=catalog, table=table, warehouse=warehouse)
+        fed = find(
+            topic,
+            path=path,
+            catalog=catalog,
+            table=table,
+            warehouse=warehouse,
+            storage=storage,
+            catalog_settings=catalog_settings,
+        )
     return _Union(spark, fed, bootstrap or fed.feed.bootstrap).rows()
 
 

@@ -15,7 +15,7 @@ A decoder takes an Arrow array of binary values and gives columns for the rows t
 is not; good + bad = all, in order. A null value (a tombstone) is a row of nulls. Decoders know Arrow types only, and
 are built in the worker from a recipe that pickles. May import: pyarrow; msgspec, fastavro and deltalake where they are
 used; pyspark where columns are still Spark's (ddl.py, schema.py, avro_schema.py, infer.py); `penstock.spark.dialogue`
-and `client` for letters to a topic.
+and `client` for letters to a topic; of the lake, how files are reached, for letters to a table.
 
 Meaning is that of Spark's from_json and CSV reader in PERMISSIVE mode, except that what Spark would null out silently
 is a bad record here, with an error that names the field, the type that was wanted and what was found.

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from penstock.spark.errors import BadOption, SparkRoomError, Undecodable
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.values.letters import ERROR_MOST, DeadLetter, Reader
 
 if TYPE_CHECKING:
@@ -46,16 +47,20 @@ class DeadLetters:
     policy: Policy
     target: str = ""
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage: Storage = FROM_ENVIRONMENT
+    """How the table's files are reached."""
 
     @classmethod
-    def of(cls, text: str, settings: Mapping[str, str] | None = None) -> DeadLetters:
+    def of(
+        cls, text: str, settings: Mapping[str, str] | None = None, storage: Storage = FROM_ENVIRONMENT
+    ) -> DeadLetters:
         """From the option `deadLetters`."""
         policy, colon, target = text.strip().partition(":")
         policy, target = policy.strip().lower(), target.strip()
         if policy in ("fail", "drop") and not colon:
             return cls("fail" if policy == "fail" else "drop")
         if policy in ("topic", "table") and target:
-            return cls("topic" if policy == "topic" else "table", target, dict(settings or {}))
+            return cls("topic" if policy == "topic" else "table", target, dict(settings or {}), storage)
         raise BadOption(f"deadLetters={text} is unknown: fail, drop, topic:NAME or table:PATH")
 
     def deliver(self, letters: Sequence[DeadLetter], reader: Reader | None = None) -> None:
@@ -73,7 +78,7 @@ class DeadLetters:
             case "table":
                 from penstock.spark.values.letter_table import LetterTable
 
-                LetterTable(self.target).append(letters, reader or reader_now(), datetime.now(UTC))
+                LetterTable(self.target, self.storage).append(letters, reader or reader_now(), datetime.now(UTC))
 
     def _to_topic(self, letters: Sequence[DeadLetter]) -> None:
         from penstock.client.errors import ClientError

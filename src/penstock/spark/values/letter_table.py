@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from penstock.spark.errors import BadOption, Missing, SparkRoomError
+from penstock.spark.lake.places import absolute, opened
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.values.letters import ERROR_MOST, DeadLetter, Reader
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ Identity = tuple[str, int, int, datetime | None]
 class LetterTable:
     """The table at `location`, made when the first letter comes."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, storage: Storage = FROM_ENVIRONMENT) -> None:
+        self._storage = storage
         self._location = location if "://" in location else os.path.abspath(os.path.expanduser(location))
 
     def append(self, letters: Sequence[DeadLetter], reader: Reader, seen_at: datetime) -> int:
@@ -60,7 +63,7 @@ class LetterTable:
         conflict: Exception | None = None
         for attempt in range(TRIES):
             table = self._opened()
-            missing = _unknown(letters, set(_known(table, letters)))
+            missing = _unknown(letters, set(_known(table, letters, self._storage)))
             if not missing:
                 return 0
             try:
@@ -77,12 +80,16 @@ class LetterTable:
             f"writer committed first ({conflict}); try again with fewer writers"
         )
 
+    @property
+    def _options(self) -> dict[str, str] | None:
+        return self._storage.for_delta(self._location)
+
     def _opened(self) -> DeltaTable:
         from penstock.spark.lake.delta.features import check_understood
 
         deltalake = _deltalake()
         try:
-            table: DeltaTable = deltalake.DeltaTable(self._location)
+            table: DeltaTable = deltalake.DeltaTable(self._location, storage_options=self._options)
         except deltalake.exceptions.TableNotFoundError:
             table = self._created()
         check_understood(table, self._location)
@@ -97,12 +104,14 @@ class LetterTable:
     def _created(self) -> DeltaTable:
         deltalake = _deltalake()
         try:
-            made: DeltaTable = deltalake.DeltaTable.create(self._location, schema=SCHEMA, mode="ignore")
+            made: DeltaTable = deltalake.DeltaTable.create(
+                self._location, schema=SCHEMA, mode="ignore", storage_options=self._options
+            )
             return made
         except (deltalake.exceptions.DeltaError, OSError) as wrong:
             try:
                 # Somebody else has made it at the same moment.
-                theirs: DeltaTable = deltalake.DeltaTable(self._location)
+                theirs: DeltaTable = deltalake.DeltaTable(self._location, storage_options=self._options)
                 return theirs
             except deltalake.exceptions.TableNotFoundError:
                 raise SparkRoomError(f"the table {self._location} of dead letters cannot be made: {wrong}") from wrong
@@ -126,14 +135,14 @@ def _unknown(letters: Iterable[DeadLetter], known: set[Identity]) -> list[DeadLe
     return [letter for identity, letter in found.items() if identity not in known]
 
 
-def _known(table: DeltaTable, letters: Iterable[DeadLetter]) -> Iterator[Identity]:
+def _known(table: DeltaTable, letters: Iterable[DeadLetter], storage: Storage) -> Iterator[Identity]:
     """Which letters of these ranges of offsets the table has."""
     offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
     for letter in letters:
         offsets[letter.topic, letter.partition].append(letter.offset)
     ranges = {key: (min(found), max(found)) for key, found in offsets.items()}
-    paths = _files_that_may_have(table, ranges)
-    if not paths:
+    found_in = [opened(absolute(path), storage) for path in _files_that_may_have(table, ranges)]
+    if not found_in:
         return
     wanted = [
         (ds.field("topic") == topic) & (ds.field("partition") == partition) & (ds.field("offset").isin(sorted(found)))
@@ -142,9 +151,8 @@ def _known(table: DeltaTable, letters: Iterable[DeadLetter]) -> Iterator[Identit
     condition = wanted[0]
     for other in wanted[1:]:
         condition = condition | other
-    found = ds.dataset(paths, schema=SCHEMA, format="parquet").to_table(
-        columns=["topic", "partition", "offset", "timestamp"], filter=condition
-    )
+    files = ds.dataset([path for _, path in found_in], schema=SCHEMA, format="parquet", filesystem=found_in[0][0])
+    found = files.to_table(columns=["topic", "partition", "offset", "timestamp"], filter=condition)
     for row in found.to_pylist():
         yield row["topic"], row["partition"], row["offset"], row["timestamp"] and row["timestamp"].astimezone(UTC)
 

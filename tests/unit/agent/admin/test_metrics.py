@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from penstock.agent.admin.metrics import names, page
 from penstock.agent.admin.snapshot import InputSnapshot, Snapshot
+from penstock.agent.counting import TransactionsStatus
 from penstock.agent.inputs.input import FileStatus
 
 SNAPSHOT = Snapshot(
@@ -44,3 +46,16 @@ def test_files_are_told_only_when_asked_for_whatever_their_names() -> None:
     assert 'penstock_agent_file_safe_bytes{input="access",path="/log/\\"x\\"\\n?"} 10\n' in text
     assert re.findall(r"^# TYPE (\S+)", text, re.M) == names(files=True)
     text.encode()
+
+
+def test_an_agent_in_transactions_tells_how_they_ended() -> None:
+    transactions = TransactionsStatus("penstock-agent/a/m", "__penstock_agent", 3, 17, 2, 0.25)
+    told = page(replace(SNAPSHOT, transactions=transactions)).splitlines()
+    for line in (
+        "penstock_agent_exactly_once 1",
+        "penstock_agent_transactions_committed_total 17",
+        "penstock_agent_transactions_aborted_total 2",
+        "penstock_agent_last_commit_age_seconds 0.25",
+    ):
+        assert line in told
+    assert "penstock_agent_exactly_once 0" in page(SNAPSHOT).splitlines()

@@ -21,6 +21,7 @@ from penstock.spark.lake.delta.actions import add_action, remove_action
 from penstock.spark.lake.parquet_files import FileShape
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.store import COMPACT, Compaction, Conflicted, TableFile, WrittenFile
+from penstock.spark.lake.stores.storage import Storage
 from penstock.spark.lake.tiers import plan
 from penstock.spark.lake.writing import RollingFiles
 
@@ -34,6 +35,9 @@ class Compactable(Protocol):
 
     @property
     def location(self) -> str: ...
+
+    @property
+    def storage(self) -> Storage: ...
 
     def refresh(self) -> None: ...
 
@@ -115,11 +119,12 @@ def _rewritten(
     found: list[WrittenFile] = []
     for number, files in enumerate(bins):
         # What is read is no larger than the target: twice that, so that one file comes of it.
-        shape = FileShape(store.location, f"part-{number:05d}-{uuid.uuid4().hex}", compression, 2 * target_bytes)
+        prefix = f"part-{number:05d}-{uuid.uuid4().hex}"
+        shape = FileShape(store.location, prefix, compression, 2 * target_bytes, store.storage)
         rolling = RollingFiles(shape, schema, within=dict(files[0].partition))
         try:
             for file in files:
-                for batch in _batches(file.path, schema):
+                for batch in _batches(file.path, schema, store.storage):
                     rolling.add(batch)
             found += rolling.finish()
         except BaseException:
@@ -128,9 +133,9 @@ def _rewritten(
     return found
 
 
-def _batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(path: str, schema: pa.Schema, storage: Storage) -> Iterator[pa.RecordBatch]:
     """The rows of a file, which may be older than some columns of the table."""
-    files, bare = opened(path)
+    files, bare = opened(path, storage)
     with pq.ParquetFile(bare, filesystem=files) as file:
         held = set(file.schema_arrow.names)
         for batch in file.iter_batches(columns=[name for name in schema.names if name in held]):

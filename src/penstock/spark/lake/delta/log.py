@@ -20,6 +20,7 @@ from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.delta.thinning import LogFile
 from penstock.spark.lake.places import opened, read_text
 from penstock.spark.lake.store import COMMIT_KEY, COMPACT, OTHER, Commit
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -30,8 +31,8 @@ DIRECTORY: Final = "_delta_log"
 class DeltaLog:
     """The log of one table. Follows it: what was read once is not read again."""
 
-    def __init__(self, location: str) -> None:
-        self._files, root = opened(location)
+    def __init__(self, location: str, storage: Storage = FROM_ENVIRONMENT) -> None:
+        self._files, root = opened(location, storage)
         self._root = f"{root}/{DIRECTORY}"
         self._version = -1
         self._transactions: dict[str, int] = {}

@@ -37,6 +37,7 @@ from penstock.spark.lake.store import (
     NotUnderstood,
     TableFile,
 )
+from penstock.spark.lake.stores.storage import Storage
 
 if TYPE_CHECKING:
     from penstock.spark.lake.options import LakeOptions
@@ -53,9 +54,10 @@ DEFAULTS: Final = {
 class _Handle:
     """A table as this process last saw it: planner processes live long and commit one batch after another."""
 
-    def __init__(self, location: str) -> None:
-        self.table = DeltaTable(location)
-        self.log = DeltaLog(location)
+    def __init__(self, location: str, storage: Storage) -> None:
+        self.table = DeltaTable(location, storage_options=storage.for_delta(location))
+        self.log = DeltaLog(location, storage)
+        self.storage = storage
         self._stamp = self.log.stamp(self.table.version())
 
     def is_current(self) -> bool:
@@ -86,6 +88,7 @@ class DeltaStore:
     def __init__(self, options: LakeOptions) -> None:
         self._location = absolute(options.path)
         self._compression = options.compression
+        self._storage = Storage.of(options.storage)
         self._seen: int | None = None
         if re.search(r"%[0-9a-fA-F]{2}|\\", self._location):
             raise BadOption(f"a Delta table cannot be at {options.path}: its library unescapes % and \\ in paths")
@@ -98,8 +101,13 @@ class DeltaStore:
     def location(self) -> str:
         return self._location
 
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
     def exists(self) -> bool:
-        return DeltaLog(self._location).begun() or bool(DeltaTable.is_deltatable(self._location))
+        found = DeltaLog(self._location, self._storage).begun()
+        return found or bool(DeltaTable.is_deltatable(self._location, self._storage.for_delta(self._location)))
 
     def create(
         self, schema: pa.Schema, partition_by: Sequence[str], properties: Mapping[str, str] | None = None
@@ -115,6 +123,7 @@ class DeltaStore:
                 partition_by=list(partition_by),
                 configuration=DEFAULTS | dict(properties or {}),
                 raise_if_key_not_exists=False,
+                storage_options=self._storage.for_delta(self._location),
             )
         except (DeltaError, OSError):
             # Somebody else may have been quicker; then theirs it is.
@@ -124,8 +133,8 @@ class DeltaStore:
     def refresh(self) -> None:
         handle = _handles.by_location.get(self._location)
         try:
-            if handle is None or not handle.is_current():
-                _handles.by_location[self._location] = _Handle(self._location)
+            if handle is None or handle.storage != self._storage or not handle.is_current():
+                _handles.by_location[self._location] = _Handle(self._location, self._storage)
             self._seen = self.version()
         except TableNotFoundError as failure:
             _handles.by_location.pop(self._location, None)
@@ -248,7 +257,8 @@ class DeltaStore:
         return self._handle.log.commits(after)
 
     def files(self, version: int | None = None) -> list[TableFile]:
-        table = self.table if version is None else DeltaTable(self._location, version=version)
+        options = self._storage.for_delta(self._location)
+        table = self.table if version is None else DeltaTable(self._location, version=version, storage_options=options)
         check_understood(table, self._location)
         found = pa.table(table.get_add_actions(flatten=True))
         names = list(table.metadata().partition_columns)
@@ -303,7 +313,7 @@ class DeltaStore:
 
         self.refresh()
         log = self._handle.log
-        written_down = Ledger(self._location).complete_through()
+        written_down = Ledger(self._location, self._storage).complete_through()
         going = plan_thinning(log.files(), newest=self.version(), written_down=written_down, now=now)
         log.remove(going)
         return Expiry(snapshots_removed=sum(name.endswith(".json") for name in going))
@@ -325,7 +335,7 @@ class DeltaStore:
         hours = max(0, int(age.total_seconds() // 3600))
         # It names files that are gone already, as long as the log says that they were removed.
         named = self.table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=full)
-        files, root = opened(self._location)
+        files, root = opened(self._location, self._storage)
         there = [each.is_file for each in files.get_file_info([f"{root}/{path}" for path in sorted(set(named))])]
         found = [path for path, is_there in zip(sorted(set(named)), there, strict=True) if is_there]
         if found and not dry_run:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.spark.errors import BadOption, Missing
+from penstock.spark.errors import BadOption, Missing, SparkRoomError
 from penstock.spark.lake.options import NEEDS_PYICEBERG, LakeOptions
 from penstock.spark.lake.places import absolute, is_local
+from penstock.spark.lake.stores.storage import Storage, catalog_properties
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -25,6 +27,10 @@ _BUSY_S: Final = 30
 _TRIES: Final = 8
 
 
+class CatalogSilent(SparkRoomError):
+    """The catalog does not answer, or not to us: whether a table is there nobody knows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an Iceberg table is."""
@@ -34,6 +40,8 @@ class Place:
     identifier: tuple[str, ...]
     location: str
     """"" when the catalog shall choose."""
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What the catalog is opened with; there may be secrets among them."""
 
     @property
     def name(self) -> str:
@@ -51,7 +59,8 @@ def place_of(options: LakeOptions) -> Place:
     identifier = tuple(options.table.split(".")) if options.table else (NAMESPACE, location.rstrip("/").split("/")[-1])
     if len(identifier) < 2 or not all(identifier):
         raise BadOption(f"option table is {options.table!r}: namespace.name is wanted")
-    return Place(catalog_uri(catalog), identifier, location)
+    properties = catalog_properties(options.catalog_settings, Storage.of(options.storage))
+    return Place(catalog_uri(catalog), identifier, location, properties)
 
 
 def catalog_beside(directory: Path) -> str:
@@ -76,8 +85,12 @@ def sqlite_file(catalog: str) -> Path | None:
     return Path(catalog.removeprefix("sqlite:///").partition("?")[0])
 
 
-def open_catalog(catalog: str, *, create: bool = False) -> Catalog:
-    """The catalog; a SQLite file is made only if `create`, else `Missing` when there is none."""
+def open_catalog(catalog: str, properties: Mapping[str, str] | None = None, *, create: bool = False) -> Catalog:
+    """The catalog; a SQLite file is made only if `create`, else `Missing` when there is none. `CatalogSilent`.
+
+    `properties` say how to log in, and how its tables' files are reached.
+    """
+    given = dict(properties or {})
     try:
         from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import RESTError
@@ -88,19 +101,19 @@ def open_catalog(catalog: str, *, create: bool = False) -> Catalog:
         named = catalog.startswith("name=")
         try:
             if named:
-                return load_catalog(catalog.removeprefix("name="))
-            return load_catalog(CATALOG_NAME, uri=catalog)
+                return load_catalog(catalog.removeprefix("name="), **given)
+            return load_catalog(CATALOG_NAME, **{**given, "uri": catalog})
         except (OSError, ValueError, RESTError) as failure:
-            hint = "see pyiceberg's configuration" if named else "is it running there?"
-            raise Missing(f"the Iceberg catalog {catalog} cannot be opened: {failure} ({hint})") from failure
+            hint = "see pyiceberg's configuration" if named else "is it running there, and does it let us in?"
+            raise CatalogSilent(f"the Iceberg catalog {catalog} cannot be opened: {failure} ({hint})") from failure
     if create:
         file.parent.mkdir(parents=True, exist_ok=True)
     elif not file.is_file():
         raise Missing(f"there is no Iceberg catalog at {file}")
-    return _open_sqlite(catalog, file)
+    return _open_sqlite(catalog, file, given)
 
 
-def _open_sqlite(catalog: str, file: Path) -> Catalog:
+def _open_sqlite(catalog: str, file: Path, properties: Mapping[str, str]) -> Catalog:
     try:
         from pyiceberg.catalog.sql import SqlCatalog
         from sqlalchemy.exc import OperationalError
@@ -109,7 +122,7 @@ def _open_sqlite(catalog: str, file: Path) -> Catalog:
     uri = catalog if "?" in catalog else f"{catalog}?timeout={_BUSY_S}"
     for left in reversed(range(_TRIES)):
         try:
-            return SqlCatalog(CATALOG_NAME, uri=uri, warehouse=str(file.parent.absolute()))
+            return SqlCatalog(CATALOG_NAME, **{"warehouse": str(file.parent.absolute()), **properties, "uri": uri})
         except OperationalError:
             # Another process makes the same tables at this moment: they are there when we look again.
             if not left:

@@ -73,7 +73,7 @@ def _rewrite(store: OpenTable, files: Sequence[DataFile], compression: str) -> s
     first = files[0].file_path
     # Beside the others of its partition, wherever the writer put those.
     path = f"{first.rpartition('/')[0]}/compacted-{uuid.uuid4()}.parquet"
-    rewrite([file.file_path for file in files], path, store.schema(), compression)
+    rewrite([file.file_path for file in files], path, store.schema(), compression, store.storage)
     return path
 
 

@@ -119,7 +119,7 @@ def orphans(store: OpenTable, older_than: datetime) -> list[str]:
     named |= {each.metadata_file for each in table.metadata.metadata_log} | {table.metadata_location}
     named |= {each.statistics_path for each in table.metadata.statistics}
     plain = {_bare(each) for each in named}
-    files, root = opened(store.location)
+    files, root = opened(store.location, store.storage)
     found = files.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
     prefix = store.location.removesuffix(root)
     return sorted(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table, Transaction
 
     from penstock.spark.lake.iceberg.catalogs import Place
+    from penstock.spark.lake.stores.storage import Storage
 
 T = TypeVar("T")
 
@@ -24,6 +25,9 @@ class OpenTable(Protocol):
 
     @property
     def location(self) -> str: ...
+
+    @property
+    def storage(self) -> Storage: ...
 
     def refresh(self) -> None: ...
 

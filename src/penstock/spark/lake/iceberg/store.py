@@ -25,6 +25,7 @@ from penstock.spark.lake.store import (
     Layout,
     TableFile,
 )
+from penstock.spark.lake.stores.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +65,7 @@ class IcebergStore:
 
     def __init__(self, options: LakeOptions) -> None:
         self._options = options
+        self.storage = Storage.of(options.storage)
         self.place = catalogs.place_of(options)
         self._loaded: Table | None = None
 
@@ -83,7 +85,7 @@ class IcebergStore:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        return catalogs.open_catalog(self.place.catalog)
+        return catalogs.open_catalog(self.place.catalog, self.place.properties)
 
     def exists(self) -> bool:
         try:
@@ -115,7 +117,7 @@ class IcebergStore:
 
         if self.exists():
             return
-        catalog = catalogs.open_catalog(self.place.catalog, create=True)
+        catalog = catalogs.open_catalog(self.place.catalog, self.place.properties, create=True)
         self.__dict__["_catalog"] = catalog
         self._make_namespace(catalog)
         columns = relaxed(schema)

@@ -23,6 +23,7 @@ from penstock.spark.lake.parquet_files import FileShape, GrowingFile
 from penstock.spark.lake.parquet_rows import rows_of
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.store import MergeCounts, TableFile, WrittenFile
+from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 
 GROUP_BYTES: Final = 16 << 20
 """Rows in memory before they are written as a row group."""
@@ -67,6 +68,8 @@ class BucketTask:
     """0 where deletes need not be remembered."""
     of_bucket: Mapping[int, tuple[TableFile, ...]] = field(default_factory=dict)
     foreign: tuple[TableFile, ...] = ()
+    storage: Storage = FROM_ENVIRONMENT
+    """How the files are reached."""
 
     def rewrite(self, bucket: int, changes: Iterable[pa.RecordBatch]) -> BucketDone:
         """`changes` of that bucket, in any order."""
@@ -83,7 +86,8 @@ class BucketTask:
 
     def _written(self, bucket: int, merge: BucketMerge) -> WrittenFile | None:
         prefix = prefix_of(bucket, self.buckets, uuid.uuid4().hex)
-        growing = GrowingFile(FileShape(self.directory, prefix, self.compression, 1 << 62), 0, self.columns.rows, {})
+        shape = FileShape(self.directory, prefix, self.compression, 1 << 62, self.storage)
+        growing = GrowingFile(shape, 0, self.columns.rows, {})
         try:
             rows = 0
             for group in _in_groups(merge.pass_by(self._rows(bucket))):
@@ -104,9 +108,9 @@ class BucketTask:
 
     def _rows(self, bucket: int) -> Iterator[pa.RecordBatch]:
         for file in self.of_bucket.get(bucket, ()):
-            yield from rows_of(file.path, self.columns.rows, file.partition)
+            yield from rows_of(file.path, self.columns.rows, file.partition, self.storage)
         for file in self.foreign:
-            for batch in rows_of(file.path, self.columns.rows, file.partition):
+            for batch in rows_of(file.path, self.columns.rows, file.partition, self.storage):
                 own = pc.equal(bucket_of_each(batch, self.columns.keys, self.buckets), bucket)
                 yield batch.filter(own)
 
@@ -114,16 +118,16 @@ class BucketTask:
         """Those that are young enough, of whatever files the bucket's rows are in now."""
         found = [graves.schema_of(self.columns).empty_table()]
         if self.keep_deletes_ms:
-            found += [graves_in(file.path, self.columns) for file in self.of_bucket.get(bucket, ())]
+            found += [graves_in(file.path, self.columns, self.storage) for file in self.of_bucket.get(bucket, ())]
             for file in self.foreign:
-                there = graves_in(file.path, self.columns)
+                there = graves_in(file.path, self.columns, self.storage)
                 found.append(there.filter(pc.equal(bucket_of_each(there, self.columns.keys, self.buckets), bucket)))
         return graves.young(pa.concat_tables(found), self.now_ms - self.keep_deletes_ms)
 
 
-def graves_in(path: str, columns: ChangeColumns) -> pa.Table:
+def graves_in(path: str, columns: ChangeColumns, storage: Storage) -> pa.Table:
     """The deletes that a file remembers."""
-    files, bare = opened(path)
+    files, bare = opened(path, storage)
     with pq.ParquetFile(bare, filesystem=files) as file:
         return graves.decode(file.metadata.metadata, columns)
 

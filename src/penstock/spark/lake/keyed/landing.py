@@ -20,7 +20,7 @@ from penstock.spark.lake.keyed.buckets import Sorted, sort_files
 from penstock.spark.lake.keyed.changes import columns_of
 from penstock.spark.lake.keyed.settings import KeyedSettings
 from penstock.spark.lake.keyed.watching import PARTITIONS_PROPERTY, check_same, watched
-from penstock.spark.lake.landing import Wanted, decided, prepared, properties_of
+from penstock.spark.lake.landing import Wanted, is_new, prepared, properties_of
 from penstock.spark.lake.store import (
     KEYED_PROPERTY,
     BatchCommit,
@@ -80,11 +80,11 @@ def merge(
                 store.create(changes.schema, (), {**properties_of(options), **_properties(settings, changes)})
             store.refresh()
             began = store.version() if began is None else began
-            if not decided(store, changes.batch, began):
+            if not is_new(store, changes.batch, began):
                 return None
             _check_same_table(store, settings, changes)
             if prepared(store, options, wanted, _properties(settings, changes)):
-                # The table moved: what was decided is looked at again.
+                # The table moved: what was is_new is looked at again.
                 continue
             return store.commit(_merged(store, options, settings, changes, hands))
         except Conflicted as other:
@@ -110,6 +110,7 @@ def _merged(
         keep_deletes_ms=settings.keep_deletes_ms if settings.keeps_deletes else 0,
         of_bucket=files.of_bucket,
         foreign=files.foreign,
+        storage=store.storage,
     )
     return hands.explain(_told(changes, files, hands.run(task)))
 

@@ -270,7 +270,9 @@ class Following:
     def _forget_deletes(self) -> None:
         store = self.store
         store.refresh()
-        kept = pa.concat_tables([graves_in(file.path, self.columns) for file in store.files()] or [self._no_graves()])
+        kept = pa.concat_tables(
+            [graves_in(file.path, self.columns, store.storage) for file in store.files()] or [self._no_graves()]
+        )
         self.truth.forget_deletes_but({(row["id"], row["part"]) for row in kept.to_pylist()})
 
     def _no_graves(self) -> pa.Table:

@@ -1,0 +1,106 @@
+"""Bytes as what they are, for people: JSON, text, or hexadecimal digits. Pure; nothing is interpreted beyond that.
+
+JSON is told as the very text that was stored, because reading and writing it again would round its numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+SHOWN_BYTES: Final = 64 << 10
+"""A value that is longer is cut; the whole of it has an address of its own."""
+JSON_BYTES_MAX: Final = 1 << 20
+HEADERS_MAX: Final = 200
+_JSON_BEGINS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
+
+
+class Stored(Protocol):
+    """A record as a consumer gives it."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def timestamp_type(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+
+
+def shown(record: Stored, most: int = SHOWN_BYTES) -> dict[str, Any]:
+    """A record as a page shows it; `most` bytes of a key or value."""
+    headers = list(record.headers)
+    return {
+        "partition": record.partition,
+        "offset": str(record.offset),
+        "timestamp": str(record.timestamp),
+        "timestamp_type": "create" if record.timestamp_type == 0 else "append",
+        "size": size_of(record),
+        "key": payload(record.key, most),
+        "value": payload(record.value, most),
+        "headers": [{"name": printable(name), "value": payload(value, most)} for name, value in headers[:HEADERS_MAX]],
+        "more_headers": max(len(headers) - HEADERS_MAX, 0),
+    }
+
+
+def size_of(record: Stored) -> int:
+    """Bytes of what a producer gave: key, value and headers."""
+    own = len(record.key or b"") + len(record.value or b"")
+    return own + sum(len(name) + len(value or b"") for name, value in record.headers)
+
+
+def payload(data: bytes | None, most: int = SHOWN_BYTES) -> dict[str, Any]:
+    if data is None:
+        return {"as": None, "text": None, "size": 0, "cut": False}
+    text, why = _decoded(data, most)
+    cut = len(data) > most
+    if text is None:
+        return {"as": "hex", "text": data[:most].hex(), "size": len(data), "cut": cut, "others": [["text", why]]}
+    form, others = "text", None
+    if _looks_like_json(data):
+        wrong = json_trouble(data)
+        form, others = ("json", None) if wrong is None else ("text", [["json", wrong]])
+    told = {"as": form, "text": text, "size": len(data), "cut": cut}
+    return told if others is None else {**told, "others": others}
+
+
+def _decoded(data: bytes, most: int) -> tuple[str | None, str]:
+    """As UTF-8, cut between characters; None and why when it is none."""
+    try:
+        whole = data.decode()
+    except UnicodeDecodeError as wrong:
+        return None, f"byte {wrong.start} is no UTF-8"
+    if len(data) <= most:
+        return whole, ""
+    return data[:most].decode(errors="ignore"), ""
+
+
+def _looks_like_json(data: bytes) -> bool:
+    return bool(data) and data[0] in _JSON_BEGINS and not data.isspace()
+
+
+def json_trouble(data: bytes) -> str | None:
+    """Why bytes are no JSON; None when they are."""
+    if len(data) > JSON_BYTES_MAX:
+        return f"larger than {JSON_BYTES_MAX} bytes"
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as wrong:
+        return str(wrong)
+    return None
+
+
+def printable(text: str) -> str:
+    """A name that some client wrote; halves of surrogate pairs, which no JSON takes, are shown as such."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,186 @@
+"""Changes of groups: a move of positions that is looked at first and can be taken back, and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.client.admin import Admin
+from penstock.client.errors import ClientError
+from penstock.console.answers import answer, body_of
+from penstock.console.commands import command
+from penstock.console.failures import Declined, bad_request
+from penstock.console.routes.changing_topics import confirmed
+from penstock.console.routes.desk import desk_of, now_ms
+from penstock.console.routes.records import offsets_of
+from penstock.console.sampler.picture import GROUPS
+from penstock.model.errors import GROUP_ID_NOT_FOUND
+from penstock.model.ids import TopicPartition
+from penstock.model.units import count
+from penstock.operations import group_plans
+from penstock.operations.group_plans import Chosen, Reposition
+
+_WORDS = {"earliest": "start", "latest": "end"}
+
+
+async def reset_group(request: Request) -> Response:
+    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    admin = desk.acting.admin
+    chosen = _chosen(body.get("topics"))
+    moves, options = await _planned(admin, group, body, chosen)
+    same = command("group", "seek", names=[group], options=[*options, *_topic_options(chosen), "--yes"])
+    plan = _told(moves)
+    await _refuse_members(admin, group)
+    if body.get("dry_run"):
+        return answer({"plan": plan, "command": same})
+    text = f"group {group} was moved in {len(moves)} partition{'s' * (len(moves) != 1)}"
+    positions = plan["positions"]
+    async with desk.changing("reset_group", text, GROUPS, group=group, positions=positions):
+        await group_plans.carry_out(admin, group, moves)
+    undo = desk.shared.moved.keep(desk.sampler.address.name, group, desk.person, now_ms(), moves)
+    return answer({"done": plan, "undo": undo, "command": same})
+
+
+async def undo_reset(request: Request) -> Response:
+    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    admin, cluster = desk.acting.admin, desk.sampler.address.name
+    await _refuse_members(admin, group)
+    moved = desk.shared.moved.take(cluster, group, str(body.get("id")), now_ms())
+    if moved is None:
+        raise Declined(404, "not_found", "this move cannot be taken back any more", "moves can be for an hour")
+    text = f"a move of group {group} was taken back"
+    try:
+        async with desk.changing("undo_reset", text, GROUPS, group=group, positions=_told(moved.moves)["positions"]):
+            await group_plans.carry_out(admin, group, list(moved.moves))
+            nowhere = [move.where for move in moved.moves if move.to is None]
+            if nowhere:
+                (await admin.delete_group_offsets(group, nowhere)).checked()
+    except ClientError:
+        desk.shared.moved.put_back(moved)
+        raise
+    return answer({"done": _told(moved.moves), "command": command("group", "describe", names=[group])})
+
+
+async def delete_group(request: Request) -> Response:
+    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    same = command("group", "delete", names=[group], options=["--yes"])
+    if body.get("dry_run"):
+        positions = await desk.acting.admin.group_offsets(group)
+        return answer({"plan": {"positions": len(positions)}, "command": same})
+    confirmed(body, group)
+    async with desk.changing("delete_group", f"group {group} was deleted", GROUPS, group=group):
+        await desk.acting.admin.delete_group(group)
+    return answer({"done": {"group": group}, "command": same})
+
+
+async def forget_offsets(request: Request) -> Response:
+    """Positions of some topics; the rest of the group stays."""
+    desk, group, body = desk_of(request), request.path_params["name"], await body_of(request)
+    chosen = _chosen(body.get("topics"))
+    if not chosen:
+        raise bad_request('topics: an object was expected, as in {"orders": []} for all of its partitions')
+    moves = await group_plans.plan_forgetting(desk.acting.admin, group, chosen)
+    same = command("group", "offset-delete", names=[group], options=[*_topic_options(chosen), "--yes"])
+    if body.get("dry_run"):
+        return answer({"plan": _told(moves), "command": same})
+    text = f"positions of group {group} were forgotten"
+    async with desk.changing("forget_offsets", text, GROUPS, group=group, positions=_told(moves)["positions"]):
+        (await desk.acting.admin.delete_group_offsets(group, [move.where for move in moves])).checked()
+    return answer({"done": _told(moves), "command": same})
+
+
+async def _planned(
+    admin: Admin, group: str, body: Mapping[str, Any], chosen: Chosen
+) -> tuple[list[Reposition], list[str]]:
+    """The moves, and the options of the command that makes them."""
+    ways = [name for name in ("to", "from_group", "offsets") if body.get(name) is not None]
+    if len(ways) != 1:
+        raise bad_request("one of `to`, `from_group` and `offsets` says where the group goes")
+    if ways[0] == "to":
+        point = _point(str(body["to"]))
+        return await group_plans.plan_point(admin, group, point, chosen), [f"--to={point}"]
+    if ways[0] == "from_group":
+        other = str(body["from_group"])
+        return await group_plans.plan_group(admin, group, other, chosen), [f"--to-group={other}"]
+    given = body["offsets"]
+    if not isinstance(given, dict):
+        raise bad_request('offsets: an object was expected, as in {"orders": {"0": "5"}}')
+    offsets = {
+        TopicPartition(topic, partition): offset
+        for topic, partitions in given.items()
+        for partition, offset in offsets_of(partitions).items()
+    }
+    if any(offset < 0 for offset in offsets.values()):
+        raise bad_request("offsets are not negative")
+    return await group_plans.plan_offsets(admin, group, offsets, chosen), ["--to-file=FILE"]
+
+
+def _point(text: str) -> str:
+    """A place as the command line names it."""
+    kind, colon, rest = text.partition(":")
+    if colon and kind == "offset":
+        return rest
+    if colon and kind == "time":
+        return f"@{rest}"
+    return _WORDS.get(text, text)
+
+
+def _told(moves: Sequence[Reposition]) -> dict[str, Any]:
+    """Each move with the records that are read again (below zero) or passed over."""
+    positions, replayed, skipped = [], 0, 0
+    for move in moves:
+        steps = None if move.was is None or move.to is None else move.to - move.was
+        replayed += max(-(steps or 0), 0)
+        skipped += max(steps or 0, 0)
+        positions.append(
+            {
+                "topic": move.topic,
+                "partition": move.partition,
+                "was": None if move.was is None else str(move.was),
+                "to": None if move.to is None else str(move.to),
+                "records": None if steps is None else str(steps),
+            }
+        )
+    return {"positions": positions, "replayed": str(replayed), "skipped": str(skipped)}
+
+
+async def _refuse_members(admin: Admin, group: str) -> None:
+    """A group that somebody reads with would read on from where it is. One that does not exist yet has nobody."""
+    try:
+        info = await admin.describe_group(group)
+    except ClientError as failure:
+        if failure.error is not GROUP_ID_NOT_FOUND:
+            raise
+        return
+    if info.members:
+        raise Declined(
+            409,
+            "group_active",
+            f"group {group!r} has {count('member', len(info.members))}; it is moved when it has none",
+            "stop its members first",
+            group=group,
+            members=len(info.members),
+        )
+
+
+def _chosen(given: Any) -> Chosen:
+    """`{"orders": [0, 1], "clicks": []}`; an empty list means all partitions."""
+    if given is None:
+        return {}
+    fits = isinstance(given, dict) and all(
+        isinstance(parts, list) and all(isinstance(part, int) and part >= 0 for part in parts)
+        for parts in given.values()
+    )
+    if not fits:
+        raise bad_request('topics: an object was expected, as in {"orders": [0, 1]}')
+    return {str(topic): list(parts) for topic, parts in given.items()}
+
+
+def _topic_options(chosen: Chosen) -> list[str]:
+    return [
+        f"--topic={topic}:{','.join(map(str, parts))}" if parts else f"--topic={topic}"
+        for topic, parts in chosen.items()
+    ]

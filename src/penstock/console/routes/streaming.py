@@ -1,0 +1,142 @@
+"""The event stream of a tab, and what it waits for: tails and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from penstock.console.answers import answer, body_of, encode
+from penstock.console.failures import Declined, bad_request
+from penstock.console.messages.cursors import cursor_positions
+from penstock.console.messages.matching import Matcher, compiled, fields_of
+from penstock.console.messages.pages import page_forwards
+from penstock.console.messages.places import LogEnds, ends_of, positions_of
+from penstock.console.messages.searching import SearchBounds, SearchOrder, search
+from penstock.console.messages.tailing import TailOrder, tail
+from penstock.console.routes.changing_topics import text_in
+from penstock.console.routes.desk import Desk, desk_of, now_ms
+from penstock.console.routes.records import isolation_of
+from penstock.console.stream.hub import Hub
+from penstock.console.stream.subscriptions import Work
+from penstock.model.version import VERSION
+
+LARGEST = SearchBounds(hits=500, seconds=120.0, bytes=4_000_000_000, records=50_000_000)
+
+
+async def get_events(request: Request) -> Response:
+    hub: Hub = request.app.state.hub
+    tab = hub.open(request.query_params.get("tab", ""), desk_of(request).person)
+    hello = encode({"tab": tab.name, "version": VERSION})
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(hub.events(tab, hello), media_type="text/event-stream", headers=headers)
+
+
+async def subscribe(request: Request) -> Response:
+    hub: Hub = request.app.state.hub
+    desk, body = desk_of(request), await body_of(request)
+    tab = hub.tab(request.path_params["tab"], desk.person)
+    kind, topic = body.get("kind"), text_in(body, "topic")
+    matcher = Matcher(_text(body, "where"), _text(body, "contains"))
+    if kind == "tail":
+        work = await _tail(desk, topic, body, matcher)
+    elif kind == "search":
+        work = await _search(desk, topic, body, matcher)
+    else:
+        raise bad_request(f"kind: {kind!r} is neither tail nor search")
+    # Where nobody logs in everybody is the same person: then each tab may search once.
+    person = desk.person if desk.shared.settings.login != "none" else f"tab {tab.name}"
+    return answer({"id": hub.subscriptions.begin(tab, str(kind), person, work)})
+
+
+async def unsubscribe(request: Request) -> Response:
+    hub: Hub = request.app.state.hub
+    tab = hub.tab(request.path_params["tab"], desk_of(request).person)
+    if not hub.subscriptions.end(tab, request.path_params["id"]):
+        raise Declined(404, "not_found", "this tab waits for no such thing")
+    return answer({})
+
+
+async def check_condition(request: Request) -> Response:
+    """Whether a text is a condition, and whether it holds for one record."""
+    desk, body = desk_of(request), await body_of(request)
+    where = text_in(body, "where")
+    try:
+        test = compiled(where)
+    except Declined as why:
+        return answer({"ok": False, "error": why.told()})
+    given = body.get("record")
+    if given is None:
+        return answer({"ok": True})
+    if not isinstance(given, dict):
+        raise bad_request("record: an object with topic, partition and offset was expected")
+    try:
+        topic, partition, offset = str(given["topic"]), int(given["partition"]), int(given["offset"])
+    except (KeyError, TypeError, ValueError):
+        raise bad_request("record: an object with topic, partition and offset was expected") from None
+    ends = await ends_of(desk.acting.admin, topic, [partition], committed=False)
+    if not ends.starts[partition] <= offset < ends.ends[partition]:
+        raise Declined(404, "not_found", f"{topic}-{partition} has no record at offset {offset}")
+    one = LogEnds({partition: offset}, {partition: offset + 1})
+    page = await desk.shared.reading.do(
+        page_forwards(desk.acting.consumer_keywords, topic, {partition: offset}, one, 1)
+    )
+    if not page.records:
+        raise Declined(404, "not_found", f"{topic}-{partition} has no record at offset {offset}")
+    return answer({"ok": True, "matches": test(fields_of(page.records[0]))})
+
+
+async def _tail(desk: Desk, topic: str, body: Mapping[str, Any], matcher: Matcher) -> Work:
+    ends = await ends_of(desk.acting.admin, topic, _partitions(body), committed=False)
+    order = TailOrder(topic, tuple(sorted(ends.ends)), matcher, isolation_of(_text(body, "isolation")))
+    return lambda tell: tail(desk.acting.consumer_keywords, order, tell)
+
+
+async def _search(desk: Desk, topic: str, body: Mapping[str, Any], matcher: Matcher) -> Work:
+    isolation = isolation_of(_text(body, "isolation"))
+    ends = await ends_of(desk.acting.admin, topic, _partitions(body), committed=isolation == "read_committed")
+    admin, cursor = desk.acting.admin, _text(body, "cursor")
+    if cursor is None:
+        froms = await positions_of(admin, topic, _text(body, "from") or "oldest", ends, now_ms())
+    else:
+        told = cursor_positions(cursor)
+        froms = {each: min(max(told.get(each, end), ends.starts[each]), end) for each, end in ends.ends.items()}
+    until = _text(body, "to") or "end"
+    tos = ends.ends if until == "end" else await positions_of(admin, topic, until, ends, now_ms())
+    order = SearchOrder(topic, froms, tos, matcher, _bounds(body.get("limits")), isolation)
+    return lambda tell: search(desk.acting.consumer_keywords, order, tell)
+
+
+def _bounds(given: Any) -> SearchBounds:
+    if given is None:
+        return SearchBounds()
+    if not isinstance(given, dict):
+        raise bad_request("limits: an object was expected")
+    least, usual = 1, SearchBounds()
+    found = {}
+    for name in ("hits", "seconds", "bytes", "records"):
+        value = given.get(name, getattr(usual, name))
+        try:
+            number = float(value) if name == "seconds" else int(value)
+        except (TypeError, ValueError):
+            raise bad_request(f"limits: {name} is no number") from None
+        found[name] = min(max(number, least), getattr(LARGEST, name))
+    return SearchBounds(int(found["hits"]), float(found["seconds"]), int(found["bytes"]), int(found["records"]))
+
+
+def _partitions(body: Mapping[str, Any]) -> list[int] | None:
+    given = body.get("partitions")
+    if given is None:
+        return None
+    if not isinstance(given, list) or not given or not all(isinstance(each, int) and each >= 0 for each in given):
+        raise bad_request("partitions: a list of numbers was expected")
+    return sorted(set(given))
+
+
+def _text(body: Mapping[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise bad_request(f"{name}: a text was expected")
+    return value

@@ -1,0 +1,85 @@
+"""All routes of the API, below `/api/v1`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from penstock.console.routes import (
+    access,
+    changing_access,
+    changing_groups,
+    changing_topics,
+    cluster,
+    groups,
+    records,
+    session,
+    streaming,
+    topics,
+)
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
+    ("GET", "/session", session.get_session),
+    ("GET", "/overview", cluster.get_overview),
+    ("GET", "/map", cluster.get_map),
+    ("GET", "/brokers", cluster.get_brokers),
+    ("GET", "/brokers/{id}", cluster.get_broker),
+    ("GET", "/brokers/{id}/config", cluster.get_broker_config),
+    ("PATCH", "/brokers/{id}/config", changing_topics.change_broker_config),
+    ("GET", "/log", cluster.get_log),
+    ("GET", "/topics", topics.get_topics),
+    ("POST", "/topics", changing_topics.create_topic),
+    ("GET", "/topics/{name}", topics.get_topic),
+    ("DELETE", "/topics/{name}", changing_topics.delete_topic),
+    ("GET", "/topics/{name}/partitions", topics.get_partitions),
+    ("GET", "/topics/{name}/consumers", topics.get_consumers),
+    ("GET", "/topics/{name}/config", topics.get_topic_config),
+    ("PATCH", "/topics/{name}/config", changing_topics.change_topic_config),
+    ("GET", "/topics/{name}/access", topics.get_topic_access),
+    ("GET", "/topics/{name}/producers", topics.get_producers),
+    ("POST", "/topics/{name}/grow", changing_topics.grow_topic),
+    ("POST", "/topics/{name}/trim", changing_topics.trim_topic),
+    ("POST", "/topics/{name}/elect", changing_topics.elect_leaders),
+    ("GET", "/topics/{name}/records", records.get_records),
+    ("POST", "/topics/{name}/records", records.post_records),
+    ("GET", "/topics/{name}/records/{partition}/{offset}", records.get_record),
+    ("GET", "/groups", groups.get_groups),
+    # Names of groups may have slashes: what stands behind a name is looked for first.
+    ("POST", "/groups/{name:path}/reset", changing_groups.reset_group),
+    ("POST", "/groups/{name:path}/undo", changing_groups.undo_reset),
+    ("DELETE", "/groups/{name:path}/offsets", changing_groups.forget_offsets),
+    ("GET", "/groups/{name:path}", groups.get_group),
+    ("DELETE", "/groups/{name:path}", changing_groups.delete_group),
+    ("GET", "/transactions", groups.get_transactions),
+    ("POST", "/transactions/abort", changing_access.abort_transaction),
+    ("GET", "/transactions/{id:path}", groups.get_transaction),
+    ("GET", "/access", access.get_access),
+    ("GET", "/access/explain", access.explain_access),
+    ("POST", "/access/acls", changing_access.add_acl),
+    ("DELETE", "/access/acls", changing_access.remove_acl),
+    ("GET", "/events", streaming.get_events),
+    ("POST", "/tabs/{tab}/subscriptions", streaming.subscribe),
+    ("DELETE", "/tabs/{tab}/subscriptions/{id}", streaming.unsubscribe),
+    ("POST", "/conditions/check", streaming.check_condition),
+)
+
+
+def api_routes() -> list[Route]:
+    """One route an address, which knows all its methods: an address that is there is told from one that is not."""
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for method, path, endpoint in TABLE:
+        by_path.setdefault(path, {})[method] = endpoint
+    return [Route(path, _chosen(found), methods=list(found)) for path, found in by_path.items()]
+
+
+def _chosen(endpoints: dict[str, Endpoint]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return endpoint

@@ -1,0 +1,1 @@
+(()=>{let e=a=>{try{return localStorage.getItem("penstock."+a)}catch{return null}},n=document.documentElement,t=e("theme");(t==="light"||t==="dark")&&(n.dataset.theme=t),n.lang=e("language")??(navigator.language.startsWith("zh")?"zh":"en")})();

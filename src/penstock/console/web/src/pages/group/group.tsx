@@ -1,0 +1,69 @@
+import { useAsked } from "../../asking/resource";
+import type { GroupAnswer } from "../../asking/shapes";
+import { exact, span } from "../../figures/numbers";
+import { Chart } from "../../parts/chart";
+import { Command } from "../../parts/command";
+import { PageOf, Panel, Tiles } from "../../parts/page";
+import { Empty, Shown } from "../../parts/shown";
+import { GroupState } from "../../parts/state";
+import { TrendBadge } from "../../parts/trend";
+import { to } from "../../routing/place";
+import { w } from "../../words/words";
+import { Explained } from "./explained";
+import { Members } from "./members";
+import { Positions } from "./positions";
+
+export function GroupPage({ name }: { name: string }) {
+  const group = useAsked<GroupAnswer>(to("/groups/{}", name), ["groups", "offsets"]);
+  return (
+    <PageOf title={name} crumb={{ to: "/groups", text: w().groups }} beside={<State of={group.seen.value.data} />}>
+      <Shown of={group}>
+        {(now) => (
+          <div class="stack">
+            <Tiles
+              of={[
+                [w().lag, exact(now.lag)],
+                [w().lagSeconds, now.lag_s === null ? "–" : span(now.lag_s * 1000)],
+                [w().trend, <TrendBadge of={now.trend} />],
+                [w().members, exact(now.members.length)],
+                [w().partitions, exact(now.partitions.length)],
+                now.coordinator === null ? null : [w().coordinator, w().broker(now.coordinator)],
+                now.assignor ? [w().assignor, now.assignor] : null,
+              ]}
+            />
+            <div class="columns">
+              <Panel class="w7" title={w().lagOverTime}>
+                <Chart
+                  history={now.history}
+                  series={[
+                    { key: "lag", label: w().lag },
+                    { key: "consumed", label: w().consumed },
+                  ]}
+                  label={w().lagOverTime}
+                />
+              </Panel>
+              <div class="w5">
+                <Explained name={name} />
+              </div>
+            </div>
+            <Positions of={now} />
+            {now.members.length ? (
+              <Members of={now} />
+            ) : (
+              <Panel title={w().members} plain>
+                <Empty
+                  title={w().noMembers}
+                  text={w().noMembersText}
+                  command={`penstock consume ${now.topics[0] ?? "orders"} --group ${name}`}
+                />
+              </Panel>
+            )}
+            <Command text={now.command} />
+          </div>
+        )}
+      </Shown>
+    </PageOf>
+  );
+}
+
+const State = ({ of }: { of: GroupAnswer | null }) => of && <GroupState of={of.state} />;

@@ -1,0 +1,119 @@
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import type { History } from "../asking/shapes";
+import { about, clock, moment } from "../figures/numbers";
+import { language, theme } from "../settings";
+import { w } from "../words/words";
+
+interface Series {
+  key: string;
+  label: string;
+}
+interface Given {
+  history: History;
+  series: Series[];
+  label: string;
+  height?: number;
+  show?: (value: number) => string;
+}
+
+const COLOURS = ["--accent", "--number", "--key"];
+const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** A drawn history, and the same as a table for who cannot see it. */
+export function Chart({ history, series, label, height = 168, show = about }: Given) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const data = table(history, series);
+  const looks = theme.value + language.value + series.map((one) => one.key + one.label).join() + height;
+  useEffect(() => {
+    const into = box.current;
+    if (!into) return undefined;
+    const made = (plot.current = new uPlot(optionsOf(series, into.clientWidth, height, show), data, into));
+    const sized = new ResizeObserver(() => made.setSize({ width: into.clientWidth, height }));
+    sized.observe(into);
+    return () => {
+      sized.disconnect();
+      made.destroy();
+    };
+  }, [looks]);
+  useEffect(() => plot.current?.setData(data), [history]);
+  return (
+    <figure>
+      <div ref={box} class="chart" aria-hidden="true" style={{ height: height + "px" }} />
+      <details>
+        <summary>{w().asTable}</summary>
+        <div class="grid-box chart-table">
+          <table class="grid" aria-label={label}>
+            <thead>
+              <tr>
+                <th>{w().time}</th>
+                {series.map((one) => (
+                  <th key={one.key} class="end">
+                    {one.label}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {[...data[0]]
+                .map((_, at) => at)
+                .reverse()
+                .slice(0, 60)
+                .map((at) => (
+                  <tr key={data[0][at]}>
+                    <td>{moment((data[0][at] ?? 0) * 1000, false)}</td>
+                    {series.map((one, which) => (
+                      <td key={one.key} class="end">
+                        {valueOf(data[which + 1]?.[at], show)}
+                      </td>
+                    ))}
+                  </tr>
+                ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </figure>
+  );
+}
+
+const valueOf = (value: number | null | undefined, show: (value: number) => string): string =>
+  value === null || value === undefined ? "–" : show(value);
+
+function table(history: History, series: Series[]): uPlot.AlignedData {
+  const columns = series.map((one) => history[one.key] as (number | null)[] | undefined);
+  const length = Math.max(0, ...columns.map((column) => column?.length ?? 0));
+  const end = history.end_ms / 1000;
+  const times = Array.from({ length }, (_, at) => end - (length - 1 - at) * history.step_s);
+  return [times, ...columns.map((column) => column ?? [])] as uPlot.AlignedData;
+}
+
+function optionsOf(series: Series[], width: number, height: number, show: (value: number) => string): uPlot.Options {
+  const soft = colourOf("--soft");
+  const line = colourOf("--line");
+  const font = "11px system-ui, sans-serif";
+  const axis = { stroke: soft, font, grid: { stroke: line, width: 1 }, ticks: { show: false } };
+  return {
+    width,
+    height,
+    legend: { show: series.length > 1, live: false },
+    cursor: { points: { size: 6 }, y: false },
+    padding: [8, 8, 0, 0],
+    scales: { y: { range: (_, __, top) => [0, top > 0 ? top * 1.1 : 1] } },
+    axes: [
+      { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000).slice(0, 5)) },
+      { ...axis, size: 56, values: (_, ticks) => ticks.map(show) },
+    ],
+    series: [
+      {},
+      ...series.map((one, at) => ({
+        label: one.label,
+        stroke: colourOf(COLOURS[at % COLOURS.length] as string),
+        width: 1.6,
+        ...(series.length === 1 ? { fill: colourOf("--accent-wash") } : {}),
+        points: { show: false },
+      })),
+    ],
+  };
+}

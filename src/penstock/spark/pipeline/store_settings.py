@@ -1,0 +1,54 @@
+"""[storage] and [catalog] of a pipeline file, and the options that they become. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from penstock.declared.fields import Table
+from penstock.spark.errors import BadOption
+from penstock.spark.lake.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage
+from penstock.spark.pipeline.flow import Flow, Sink
+
+URI: Final = "uri"
+"""Of [catalog]: where it is, which is the option `catalog` of tables."""
+
+
+def storage_of(file: Table) -> dict[str, str]:
+    found = file.options(STORAGE)
+    _told(file, STORAGE, lambda: check_storage(found))
+    return found
+
+
+def catalog_of(file: Table) -> dict[str, str]:
+    found = file.options(CATALOG)
+    if found and URI not in found:
+        file.wrong(CATALOG, f'{CATALOG} has no uri: where it is, such as "https://catalog.example.com/api/catalog"')
+    _told(file, CATALOG, lambda: check_catalog(_without_uri(found)))
+    return found
+
+
+def _told(file: Table, title: str, check: Callable[[], None]) -> None:
+    """What is wrong, at the key that the message begins with."""
+    try:
+        check()
+    except BadOption as wrong:
+        key = str(wrong).split()[0].removeprefix(f"{title}.")
+        file.notes.wrong((*file.path, title, key), str(wrong))
+
+
+def table_options(flow: Flow, sink: Sink) -> dict[str, str]:
+    """Those that say how the table of a sink is reached, and where an Iceberg table is that a catalog knows."""
+    if sink.table_format != "iceberg":
+        return as_options(flow.storage, {})
+    found = as_options(flow.storage, _without_uri(flow.catalog))
+    return {CATALOG: flow.catalog[URI], **found} if URI in flow.catalog else found
+
+
+def source_settings(flow: Flow) -> dict[str, str]:
+    """Those for tables of dead letters, and for tables in which reading begins."""
+    return as_options(flow.storage, _without_uri(flow.catalog))
+
+
+def _without_uri(catalog: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in catalog.items() if name != URI}
