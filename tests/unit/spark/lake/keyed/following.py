@@ -270,9 +270,8 @@ class Following:
     def _forget_deletes(self) -> None:
         store = self.store
         store.refresh()
-        kept = pa.concat_tables(
-            [graves_in(file.path, self.columns, store.storage) for file in store.files()] or [self._no_graves()]
-        )
+        found = [graves_in(file.path, self.columns, store.storage) for file in store.files()]
+        kept = pa.concat_tables(found or [self._no_graves()])
         self.truth.forget_deletes_but({(row["id"], row["part"]) for row in kept.to_pylist()})
 
     def _no_graves(self) -> pa.Table:
