@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import penstock.spark
 from penstock.blocking import Admin, Producer
 from penstock.spark.lake.audit import audit
 from penstock.spark.lake.opening import open_store
@@ -214,3 +215,65 @@ def test_two_changes_of_one_record_are_refused_and_the_sink_says_why(
     runner = run(flow, spark)
     assert runner.state == home.FAILED
     assert "gave two rows of the key {'id': 1}" in runner.progress().sinks[0].error
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_table_is_read_as_its_log_leaves_it(
+    spark: SparkSession, bootstrap: str, topic: str, write: Write, table_format: str
+) -> None:
+    """What the union says now is what the table says after the next batch, to the last column."""
+    flow = write(PLAIN, 'keys = ["id"]\ndelete_when = "gone"', table_format)
+    send(bootstrap, topic, [plain(id, "a") for id in range(8)])
+    finished(flow, spark)
+    assert fresh(spark, flow) == rows(flow, leave_out=())
+    send(bootstrap, topic, [plain(1, "b"), plain(2, None, gone=True), plain(1, "c"), plain(9, "new")])
+    send(bootstrap, topic, [plain(4, None, gone=True), plain(4, "back"), plain(99, None, gone=True)])
+    before = rows(flow, leave_out=())
+    now = fresh(spark, flow)
+    assert now != before
+    finished(flow, spark)
+    assert now == rows(flow, leave_out=())
+
+
+def test_late_changes_deletes_and_values_that_were_left_out_are_read_as_they_will_be_merged(
+    spark: SparkSession, bootstrap: str, topic: str, write: Write
+) -> None:
+    source = 'format = "json"\ncdc = "debezium"\nschema = "id BIGINT, name STRING, bio STRING"'
+    steps = '[[steps]]\nname = "some"\nsql = "SELECT *, upper(name) AS loud FROM changes WHERE coalesce(id, 0) < 90"'
+    flow = write(source, 'keys = ["id"]\nsequence_by = "source.lsn"', "delta", steps, "some")
+    unchanged = "__debezium_unavailable_value"
+
+    def event(id: int, lsn: int, name: str, bio: str = "long", op: str = "u") -> Change:
+        row = {"id": id, "name": name, "bio": bio}
+        return {"id": id}, {"op": op, "after": None if op == "d" else row, "before": row, "source": {"lsn": lsn}}
+
+    send(bootstrap, topic, [event(id, 10, "a") for id in range(4)] + [event(7, 15, "", op="d"), event(95, 10, "a")])
+    finished(flow, spark)
+    send(
+        bootstrap,
+        topic,
+        [
+            event(0, 11, "b", unchanged),
+            event(1, 9, "late"),
+            event(2, 11, "c", "other"),
+            event(2, 12, "d", unchanged),
+            event(3, 11, "", op="d"),
+            event(7, 14, "late after its delete"),
+            event(8, 11, "new", unchanged),
+        ],
+    )
+    now = fresh(spark, flow)
+    finished(flow, spark)
+    assert now == rows(flow, leave_out=())
+    assert [(each["id"], each["loud"], each["bio"]) for each in now] == [
+        (0, "B", "long"),
+        (1, "A", "long"),
+        (2, "D", "other"),
+        (8, "NEW", unchanged),
+    ]
+
+
+def fresh(spark: SparkSession, flow: Flow) -> list[dict[str, Any]]:
+    """All of the table and its log, with the columns that say where a row is from."""
+    found = penstock.spark.table(spark, flow.sources[0].topics[0], path=flow.table_path(flow.sinks[0]))
+    return sorted(found.toArrow().to_pylist(), key=lambda row: str(list(row.values())))

@@ -50,6 +50,8 @@ class Feed:
     rows: str = "any"
     query: str = ""
     """The name of the query that writes the table; `spark-<this>` is its group."""
+    cdc: str = ""
+    """The envelope that rows are taken out of before the steps."""
 
     @classmethod
     def of_source(
@@ -60,6 +62,7 @@ class Feed:
         steps: Sequence[FeedStep] = (),
         rows: str = ONE_ROW_A_RECORD,
         query: str = "",
+        cdc: str = "",
     ) -> Feed:
         """From all the options of a stream of format("penstock")."""
         given = {name.lower(): value for name, value in options.items()}
@@ -73,6 +76,7 @@ class Feed:
             steps=tuple(steps),
             rows=rows,
             query=query,
+            cdc=cdc,
         )
 
     @classmethod
@@ -90,6 +94,7 @@ class Feed:
                 steps=tuple(_step_of(step) for step in given.get("steps", ())),
                 rows=str(given.get("rows", "any")),
                 query=str(given.get("query", "")),
+                cdc=str(given.get("cdc", "")),
             )
         except (ValueError, TypeError, AttributeError, KeyError) as wrong:
             raise BadOption(f"the table's property penstock.feed is not understood ({wrong}): {text[:200]}") from None
@@ -106,6 +111,7 @@ class Feed:
             "steps": [{"name": step.name, "sql": step.sql} for step in self.steps],
             "rows": self.rows,
             "query": self.query,
+            "cdc": self.cdc,
         }
         return json.dumps({name: value for name, value in made.items() if value}, sort_keys=True)
 

@@ -14,6 +14,7 @@ from penstock.spark.pipeline.expecting import delivering, kept, with_bits, with_
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
 from penstock.spark.pipeline.functions import function_of
 from penstock.spark.pipeline.records import as_records
+from penstock.spark.pipeline.rule_letters import HIDDEN
 from penstock.spark.pipeline.together import check_stateless, lead_of, shared_writer
 from penstock.spark.pipeline.wiring import lake_options, plain_options, sends_rows, source_options, topic_options
 
@@ -88,12 +89,13 @@ def stream_of(
     options = source_options(flow, source, sink=sink, start=start)
     reader = spark.readStream.format(TOPIC_FORMAT)
     if sink is not None and sends_rows(flow, source, sink):
-        return with_identity(lambda given: reader.options(**given).load(), options)
-    rows = reader.options(**options).load()
+        rows = with_identity(lambda given: reader.options(**given).load(), options)
+    else:
+        rows = reader.options(**options).load()
     if source.cdc:
         from penstock.spark.lake.keyed.shaping import unwrapped
 
-        rows = unwrapped(rows, source.cdc)
+        rows = unwrapped(rows, source.cdc, keep=HIDDEN)
     return rows
 
 

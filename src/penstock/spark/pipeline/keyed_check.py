@@ -19,6 +19,7 @@ def check_keyed(flow: Flow, notes: Notes) -> None:
     for sink in flow.sinks:
         if sink.keyed is not None:
             _check_sequence(flow, sink, notes)
+            _check_mates(flow, sink, notes)
             _check_sources(flow, sink, notes)
 
 
@@ -54,6 +55,19 @@ def _check_sequence(flow: Flow, sink: Sink, notes: Notes) -> None:
             path,
             f'cdc = "upsert" deletes by null values, which have no {sequence}: sequence_by can be _offset or '
             "_timestamp",
+        )
+
+
+def _check_mates(flow: Flow, sink: Sink, notes: Notes) -> None:
+    """Rows of one read have one set of columns, and a table by key needs to know which record a row is from."""
+    sources, _ = flow.lineage(sink)
+    plain = [source for source in sources if not source.cdc and source.format not in (None, "raw")]
+    other = next((mate for mate in flow.mates(sink) if mate.keyed is None), None)
+    if sink.together is not None and plain and other is not None:
+        notes.wrong(
+            ("sinks", sink.name, "together"),
+            f"sink {sink.name} has keys and {other.name} has none: {other.name} would get the columns that say which "
+            "record a row is from, too. Leave together out of one of them",
         )
 
 

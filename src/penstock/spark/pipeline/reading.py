@@ -15,6 +15,7 @@ from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
 from penstock.spark.lake.keyed.declared import ONLY_KEYED, cdc_of, keyed_of
 from penstock.spark.pipeline.admin_port import admin_of
+from penstock.spark.lake.keyed.settings import KEYED_TRIGGER
 from penstock.spark.pipeline.expectations import expectations_of
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,
@@ -319,6 +320,8 @@ def _check_fits(table: Table, sink: Sink) -> None:
 def _trigger(table: Table, kind: SinkKind) -> str:
     given = table.text("trigger")
     if given is None:
+        if "keys" in table:
+            return KEYED_TRIGGER
         return TABLE_TRIGGER if kind in (SinkKind.TABLE, SinkKind.PARQUET) else CONTINUOUS
     if given not in (CONTINUOUS, AVAILABLE_NOW) and not _INTERVAL.fullmatch(given):
         hint = did_you_mean(given, (CONTINUOUS, AVAILABLE_NOW))

@@ -114,7 +114,8 @@ def feed_of(flow: Flow, sink: Sink) -> Feed:
         view = f"{source.name}{_ALL}" if before else source.name
         last = _held_to(sink.expect, f"{sink.reads}{_KEPT}", f"SELECT * FROM {sink.reads}")
         told = [*before, *told, *(last if len(last) > 1 else [])]
-        return Feed.of_source(source_options(flow, source), view=view, steps=told, rows=rows, query=query)
+        options = source_options(flow, source)
+        return Feed.of_source(options, view=view, steps=told, rows=rows, query=query, cdc=source.cdc)
     topics = tuple(topic for source in sources for topic in source.topics)
     return Feed(flow.bootstrap or DEFAULT_BOOTSTRAP, topics=topics, steps=tuple(told), rows=rows, query=query)
 

@@ -5,6 +5,7 @@
     tail.py         where the log goes on after a table (pure)
     tail_source.py  spans of the log as a DataFrame
     together.py     `table`: the two, cut exactly
+    keyed_tail.py   the tail of a table by key, as changes of it
 
 Imports `lake`, `source` and `feed` of its room. `feed.py`, beside this package, is what a table says of its source.
 

@@ -21,6 +21,7 @@ from penstock.spark.feed import ONE_ROW_A_RECORD, Feed
 from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
 from penstock.spark.lake.store import KEYED_PROPERTY
 from penstock.spark.naming import group_of
+from penstock.spark.union.keyed_tail import KeyedSide, keyed_side_of, value_columns, with_places
 from penstock.spark.union.snapshot import identity_of, rows_of
 from penstock.spark.union.tail import Standing, check_same_topics, never_fed, plan_tail
 
@@ -86,6 +87,8 @@ class _Pinned:
     rows: DataFrame
     schema: StructType
     standing: Standing
+    keyed: KeyedSide | None = None
+    """Where rows are changed by key."""
 
 
 class _Union:
@@ -95,15 +98,14 @@ class _Union:
         if not bootstrap:
             raise BadOption(f"{fed.name} does not say which brokers feed it: give bootstrap='host:port'")
         self._spark, self._fed, self._bootstrap = spark, fed, bootstrap
+        self._keyed = KEYED_PROPERTY in fed.store.properties()
         self._check()
 
     def _check(self) -> None:
         feed = self._fed.feed
         unknown = [step.name for step in feed.steps if step.sql is None]
         why = ""
-        if KEYED_PROPERTY in self._fed.store.properties():
-            why = "its rows change by key, and those of its log do not follow them as they are"
-        elif feed.rows != ONE_ROW_A_RECORD:
+        if feed.rows != ONE_ROW_A_RECORD and not self._keyed:
             why = "it does not hold one row a record (its feed says rows=any), so the log's rows cannot follow its own"
         elif unknown:
             why = f"step {unknown[0]!r} between the topic and the table is not SQL and cannot be repeated here"
@@ -127,7 +129,8 @@ class _Union:
             spans = self._spans(pinned.standing, positions)
         if not spans:
             return pinned.rows
-        return pinned.rows.unionByName(self._tail(pinned.schema, spans))
+        tail = self._tail(pinned, spans)
+        return pinned.rows.unionByName(tail) if pinned.keyed is None else pinned.keyed.together(pinned.rows, tail)
 
     # The table, then the log.
 
@@ -159,9 +162,10 @@ class _Union:
             rows = _kept.get(key)
             if rows is None:
                 rows = rows_of(self._spark, self._fed.options, store, schema)
+            keyed = keyed_side_of(store) if self._keyed else None
             if store.version() == version:
                 _keep(key, rows)
-                return _Pinned(rows, schema, Standing(self._fed.name, committed))
+                return _Pinned(rows, schema, Standing(self._fed.name, committed), keyed)
         raise Missing(f"{self._fed.name} is committed to faster than it can be looked at: try again")
 
     def _spans(self, standing: Standing, positions: Mapping[TopicPartition, int] | None) -> Sequence[Span] | None:
@@ -242,21 +246,30 @@ class _Union:
 
     # The log.
 
-    def _tail(self, schema: StructType, spans: Sequence[Span]) -> DataFrame:
+    def _tail(self, pinned: _Pinned, spans: Sequence[Span]) -> DataFrame:
+        """Rows with the table's columns; of a table by key, what its changes are made of."""
+        from penstock.spark.lake.keyed.shaping import unwrapped
         from penstock.spark.source.data_source import TopicDataSource
         from penstock.spark.union.tail_source import read_spans
 
+        schema = pinned.schema
         options = self._tail_options(schema)
         columns = TopicDataSource(options).schema()
         assert not isinstance(columns, str), "the source answers with columns"
         rows = read_spans(self._spark, options, columns, spans)
-        if not self._fed.feed.steps:
-            return _aligned(rows, columns, schema)
-        rows = _stepped(self._spark, self._fed.feed, rows)
-        return _aligned(rows, rows.schema, schema)
+        feed = self._fed.feed
+        if feed.cdc:
+            rows = unwrapped(rows, feed.cdc)
+        if feed.steps:
+            rows = _stepped(self._spark, feed, rows)
+        if pinned.keyed is not None:
+            return rows
+        return _aligned(rows, rows.schema if feed.steps or feed.cdc else columns, schema)
 
     def _tail_options(self, schema: StructType) -> dict[str, str]:
         options = {**self._topic_options(), **self._fed.feed.options}
+        if self._keyed:
+            options, schema = with_places(options), value_columns(schema)
         names = {name.lower(): name for name in options}
         if "value.format" in names:
             # Bad values are the table's writer's to deliver; here they are just not rows.

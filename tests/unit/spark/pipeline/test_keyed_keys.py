@@ -133,3 +133,18 @@ def test_times_are_read_as_people_write_them() -> None:
     assert interval_ms("0 days") == 0
     assert interval_ms("7") is None
     assert interval_ms("7 days of it") is None
+
+
+def test_a_query_is_shared_only_where_rows_have_the_same_columns() -> None:
+    text = FILE + 'together = "one"\n[sinks.log]\nfrom = "changes"\ntable = "log"\ntogether = "one"\n'
+    text = text.replace("buckets = 4\n", 'buckets = 4\ntrigger = "10 seconds"\n')
+    assert complaints(text)[0].startswith(
+        "16:1: sink customers has keys and log has none: log would get the columns that say which record a row is from"
+    )
+    in_envelope = text.replace('format = "json"', 'format = "json"\ncdc = "debezium"').replace('"version"', '"_offset"')
+    assert len(flow_of(in_envelope.replace('keep_deletes = "2 days 12 hours"\n', "")).sinks) == 2
+
+
+def test_a_table_by_key_rests_longer_between_batches() -> None:
+    assert flow_of(FILE).sinks[0].trigger == "1 minute"
+    assert flow_of(FILE + 'trigger = "5 seconds"').sinks[0].trigger == "5 seconds"

@@ -8,6 +8,7 @@
     spreading.py   changes on their way to those tasks   watching.py   whether offsets still are an order (pure)
     landing.py     a batch of changes into a table, once  shaping.py   Spark makes changes of rows
     writer.py      for foreachBatch: the way in          rewriting.py  Spark lets tasks rewrite buckets
+    reading.py     a table and changes it does not have yet, as one DataFrame
 
 Imports `lake` beside it and no other part of the room; nothing of the lake imports it.
 

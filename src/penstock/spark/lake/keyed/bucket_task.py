@@ -125,7 +125,7 @@ class BucketTask:
         return graves.young(pa.concat_tables(found), self.now_ms - self.keep_deletes_ms)
 
 
-def graves_in(path: str, columns: ChangeColumns, storage: Storage = FROM_ENVIRONMENT) -> pa.Table:
+def graves_in(path: str, columns: ChangeColumns, storage: Storage) -> pa.Table:
     """The deletes that a file remembers."""
     files, bare = opened(path, storage)
     with pq.ParquetFile(bare, filesystem=files) as file:

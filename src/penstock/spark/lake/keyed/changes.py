@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from penstock.spark.errors import BadOption, SparkRoomError
+from penstock.spark.lake.keyed.envelopes import DEBEZIUM, FLAT
 from penstock.spark.lake.keyed.settings import OFFSET, KeyedSettings
 
 SEQUENCE: Final = "_seq"
@@ -48,6 +49,8 @@ class ChangeColumns:
     rows: pa.Schema
     """The table's columns, with those that say where a row is from."""
     in_log_order: bool
+    may_lack: bool = False
+    """Whether a change may come without values that did not change, as Debezium's do."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -65,6 +68,13 @@ class ChangeColumns:
         return tuple(name for name in self.rows.names if name not in (*self.keys, *self.places))
 
     @property
+    def lacking(self) -> tuple[str, ...]:
+        """Columns whose values may be left out: only texts and bytes are so large."""
+        kinds = {field.name: field.type for field in self.rows}
+        large = [name for name in self.values if types.is_string(kinds[name]) or types.is_binary(kinds[name])]
+        return tuple(large) if self.may_lack else ()
+
+    @property
     def schema(self) -> pa.Schema:
         """Of changes."""
         return pa.schema([*self.rows, pa.field(KIND, pa.int8()), pa.field(SEEN, pa.int64())])
@@ -75,7 +85,7 @@ def columns_of(settings: KeyedSettings, rows: pa.Schema) -> ChangeColumns:
     lacking = [name for name in settings.keys if name not in rows.names]
     if lacking:
         raise BadOption(f"keys names {', '.join(lacking)}, and the rows have {', '.join(rows.names)}")
-    made = ChangeColumns(settings.keys, rows, settings.in_log_order)
+    made = ChangeColumns(settings.keys, rows, settings.in_log_order, settings.cdc in (DEBEZIUM, FLAT))
     for name in settings.keys:
         if not can_be_key(rows.field(name).type):
             raise BadOption(

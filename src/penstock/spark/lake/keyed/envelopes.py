@@ -7,6 +7,7 @@ upsert          the row itself; a null value deletes the row that the record's k
 
 from __future__ import annotations
 
+import base64
 from typing import Final
 
 DEBEZIUM: Final = "debezium"
@@ -16,6 +17,8 @@ ENVELOPES: Final = (DEBEZIUM, FLAT, BY_KEY)
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
 """Debezium writes it where a large value did not change and so is not in the database's log."""
+UNAVAILABLE_BYTES: Final = base64.b64encode(UNAVAILABLE.encode())
+"""The same where a column has bytes, which JSON has as base64."""
 
 SOURCE: Final = "source"
 SOURCE_COLUMNS: Final = {

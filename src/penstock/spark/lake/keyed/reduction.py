@@ -7,7 +7,6 @@ the latest change that has a value, beside the latest of all; `settled` puts the
 
 from __future__ import annotations
 
-import base64
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from penstock.spark.lake.keyed.changes import (
     UnfitChange,
     key_of_each,
 )
-from penstock.spark.lake.keyed.envelopes import UNAVAILABLE
+from penstock.spark.lake.keyed.envelopes import UNAVAILABLE, UNAVAILABLE_BYTES
 
 FROM_TABLE: Final = "__from_table"
 """Whether a change is what the table had before: of two at one place of the order, it is the older."""
@@ -64,7 +63,7 @@ def reduced(changes: pa.Table, columns: ChangeColumns) -> pa.Table:
     total = ranked.group_by(_KEY).aggregate([(_RANK, "max"), (SEEN, "sum")])
     latest = ranked.take(total.column(f"{_RANK}_max"))
     kept = [_with(latest, SEEN, total.column(f"{SEEN}_sum"))]
-    open_columns = [name for name in columns.values if pc.any(_lacks(latest, name)).as_py()]
+    open_columns = [name for name in columns.lacking if pc.any(_lacks(latest, name)).as_py()]
     if open_columns:
         others = pc.unique(
             pa.chunked_array(
@@ -83,7 +82,7 @@ def settled(changes: pa.Table, columns: ChangeColumns) -> pa.Table:
     ranked = _ranked(changes, columns)
     total = ranked.group_by(_KEY).aggregate([(_RANK, "max"), (SEEN, "sum")])
     latest = _with(ranked.take(total.column(f"{_RANK}_max")), SEEN, total.column(f"{SEEN}_sum"))
-    for name in columns.values:
+    for name in columns.lacking:
         if pc.any(_lacks(latest, name)).as_py():
             latest = _filled(ranked, latest, name)
     return latest.select(changes.column_names)
@@ -165,10 +164,8 @@ def _lacks(rows: pa.Table, name: str) -> pa.ChunkedArray:
     column = rows.column(name)
     if types.is_string(column.type):
         found = pc.equal(column, UNAVAILABLE)
-    elif types.is_binary(column.type):
-        found = pc.or_(pc.equal(column, UNAVAILABLE.encode()), pc.equal(column, base64.b64encode(UNAVAILABLE.encode())))
     else:
-        return pa.chunked_array([pa.repeat(False, rows.num_rows)])
+        found = pc.or_(pc.equal(column, UNAVAILABLE.encode()), pc.equal(column, UNAVAILABLE_BYTES))
     return pc.and_(pc.fill_null(found, False), pc.not_equal(rows.column(KIND), DELETE))
 
 

@@ -11,6 +11,9 @@ from penstock.spark.errors import BadOption
 OFFSET: Final = "_offset"
 TIMESTAMP: Final = "_timestamp"
 
+KEYED_TRIGGER: Final = "1 minute"
+"""The default: a merge rewrites the files of whole buckets, and what is fresher is read from the log."""
+
 BUCKETS: Final = 16
 BUCKETS_MOST: Final = 1024
 KEEP_DELETES_MS: Final = 7 * 86_400_000

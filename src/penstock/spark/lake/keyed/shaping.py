@@ -24,12 +24,15 @@ _NOT_OF_ROWS: Final = frozenset({*METADATA, "_headers", OPERATION, SOURCE_OF})
 _RAW: Final = {"topic": TOPIC, "partition": PARTITION, "offset": OFFSET}
 
 
-def unwrapped(rows: DataFrame, cdc: str) -> DataFrame:
-    """Rows of a source in an envelope as rows of the table that they tell of, with `_op` (c, u, d, r) and metadata."""
+def unwrapped(rows: DataFrame, cdc: str, *, keep: str = "") -> DataFrame:
+    """Rows of a source in an envelope as rows of the table that they tell of, with `_op` (c, u, d, r) and metadata.
+
+    Columns whose names begin with `keep` are somebody else's, and stay as they are."""
     from pyspark.sql import functions as f
 
-    beside = [f.col(name) for name in METADATA if name in rows.columns]
-    names = [name for name in rows.columns if name not in _NOT_OF_ROWS]
+    kept = [name for name in rows.columns if keep and name.startswith(keep)]
+    beside = [f.col(quoted(name)) for name in (*METADATA, "_headers", *kept) if name in rows.columns]
+    names = [name for name in rows.columns if name not in (*_NOT_OF_ROWS, *kept)]
     if cdc == DEBEZIUM:
         return _of_debezium(rows, beside)
     if cdc == FLAT:

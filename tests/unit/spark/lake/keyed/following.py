@@ -115,7 +115,7 @@ class Following:
     def __init__(self, path: Path, table_format: str, *, in_log_order: bool) -> None:
         self.in_log_order = in_log_order
         self.settings = KeyedSettings(
-            ("id", "part"), **({} if in_log_order else {"sequence_by": "at"}), buckets=BUCKETS
+            ("id", "part"), **({} if in_log_order else {"sequence_by": "at"}), buckets=BUCKETS, cdc="debezium"
         )
         self.options = LakeOptions(path=str(path), table_format=table_format, rows="record", compact_every=0)
         self.columns = columns(in_log_order=in_log_order)
@@ -270,7 +270,8 @@ class Following:
     def _forget_deletes(self) -> None:
         store = self.store
         store.refresh()
-        kept = pa.concat_tables([graves_in(file.path, self.columns) for file in store.files()] or [self._no_graves()])
+        found = [graves_in(file.path, self.columns, store.storage) for file in store.files()]
+        kept = pa.concat_tables(found or [self._no_graves()])
         self.truth.forget_deletes_but({(row["id"], row["part"]) for row in kept.to_pylist()})
 
     def _no_graves(self) -> pa.Table:

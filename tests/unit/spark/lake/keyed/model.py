@@ -12,8 +12,8 @@ from penstock.spark.lake.keyed.changes import DELETE, IGNORED, UPSERT, ChangeCol
 from penstock.spark.lake.keyed.envelopes import UNAVAILABLE
 from penstock.spark.lake.keyed.settings import KeyedSettings
 
-BY_COLUMN = KeyedSettings(("id", "part"), sequence_by="at")
-BY_OFFSET = KeyedSettings(("id", "part"))
+BY_COLUMN = KeyedSettings(("id", "part"), sequence_by="at", cdc="debezium")
+BY_OFFSET = KeyedSettings(("id", "part"), cdc="debezium")
 
 USER = [("id", pa.int64()), ("part", pa.string()), ("name", pa.string()), ("blob", pa.binary()), ("n", pa.int32())]
 ROWS_BY_COLUMN = pa.schema(
