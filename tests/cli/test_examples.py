@@ -29,6 +29,7 @@ GO_ON = (
     "penstock tail",
     "penstock group lag billing --watch",
     "penstock agent run",
+    "penstock console",
 )
 """These end only when they are told to."""
 ELSEWHERE = (
@@ -139,7 +140,9 @@ def test_every_example_works(reader: tuple[Path, dict[str, str]]) -> None:
             text=True,
             timeout=within(DEADLINE_S),
         )
-        assert done.returncode == 0, f"$ {example}\n{done.stdout}{done.stderr}"
+        # Nobody reads in `billing`, which is what it says of it.
+        found = 10 if example.startswith("penstock group explain billing") else 0
+        assert done.returncode == found, f"$ {example}\n{done.stdout}{done.stderr}"
 
 
 def goes_on(example: str, folder: Path, environment: dict[str, str]) -> None:

@@ -22,6 +22,8 @@ OF_EXTRAS = {
     "pyiceberg": "iceberg",
     "sqlalchemy": "iceberg",
     "fastavro": "avro",
+    "starlette": "console",
+    "uvicorn": "console",
     "pandas": "test",
     "pytest": "test",
     "psutil": "bench",

@@ -30,6 +30,7 @@ COMMANDS = {
     "agent": ("penstock.cli.agent:agent", "Bring logs and events from files and the network into topics."),
     "pipeline": ("penstock.cli.pipeline:pipeline", "Run flows from topics to tables and topics on Spark."),
     "lake": ("penstock.cli.lake:lake", "See, query, compact and audit lake tables."),
+    "console": ("penstock.cli.console:console", "Show clusters in a browser, and change them there."),
     "sim": ("penstock.cli.sim:sim", "Run a whole cluster under a seed, in virtual time, and hurt it."),
     "doctor": ("penstock.cli.doctor:doctor", "Say in words what is wrong, and what to try."),
     "bench": ("penstock.cli.bench:bench", "Measure any Kafka-compatible cluster, or two side by side."),

@@ -287,12 +287,12 @@ class Admin:
     # Configuration.
 
     async def describe_configs(
-        self, resources: Iterable[ConfigResource], *, documentation: bool = False
+        self, resources: Iterable[ConfigResource], *, documentation: bool = False, names: Sequence[str] | None = None
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name."""
+        """The values of topics, brokers, the cluster's defaults, groups and loggers, by name: all, or those named."""
         from penstock.client.admin.configs import describe_configs
 
-        return await describe_configs(self._session, resources, documentation=documentation)
+        return await describe_configs(self._session, resources, documentation=documentation, names=names)
 
     async def alter_configs(
         self,
@@ -472,6 +472,14 @@ class Admin:
         from penstock.client.admin.group_offsets import group_lag
 
         return await group_lag(self._session, group_id, read_committed=read_committed)
+
+    async def positions_of_groups(
+        self, group_ids: Iterable[str]
+    ) -> Results[str, dict[TopicPartition, CommittedOffset]]:
+        """What many groups have committed, with few requests: as many groups in one as its coordinator has of them."""
+        from penstock.client.admin.group_offsets import positions_of_groups
+
+        return await positions_of_groups(self._session, group_ids)
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -88,15 +88,20 @@ Entries: TypeAlias = "dict[str, ConfigEntry]"
 
 
 async def describe_configs(
-    session: Session, resources: Iterable[ConfigResource], *, documentation: bool = False
+    session: Session,
+    resources: Iterable[ConfigResource],
+    *,
+    documentation: bool = False,
+    names: Sequence[str] | None = None,
 ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-    """All values, those that were never set too."""
+    """All values, those that were never set too, or those of some names."""
+    keys = None if names is None else list(names)
 
     async def ask_one(node: int | None, part: list[ConfigResource]) -> Mapping[ConfigResource, Entries | ClientError]:
         request = DescribeConfigsRequest(
             resources=[
                 DescribeConfigsRequest.DescribeConfigsResource(
-                    resource_type=_KINDS[resource.kind], resource_name=resource.name, configuration_keys=None
+                    resource_type=_KINDS[resource.kind], resource_name=resource.name, configuration_keys=keys
                 )
                 for resource in part
             ],

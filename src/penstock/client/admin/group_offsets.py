@@ -24,6 +24,8 @@ from penstock.protocol.messages.offset_fetch import OffsetFetchRequest
 
 # The versions after these name topics by id, which an administrator of old positions may not have.
 _FETCH_NEWEST, _COMMIT_NEWEST = 9, 9
+_OFFSET_FETCH, _SEVERAL_GROUPS_SINCE = 9, 8
+_GROUPS_A_REQUEST = 100
 
 
 READS_COMMITTED: Final = "read_committed"
@@ -70,23 +72,49 @@ async def group_offsets(
     wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=topics)
     request = OffsetFetchRequest(groups=[wanted], require_stable=require_stable)
 
-    async def ask(node: int, ids: list[str]) -> Mapping[str, dict[TopicPartition, CommittedOffset] | ClientError]:
+    async def ask(node: int, _: list[str]) -> Mapping[str, dict[TopicPartition, CommittedOffset] | ClientError]:
         (group,) = (await session.broker(node, request, newest=_FETCH_NEWEST)).groups
-        if group.error_code:
-            return dict.fromkeys(ids, refusal(group.error_code, None, f"group {group_id!r}"))
-        offsets = {}
-        for topic in group.topics:
-            for found in topic.partitions:
-                item = TopicPartition(topic.name, found.partition_index)
-                if found.error_code:
-                    return dict.fromkeys(ids, refused(found.error_code, None, partition_words(item)))
-                if found.committed_offset >= 0:
-                    offsets[item] = CommittedOffset(
-                        found.committed_offset, found.committed_leader_epoch, found.metadata or ""
-                    )
-        return dict.fromkeys(ids, offsets)
+        return {group_id: _positions(group, group_id)}
 
     return (await session.by_coordinator([group_id], ask)).checked()[group_id]
+
+
+async def positions_of_groups(
+    session: Session, group_ids: Iterable[str]
+) -> Results[str, dict[TopicPartition, CommittedOffset]]:
+    """What each of many groups has committed. Brokers that take one group a request are asked once for each."""
+
+    async def ask(node: int, ids: list[str]) -> Mapping[str, dict[TopicPartition, CommittedOffset] | ClientError]:
+        link = await session.view.link(node)
+        size = _GROUPS_A_REQUEST if link.newest(_OFFSET_FETCH) >= _SEVERAL_GROUPS_SINCE else 1
+        found: dict[str, dict[TopicPartition, CommittedOffset] | ClientError] = {}
+        for at in range(0, len(ids), size):
+            groups = [
+                OffsetFetchRequest.OffsetFetchRequestGroup(group_id=each, topics=None) for each in ids[at:][:size]
+            ]
+            reply = await session.broker(node, OffsetFetchRequest(groups=groups), newest=_FETCH_NEWEST)
+            names = [told.group_id for told in reply.groups] if size > 1 else [ids[at]]
+            found |= {name: _positions(told, name) for name, told in zip(names, reply.groups, strict=True)}
+        return found
+
+    return await session.by_coordinator(group_ids, ask)
+
+
+def _positions(group: Any, group_id: str) -> dict[TopicPartition, CommittedOffset] | ClientError:
+    """What a reply says of one group; what is refused of one partition is refused of all of it."""
+    if group.error_code:
+        return refusal(group.error_code, None, f"group {group_id!r}")
+    offsets = {}
+    for topic in group.topics:
+        for found in topic.partitions:
+            item = TopicPartition(topic.name, found.partition_index)
+            if found.error_code:
+                return refused(found.error_code, None, partition_words(item))
+            if found.committed_offset >= 0:
+                offsets[item] = CommittedOffset(
+                    found.committed_offset, found.committed_leader_epoch, found.metadata or ""
+                )
+    return offsets
 
 
 async def alter_group_offsets(

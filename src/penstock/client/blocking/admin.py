@@ -196,10 +196,10 @@ class Admin:
         return self._thread.call(self._inner.end_transaction(prepared, commit=commit))
 
     def describe_configs(
-        self, resources: Iterable[ConfigResource], *, documentation: bool = False
+        self, resources: Iterable[ConfigResource], *, documentation: bool = False, names: Sequence[str] | None = None
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
         """The values of topics, brokers, the cluster's defaults, groups and loggers, by name."""
-        return self._thread.call(self._inner.describe_configs(resources, documentation=documentation))
+        return self._thread.call(self._inner.describe_configs(resources, documentation=documentation, names=names))
 
     def alter_configs(
         self,
@@ -319,6 +319,10 @@ class Admin:
     def group_lag(self, group_id: str, *, read_committed: bool = False) -> list[PartitionLag]:
         """How far a group is behind, per partition."""
         return self._thread.call(self._inner.group_lag(group_id, read_committed=read_committed))
+
+    def positions_of_groups(self, group_ids: Iterable[str]) -> Results[str, dict[TopicPartition, CommittedOffset]]:
+        """What many groups have committed, with few requests: as many groups in one as its coordinator has of them."""
+        return self._thread.call(self._inner.positions_of_groups(group_ids))
 
     def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

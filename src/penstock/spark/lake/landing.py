@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from penstock.spark.lake.evolution import needs
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, Decision, decide
+from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, Decision, decide, stretched
 from penstock.spark.lake.store import (
     FEED_PROPERTY,
     ROWS_PROPERTY,
@@ -59,17 +59,18 @@ def land(
     began: int | None = None
     for attempt in range(TRIES):
         try:
-            if not store.exists():
-                store.create(wanted.schema, wanted.partition_by, _properties(options))
+            ensure_table(store, wanted.schema, wanted.partition_by, properties_of(options))
             store.refresh()
             began = store.version() if began is None else began
-            if not _decided(store, batch, began):
+            if options.fan:
+                batch = replace(batch, ranges=stretched(batch.ranges, store.committed([r.key for r in batch.ranges])))
+            if not is_new(store, batch, began):
                 return None
-            if _prepared(store, options, wanted):
+            if prepared(store, options, wanted):
                 # The table moved: what was decided is looked at again.
                 continue
             if dead:
-                _land_dead(dead_letter_options(options), batch, dead)
+                _land_dead(store, options, batch, dead)
                 dead = ()
             return store.commit(batch)
         except Conflicted as other:
@@ -79,6 +80,14 @@ def land(
         f"batch {batch.batch_id} could not be committed to {store.location}: {TRIES} times others came first. Nothing "
         "was lost: start the query again, and see who else writes to the table so often"
     )
+
+
+def ensure_table(
+    store: TableStore, schema: pa.Schema, partition_by: Sequence[str] = (), properties: Mapping[str, str] | None = None
+) -> None:
+    """Makes the table if it is not there."""
+    if not store.exists():
+        store.create(schema, partition_by, properties)
 
 
 def write_down(store: TableStore, commit: Commit | None) -> None:
@@ -109,8 +118,8 @@ def judge(store: TableStore, batch: BatchCommit) -> Decision:
     return Apply()
 
 
-def _decided(store: TableStore, batch: BatchCommit, began: int) -> bool:
-    """Whether there is something to commit."""
+def is_new(store: TableStore, batch: BatchCommit, began: int = -1) -> bool:
+    """Whether there is something to commit; `CommitRefused` where it would double records or skip some."""
     if batch.batch_id < 0:
         # A batch write is never a replay, but its own answer may have been lost.
         return not any(each.query_id == batch.query_id for each in store.commits(after=began))
@@ -143,8 +152,8 @@ def _is_replay(store: TableStore, batch: BatchCommit) -> bool:
     return last is not None and last >= batch.batch_id
 
 
-def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
-    """Whether the table had to be changed for the batch, and was."""
+def prepared(store: TableStore, options: LakeOptions, wanted: Wanted, more: Mapping[str, str] | None = None) -> bool:
+    """Whether the table had to be changed for the batch, and was; `more` are properties that it has to have."""
     changed = False
     if needs(store.schema(), wanted.schema):
         store.evolve(wanted.schema)
@@ -152,14 +161,14 @@ def _prepared(store: TableStore, options: LakeOptions, wanted: Wanted) -> bool:
         if lacking := needs(store.schema(), wanted.schema):
             raise CannotEvolve(f"{store.location} did not take {', '.join(map(str, lacking))}: cast it in the query")
         changed = True
-    wanted_properties, there = _properties(options), store.properties()
+    wanted_properties, there = {**properties_of(options), **(more or {})}, store.properties()
     if any(there.get(name) != value for name, value in wanted_properties.items()):
         store.set_properties(wanted_properties)
         changed = True
     return changed
 
 
-def _properties(options: LakeOptions) -> dict[str, str]:
+def properties_of(options: LakeOptions) -> dict[str, str]:
     """What the table itself shall know: what feeds it (for union reads), whether a record is a row (for audits)."""
     found = {FEED_PROPERTY: options.feed} if options.feed else {}
     if options.rows == "record":
@@ -172,9 +181,13 @@ def dead_letter_options(options: LakeOptions) -> LakeOptions:
     return LakeOptions(path=options.dead_letters_path, storage=options.storage)
 
 
-def _land_dead(options: LakeOptions, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
-    """Under the same query and batch, so that a replay adds nothing."""
-    letters = replace(
-        batch, ranges=(), files=files, rows=sum(each.rows for each in files), dead=0, gaps=0, overwrite=False
+def _land_dead(store: TableStore, of: LakeOptions, batch: BatchCommit, files: tuple[WrittenFile, ...]) -> None:
+    """Under the same query and batch, so that a replay adds nothing. Tables that share a query have letters each."""
+    letters = BatchCommit(
+        query_id=f"{batch.query_id}/{store.location}" if of.batch >= 0 else batch.query_id,
+        batch_id=batch.batch_id,
+        files=files,
+        rows=sum(each.rows for each in files),
     )
+    options = dead_letter_options(of)
     land(open_store(options), options, Wanted(DEAD_ROWS, ()), letters)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.spark.errors import Missing
@@ -34,6 +34,8 @@ class BatchOffsets:
     """Who was asked, one for each cluster."""
     timestamp_ms: int
     """When Spark planned the batch."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """Topic id, or name where none is known → how many partitions the source knows of."""
 
 
 def ranges_of(checkpoint: str, batch_id: int) -> BatchOffsets:
@@ -50,6 +52,7 @@ def ranges_of(checkpoint: str, batch_id: int) -> BatchOffsets:
         ranges=tuple(_ranges(sources, before)),
         bootstraps=tuple(sorted({each.bootstrap for each in sources.values() if each.bootstrap})),
         timestamp_ms=stamped,
+        partitions=Counter(each.ids.get(tp.topic) or tp.topic for each in sources.values() for tp in each.ends),
     )
 
 

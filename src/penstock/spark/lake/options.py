@@ -11,7 +11,9 @@ from penstock.spark.errors import BadOption
 from penstock.spark.lake.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage, under
 from penstock.spark.naming import LAKE_FORMAT
 
-_NOT_USERS: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate", "expect"})
+_NOT_USERS: Final = frozenset(
+    {"checkpointlocation", "queryname", "numrows", "truncate", "expect", "batch", "fan", "apart"}
+)
 """What Spark itself puts among a sink's options, and what pipelines do."""
 
 
@@ -52,6 +54,12 @@ class LakeOptions:
     """storage.*: how the table's files are reached; secrets are references, see `stores`."""
     catalog_settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     """catalog.*: how to log in to an Iceberg catalog; secrets are references."""
+    batch: int = -1
+    """Batch writes: which batch of the query at `checkpoint` it is; then its offsets are committed with it, once."""
+    fan: str = ""
+    """The name of one table of many, which may stand before the batch: an index has the offsets of all."""
+    apart: str = ""
+    """A batch that is known by its query, this word and its number alone, without offsets, such as one of letters."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LakeOptions:
@@ -78,6 +86,9 @@ class LakeOptions:
             expect=given.get("expect", ""),
             storage=under(given, STORAGE),
             catalog_settings=under(given, CATALOG),
+            batch=_whole(given, "batch", 0) if "batch" in given else -1,
+            fan=given.get("fan", ""),
+            apart=given.get("apart", ""),
         )
         made._check()
         return made

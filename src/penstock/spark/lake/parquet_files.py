@@ -93,6 +93,11 @@ class GrowingFile:
             self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
             return int(self._stream.tell())
 
+    def note(self, notes: Mapping[str, str]) -> None:
+        """Keeps texts in the file's footer, under their names."""
+        if notes:
+            self._writer.add_key_value_metadata(dict(notes))
+
     def finish(self) -> WrittenFile:
         with self._or_removed():
             self._writer.close()

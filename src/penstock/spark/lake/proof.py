@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from penstock.model.units import count
 from penstock.spark.lake.findings import (
@@ -24,13 +24,15 @@ from penstock.spark.lake.findings import (
     PartitionTold,
 )
 from penstock.spark.lake.ranges import RangeKey, TableRange
-from penstock.spark.lake.store import APPEND, LOST, OTHER, OVERWRITE, Commit
+from penstock.spark.lake.store import BATCHES, LOST, MERGE, OTHER, OVERWRITE, Commit
+
+_CHANGES: Final = "inserted + updated + deleted + superseded + ignored"
 
 
 def judge(evidence: Evidence) -> Audit:
     """Pure."""
     commits = list(_merged(evidence))
-    batches = [commit for commit in commits if commit.kind in (APPEND, OVERWRITE)]
+    batches = [commit for commit in commits if commit.kind in BATCHES]
     findings: list[Finding] = [
         *_ledger_findings(evidence),
         *_tiling_findings(commits),
@@ -103,6 +105,7 @@ def _told(commit: Commit) -> tuple[Any, ...]:
         commit.dead,
         commit.dropped,
         commit.gaps,
+        commit.merged,
     )
 
 
@@ -118,7 +121,7 @@ def _tiling_findings(commits: Sequence[Commit]) -> Iterator[Finding]:
     for commit in commits:
         if commit.kind == LOST:
             lost.append(commit.version)
-        if commit.kind not in (APPEND, OVERWRITE):
+        if commit.kind not in BATCHES:
             continue
         for given in commit.ranges:
             expected = ends.get(given.key, given.start)
@@ -203,11 +206,11 @@ def _position_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterato
 def _added_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterator[Finding]:
     for commit in batches:
         added = evidence.added_rows.get(commit.version)
-        if added is not None and added != commit.rows:
+        if added is not None and added != commit.rows_in_its_files:
             yield Finding(
                 ERROR,
                 "added",
-                f"version {commit.version} says it added {commit.rows} rows, its files have {added}",
+                f"version {commit.version} says it added {commit.rows_in_its_files} rows, its files have {added}",
                 "compare the files of that version with its offsets; rebuild what differs from the topic",
                 version=commit.version,
             )
@@ -220,7 +223,7 @@ def unexplained(evidence: Evidence) -> list[Commit]:
     """
     if not evidence.one_row_a_record:
         return []
-    commits = [commit for commit in _merged(evidence) if commit.kind in (APPEND, OVERWRITE)]
+    commits = [commit for commit in _merged(evidence) if commit.kind in BATCHES]
     return [commit for commit in commits if _accounted(commit) < _offsets(commit)]
 
 
@@ -229,7 +232,7 @@ def _offsets(commit: Commit) -> int:
 
 
 def _accounted(commit: Commit) -> int:
-    return commit.rows + commit.dead + commit.dropped + commit.gaps
+    return commit.records + commit.gaps
 
 
 def _record_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterator[Finding]:
@@ -243,7 +246,7 @@ def _record_findings(evidence: Evidence, batches: Sequence[Commit]) -> Iterator[
 
 def _unaccounted(commit: Commit, present: int | None) -> Finding:
     """`present` is how many records the topic has in those offsets now; None when it could not be asked."""
-    landed, offsets = commit.rows + commit.dead + commit.dropped, _offsets(commit)
+    landed, offsets = commit.records, _offsets(commit)
     if present == landed:
         return Finding(
             NOTE,
@@ -268,15 +271,19 @@ def _unaccounted(commit: Commit, present: int | None) -> Finding:
         ERROR,
         "records",
         f"version {commit.version} covers {offsets} offsets ({', '.join(map(_range_text, commit.ranges))}), "
-        f"but {commit.rows} rows + {commit.dead} dead letters + "
+        f"but {commit.records - commit.dead - commit.dropped} {_made(commit)} + {commit.dead} dead letters + "
         + (f"{commit.dropped} dropped + " if commit.dropped else "")
-        + f"{commit.gaps} absent records are "
-        f"{_accounted(commit)}{told}",
+        + f"{commit.gaps} absent records are {_accounted(commit)}{told}",
         "a step between topic and table dropped or multiplied rows: such a flow is `rows=any`; if it was meant "
         "to keep them, rebuild the table"
         + ("" if present is not None else ". If the topic is still there, -b says where: it knows what was absent"),
         version=commit.version,
     )
+
+
+def _made(commit: Commit) -> str:
+    """What records become in the table."""
+    return "changes" if commit.kind == MERGE else "rows"
 
 
 def _range_text(given: TableRange) -> str:
@@ -307,7 +314,7 @@ def _rows_expected(evidence: Evidence, commits: Sequence[Commit]) -> int | None:
     since = commits[overwritten[-1] :] if overwritten else commits
     if any(commit.kind == LOST for commit in since) or (not overwritten and not _from_the_start(evidence, commits)):
         return None
-    return sum(commit.rows for commit in since if commit.kind in (APPEND, OVERWRITE))
+    return sum(commit.rows_more for commit in since if commit.kind in BATCHES)
 
 
 def _from_the_start(evidence: Evidence, commits: Sequence[Commit]) -> bool:
@@ -348,7 +355,7 @@ def _checks(evidence: Evidence, commits: Sequence[Commit], findings: Sequence[Fi
     broken = {finding.check for finding in findings if finding.severity == ERROR}
     vague = {finding.check for finding in findings if finding.severity == WARNING}
     lost = sum(commit.kind == LOST for commit in commits)
-    batches = sum(commit.kind in (APPEND, OVERWRITE) for commit in commits)
+    batches = sum(commit.kind in BATCHES for commit in commits)
 
     def outcome(*checks: str, known: bool = True) -> str:
         if broken & set(checks):
@@ -368,7 +375,12 @@ def _checks(evidence: Evidence, commits: Sequence[Commit], findings: Sequence[Fi
     yield Check("ledger", outcome("ledger"), f"{entries}, {len(evidence.history)} in the history")
     yield Check("rows added", outcome("added"), _telling(len(evidence.added_rows)))
     if evidence.one_row_a_record:
-        yield Check("one row a record", outcome("records"), "rows + dead letters + absent records = offsets")
+        merges = any(commit.kind == MERGE for commit in commits)
+        yield Check(
+            "one change a record" if merges else "one row a record",
+            outcome("records"),
+            f"{_CHANGES if merges else 'rows'} + dead letters + absent records = offsets",
+        )
     expected = _rows_expected(evidence, commits)
     known = expected is not None and evidence.rows_in_files is not None
     yield Check(

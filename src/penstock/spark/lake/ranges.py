@@ -8,7 +8,7 @@ already, it is a replay and nothing is to be done; anything else would double re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from penstock.spark.offsets import Range
@@ -91,6 +91,12 @@ def decide(ranges: Sequence[TableRange], committed: Mapping[RangeKey, int]) -> D
     if all(given.end <= committed.get(given.key, -1) for given in ranges):
         return AlreadyThere()
     return Conflict(tuple(_reason(given, committed[given.key]) for given in ranges if not _begins(given, committed)))
+
+
+def stretched(ranges: Sequence[TableRange], committed: Mapping[RangeKey, int]) -> tuple[TableRange, ...]:
+    """Ranges that begin where a table stands if that is before them. Only for a table of many, of which an index says
+    that nothing in between was for it."""
+    return tuple(replace(each, start=min(each.start, committed.get(each.key, each.start))) for each in ranges)
 
 
 def _begins(given: TableRange, committed: Mapping[RangeKey, int]) -> bool:

@@ -123,6 +123,21 @@ class _TableWriter:
             expectations={rule.name: count for rule, count in zip(rules, broken, strict=True) if count},
         )
 
+    def _land_batch(self, batch_id: int, tasks: Sequence[Written]) -> None:
+        """A micro-batch, with the offsets that Spark's log has for it."""
+        offsets = offset_log.ranges_of(self.options.checkpoint, batch_id)
+        query_id, apart = offset_log.query_id_of(self.options.checkpoint), self.options.apart
+        batch = BatchCommit(
+            query_id=f"{query_id}/{apart}" if apart else query_id,
+            batch_id=batch_id,
+            ranges=() if apart else offsets.ranges,
+            overwrite=self.overwrite,
+        )
+        batch = self._counted(batch, tasks)
+        if self.options.rows == "record":
+            batch = explained(batch, offsets)
+        self._land(batch, tasks)
+
     def _land(self, batch: BatchCommit, tasks: Sequence[Written]) -> Commit | None:
         """The commit; None when the batch was there already."""
         store = open_store(self.options)
@@ -153,35 +168,28 @@ class LakeStreamWriter(_TableWriter, DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         tasks = [message.written for message in messages if isinstance(message, TaskWrote)]
-        offsets = offset_log.ranges_of(self.options.checkpoint, batchId)
-        batch = BatchCommit(
-            query_id=offset_log.query_id_of(self.options.checkpoint),
-            batch_id=batchId,
-            ranges=offsets.ranges,
-            overwrite=self.overwrite,
-        )
-        batch = self._counted(batch, tasks)
-        if self.options.rows == "record":
-            batch = explained(batch, offsets)
-        self._land(batch, tasks)
+        self._land_batch(batchId, tasks)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         _log.warning("batch %d to %s was given up; its files stay until a clean-up", batchId, self.plan.table)
 
 
 class LakeBatchWriter(_TableWriter, DataSourceArrowWriter):
-    """A DataFrame, at once: no offsets, never a replay."""
+    """A DataFrame, at once: no offsets, never a replay. Or, by option `batch`, what foreachBatch was handed."""
+
+    def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite)
+        self.query_id = offset_log.query_id_of(options.checkpoint) if options.batch >= 0 else ""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
-        return TaskWrote(self._written(iterator, "", -1))
+        return TaskWrote(self._written(iterator, self.query_id, self.options.batch))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         tasks = [message.written for message in messages if isinstance(message, TaskWrote)]
-        batch = BatchCommit(
-            query_id=f"write-{uuid.uuid4().hex}",
-            batch_id=-1,
-            overwrite=self.overwrite,
-        )
+        if self.options.batch >= 0:
+            self._land_batch(self.options.batch, tasks)
+            return
+        batch = BatchCommit(query_id=f"write-{uuid.uuid4().hex}", batch_id=-1, overwrite=self.overwrite)
         self._land(self._counted(batch, tasks), tasks)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -192,7 +200,7 @@ def explained(batch: BatchCommit, offsets: offset_log.BatchOffsets) -> BatchComm
     """With the records that became no row, as the tasks that read them told: undecodable ones and absent offsets."""
     from penstock.spark.progress.reports import collect
 
-    if batch.rows + batch.dead + batch.dropped >= sum(each.count for each in batch.ranges):
+    if batch.records >= sum(each.count for each in batch.ranges):
         return batch
     read = {(each.topic, each.partition): each for each in batch.ranges}
     dead, gaps = batch.dead, 0

@@ -35,6 +35,8 @@ OTHER: Final = "other"
 """A commit that is not ours, or that changed no rows: a new column, a property, an expiry."""
 LOST: Final = "lost"
 """Only in a ledger: a version whose commit metadata was cleaned away before anybody wrote it down."""
+BATCHES: Final = (APPEND, OVERWRITE, MERGE)
+"""Kinds of commits that bring a batch, with its offsets."""
 
 
 KEYED_PROPERTY: Final = "penstock.keyed"
@@ -120,11 +122,24 @@ class BatchCommit:
     """Rows that an expectation left out, and nobody keeps."""
     expectations: Mapping[str, int] = field(default_factory=dict)
     """How many rows broke each expectation, whatever became of them; those that none broke are left out."""
+    merged: MergeCounts | None = None
+    """What became of the changes of a table by key; None where rows are added."""
+    replaced: tuple[TableFile, ...] = ()
+    """Files of the version that was read whose rows are in `files` now, as far as they are still there."""
+
+    @property
+    def records(self) -> int:
+        """How many records it tells the fate of, where each is one row or one change."""
+        return (self.rows if self.merged is None else self.merged.changes) + self.dead + self.dropped
+
+    @property
+    def kind(self) -> str:
+        return MERGE if self.merged is not None else OVERWRITE if self.overwrite else APPEND
 
     def told(self) -> dict[str, Any]:
         """What the commit's metadata says under `COMMIT_KEY`."""
         return {
-            "kind": OVERWRITE if self.overwrite else APPEND,
+            "kind": self.kind,
             "query": self.query_id,
             "batch": self.batch_id,
             "ranges": [each.to_json() for each in self.ranges],
@@ -134,6 +149,7 @@ class BatchCommit:
             "files": len(self.files),
             "bytes": sum(each.size_bytes for each in self.files),
             **_judged(self.dropped, self.expectations),
+            **(self.merged.told() | {"written": sum(each.rows for each in self.files)} if self.merged else {}),
         }
 
 
@@ -145,7 +161,7 @@ class Commit:
     """Rises by one with every commit: Delta's version, Iceberg's sequence number."""
     time_ms: int
     kind: str
-    """append, overwrite, compact, other; lost in ledgers."""
+    """append, overwrite, merge, compact, other; lost in ledgers."""
     query_id: str = ""
     batch_id: int = -1
     ranges: tuple[TableRange, ...] = ()
@@ -158,6 +174,23 @@ class Commit:
     """Iceberg's snapshot id; "" for Delta, where the version says it."""
     dropped: int = 0
     expectations: Mapping[str, int] = field(default_factory=dict)
+    merged: MergeCounts = MergeCounts()
+    written: int = 0
+    """Rows of the files that a merge wrote: those of whole buckets, however few of them changed."""
+
+    @property
+    def rows_in_its_files(self) -> int:
+        return self.written if self.kind == MERGE else self.rows
+
+    @property
+    def rows_more(self) -> int:
+        """How many rows more the table has by this commit than before; may be negative."""
+        return self.merged.rows_more if self.kind == MERGE else self.rows
+
+    @property
+    def records(self) -> int:
+        """How many records it tells the fate of, where each is one row or one change."""
+        return (self.merged.changes if self.kind == MERGE else self.rows) + self.dead + self.dropped
 
     @classmethod
     def of_told(cls, told: Mapping[str, Any], *, version: int, time_ms: int, kind: str, snapshot: str = "") -> Commit:
@@ -177,6 +210,8 @@ class Commit:
             snapshot=snapshot,
             dropped=int(told.get("dropped", 0)),
             expectations={str(name): int(count) for name, count in told.get("expectations", {}).items()},
+            merged=MergeCounts.of_told(told),
+            written=int(told.get("written", 0)),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -195,6 +230,8 @@ class Commit:
             "bytes": self.size_bytes,
             "snapshot": self.snapshot,
             **_judged(self.dropped, self.expectations),
+            **self.merged.told(),
+            **({"written": self.written} if self.written else {}),
         }
 
     @classmethod

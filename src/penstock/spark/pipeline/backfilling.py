@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT, TOPIC_FORMAT
-from penstock.spark.pipeline.building import as_records, function_of, rows_for, ship
+from penstock.spark.pipeline.building import rows_for, ship
 from penstock.spark.pipeline.flow import LATEST, Flow, Sink, SinkKind, Source
+from penstock.spark.pipeline.functions import function_of
+from penstock.spark.pipeline.records import as_records
 from penstock.spark.pipeline.starts import table_offsets
 from penstock.spark.pipeline.wiring import lake_options, millis_of, plain_options, source_options, topic_options
 
@@ -71,6 +73,11 @@ def backfill(spark: SparkSession, flow: Flow, work: Backfill) -> list[str]:
 
 
 def _check(flow: Flow, sink: Sink) -> None:
+    if sink.many is not None:
+        raise BadOption(
+            f"sink {sink.name}: many tables are filled by their query alone, which knows what each of them has; give "
+            f"--into the name of one table, and it gets the rows of all"
+        )
     if sink.kind is SinkKind.TABLE and table_offsets(flow, sink):
         raise BadOption(
             f"sink {sink.name}: table {sink.target} is fed by offsets, a backfill would double its rows; fill another "

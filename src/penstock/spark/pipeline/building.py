@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from penstock.spark.errors import BadOption
+from penstock.spark.lake.judging import BROKEN
 from penstock.spark.naming import LAKE_FORMAT, TOPIC_FORMAT
+from penstock.spark.pipeline.batches import writer_of
 from penstock.spark.pipeline.expecting import delivering, kept, with_bits, with_identity
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
+from penstock.spark.pipeline.functions import function_of
+from penstock.spark.pipeline.records import as_records
+from penstock.spark.pipeline.together import check_stateless, lead_of, shared_writer
 from penstock.spark.pipeline.wiring import lake_options, plain_options, sends_rows, source_options, topic_options
-from penstock.spark.topic_sink.options import BATCH_OPTION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-KAFKA_COLUMNS: Final = frozenset(
-    {"key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"}
-)
-_COPIED: Final = ("key", "value", "headers", "timestamp")
-"""What a raw record takes along to another topic; its partition and offset were those of the old one."""
 
 
 def ship(spark: SparkSession, flow: Flow) -> None:
@@ -68,10 +64,17 @@ def _held(rows: DataFrame, flow: Flow, part: Source | Step, sink: Sink) -> DataF
     """Rows of a source or a step, held against what is expected of them; the sink's own writer may leave them out."""
     if not part.expect:
         return rows
-    rows = with_bits(rows, part.name, part.expect)
-    if isinstance(part, Source):
-        rows = delivering(rows, part.expect, source_options(flow, part))
+    # Mates of a shared query get the rows of their source with its bits.
+    rows = rows if BROKEN in rows.columns else _judged(rows, flow, part)
     return rows if sink.judges and sink.reads == part.name else kept(rows, part.expect)
+
+
+def _judged(rows: DataFrame, flow: Flow, part: Source | Step) -> DataFrame:
+    """Rows with the bits of the rules that they break, and dead ones of a source on their way."""
+    if not part.expect:
+        return rows
+    rows = with_bits(rows, part.name, part.expect)
+    return delivering(rows, part.expect, source_options(flow, part)) if isinstance(part, Source) else rows
 
 
 def _watermarked(rows: DataFrame, source: Source) -> DataFrame:
@@ -86,7 +89,12 @@ def stream_of(
     reader = spark.readStream.format(TOPIC_FORMAT)
     if sink is not None and sends_rows(flow, source, sink):
         return with_identity(lambda given: reader.options(**given).load(), options)
-    return reader.options(**options).load()
+    rows = reader.options(**options).load()
+    if source.cdc:
+        from penstock.spark.lake.keyed.shaping import unwrapped
+
+        rows = unwrapped(rows, source.cdc)
+    return rows
 
 
 def _step(spark: SparkSession, flow: Flow, step: Step, inputs: list[DataFrame]) -> DataFrame:
@@ -101,33 +109,34 @@ def _step(spark: SparkSession, flow: Flow, step: Step, inputs: list[DataFrame]) 
     return made
 
 
-def function_of(reference: str, directory: Path) -> Callable[..., Any]:
-    """`module:function`, imported. What is beside the pipeline file is pickled as it is, not by its name."""
-    from pyspark.cloudpickle import register_pickle_by_value
-
-    name_of_module, _, name = reference.partition(":")
-    try:
-        module = importlib.import_module(name_of_module)
-        function = getattr(module, name)
-    except ImportError as missing:
-        raise BadOption(f"{reference} cannot be imported: {missing}") from missing
-    except AttributeError:
-        raise BadOption(f"module {name_of_module} has no {name!r}") from None
-    if module.__file__ is not None and Path(module.__file__).parent == directory:
-        register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark's copy has no types
-    if not callable(function):
-        raise BadOption(f"{reference} is no function")
-    found: Callable[..., Any] = function
-    return found
-
-
 def start_query(spark: SparkSession, flow: Flow, sink: Sink, *, start: str | None = None) -> StreamingQuery:
     """Builds and starts the query of one sink, from its checkpoint if it has one."""
     query = flow.query_name(sink)
+    if sink.together is not None:
+        return _start_shared(spark, flow, sink, start)
     rows = rows_for(spark, flow, sink, lambda source: stream_of(spark, flow, source, sink=sink, start=start))
-    writer = rows.writeStream if sink.kind is not SinkKind.TOPIC else as_records(rows, sink).writeStream
+    records = as_records(rows, sink) if sink.kind is SinkKind.TOPIC else rows
+    writer = records.writeStream if sink.mode == "append" else rows.writeStream
     writer = writer.queryName(query).outputMode(sink.mode).option("checkpointLocation", flow.checkpoint(sink))
     return _aimed(_triggered(writer, sink.trigger), flow, sink).start()
+
+
+def _start_shared(spark: SparkSession, flow: Flow, sink: Sink, start: str | None) -> StreamingQuery:
+    """The query of all sinks that stand together, unless a mate has started it."""
+    query = flow.query_name(sink)
+    running = next((each for each in spark.streams.active if each.name == query), None)
+    if running is not None:
+        return running
+    lead = lead_of(flow, sink)
+    (source,) = flow.lineage(sink)[0]
+    rows = stream_of(spark, flow, source, sink=lead, start=start)
+    mates = flow.mates(sink)
+    for mate in mates:
+        check_stateless(rows_for(spark, flow, mate, lambda _source: rows), mate)
+    # What the source itself expects is judged once, and its bits are there for every mate that judges.
+    judged = _judged(rows, flow, source)
+    writer = judged.writeStream.queryName(query).option("checkpointLocation", flow.checkpoint(sink))
+    return _triggered(writer, sink.trigger).foreachBatch(shared_writer(flow, mates, rows_for)).start()
 
 
 def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
@@ -138,14 +147,15 @@ def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
 
 def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter:
     match sink.kind:
+        case SinkKind.TABLE if sink.many is not None or sink.keyed is not None:
+            return writer.foreachBatch(writer_of(flow, sink))
         case SinkKind.TABLE:
             return writer.format(LAKE_FORMAT).options(**lake_options(flow, sink))
         case SinkKind.TOPIC if sink.mode == "append":
             return writer.format(TOPIC_FORMAT).options(**topic_options(flow, sink))
         case SinkKind.TOPIC:
             # Spark lets no Python sink take changes of rows; a batch of them it writes anywhere.
-            place = {"checkpointLocation": flow.checkpoint(sink)} if sink.exactly_once else {}
-            return writer.foreachBatch(_write_records({**topic_options(flow, sink), **place}, once=sink.exactly_once))
+            return writer.foreachBatch(writer_of(flow, sink))
         case SinkKind.PARQUET:
             named = writer.format("parquet").option("path", flow.table_path(sink)).options(**plain_options(sink))
             return named.partitionBy(*sink.partition_by) if sink.partition_by else named
@@ -153,27 +163,3 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             return writer.options(**plain_options(sink)).foreachBatch(function_of(sink.target, flow.directory))
         case SinkKind.CONSOLE:
             return writer.format("console").options(**{"truncate": "false", **plain_options(sink)})
-
-
-def _write_records(options: dict[str, str], *, once: bool) -> Callable[[DataFrame, int], None]:
-    def write(rows: DataFrame, batch: int) -> None:
-        which = {BATCH_OPTION: str(batch)} if once else {}
-        rows.write.format(TOPIC_FORMAT).options(**options, **which).mode("append").save()
-
-    return write
-
-
-def as_records(rows: DataFrame, sink: Sink) -> DataFrame:
-    """Rows as a topic takes them: those that look like records go as they are, others become JSON."""
-    from pyspark.sql import functions as f
-
-    columns = rows.columns
-    if set(columns) <= KAFKA_COLUMNS and "value" in columns and sink.key is None:
-        raw = "offset" in columns or "timestampType" in columns
-        return rows.select(*(name for name in _COPIED if name in columns)) if raw else rows
-    value = f.to_json(f.struct(*(f.col(f"`{name}`") for name in columns))).alias("value")
-    if sink.key is None:
-        return rows.select(value)
-    if sink.key not in columns:
-        raise BadOption(f"sink {sink.name}: key = {sink.key!r} is no column; there is {', '.join(columns)}")
-    return rows.select(f.col(f"`{sink.key}`").cast("string").alias("key"), value)

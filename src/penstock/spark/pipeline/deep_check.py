@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.declared.fields import Notes
 from penstock.declared.mistakes import Mistake
 from penstock.declared.positions import Path, Place, Positions
-from penstock.spark.pipeline.building import as_records, rows_for, ship
+from penstock.spark.pipeline.building import rows_for, ship
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source, Step
 from penstock.spark.pipeline.option_check import check_partitions
+from penstock.spark.pipeline.records import as_records
+from penstock.spark.pipeline.together import check_stateless
 from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ def _offset_in(sql: str, failure: Any) -> int:
 def _check_sink(spark: SparkSession, sink: Sink, rows: DataFrame, notes: Notes) -> None:
     check_partitions(sink, rows.columns, notes)
     try:
+        if sink.together is not None:
+            check_stateless(rows, sink)
         records = as_records(rows, sink) if sink.kind is SinkKind.TOPIC else rows
         _check_mode(spark, records, sink.mode)
     except Exception as failure:  # Spark's

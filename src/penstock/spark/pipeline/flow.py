@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from penstock.spark.pipeline.expectations import Expectation
+from penstock.spark.lake.keyed.settings import KeyedSettings
+from penstock.spark.pipeline.expectations import Expectation, Otherwise
+from penstock.spark.pipeline.table_pattern import TABLES_MAX, TablePattern
 
 CONTINUOUS = "continuous"
 """A trigger: the next micro-batch begins when the last one ends."""
@@ -53,6 +55,8 @@ class Source:
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
     expect: tuple[Expectation, ...] = ()
+    cdc: str = ""
+    """The envelope that changes come in; "" for rows."""
 
     @property
     def keeps_letters(self) -> bool:
@@ -97,11 +101,22 @@ class Sink:
     """How old the oldest record may be that it has not taken; 0 when nothing is promised."""
     dead_letters: str | None = None
     """`table:PATH`: where rows go that do not fit a table, or that break a rule of the sink's own."""
+    max_tables: int = TABLES_MAX
+    """Of a sink of many tables."""
+    together: str | None = None
+    """Sinks that say the same word share one query: their source is read and decoded once."""
+    keyed: KeyedSettings | None = None
+    """How a table follows changes; None for one that rows are added to."""
+
+    @property
+    def many(self) -> TablePattern | None:
+        """How its tables are named, when it has one for each value of a column."""
+        return TablePattern.of(self.target) if self.kind is SinkKind.TABLE else None
 
     @property
     def judges(self) -> bool:
         """Whether its writer counts and leaves out rows that break rules: then that is one with their commit."""
-        return self.kind is SinkKind.TABLE
+        return self.kind is SinkKind.TABLE and self.many is None and self.keyed is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,26 +189,43 @@ class Flow:
 
     def rows_of(self, sink: Sink) -> str:
         """`record` when every record becomes one row (the audit then counts), else `any`."""
-        return sink.rows or ("record" if self.source(sink.reads) is not None else "any")
+        if sink.rows:
+            return sink.rows
+        source = self.source(sink.reads)
+        if source is None:
+            return "any"
+        left_out = any(each.otherwise in (Otherwise.DROP, Otherwise.DEAD) for each in (*source.expect, *sink.expect))
+        # What the writer itself leaves out it counts.
+        return "any" if left_out and not sink.judges else "record"
 
     def query_name(self, sink: Sink) -> str:
         """The name of its Spark query; `spark-<this>` is the group that shows its lag."""
-        return f"{self.name}-{sink.name}"
+        return f"{self.name}-{sink.together or sink.name}"
 
     def checkpoint(self, sink: Sink) -> str:
-        return f"{self.checkpoints}/{sink.name}"
+        return f"{self.checkpoints}/{sink.together or sink.name}"
+
+    def mates(self, sink: Sink) -> tuple[Sink, ...]:
+        """The sinks of its query, itself among them."""
+        if sink.together is None:
+            return (sink,)
+        return tuple(each for each in self.sinks if each.together == sink.together)
 
     def table_path(self, sink: Sink) -> str:
-        """Where a table of the warehouse, or a directory of Parquet files, lies."""
-        return sink.target if _has_place(sink.target) else f"{self.warehouse}/{sink.target}"
+        """Where a table of the warehouse, or a directory of Parquet files, lies; of many tables, their index."""
+        return self.place_of(sink.target if sink.many is None else f"_fanned/{sink.name}")
+
+    def place_of(self, target: str) -> str:
+        return target if _has_place(target) else f"{self.warehouse}/{target}"
 
     def once(self) -> Flow:
         """The same flow, ending when everything that is there now was processed."""
         return replace(self, sinks=tuple(replace(sink, trigger=AVAILABLE_NOW) for sink in self.sinks))
 
     def only(self, names: tuple[str, ...]) -> Flow:
-        """The same flow with these sinks alone."""
-        return replace(self, sinks=tuple(sink for sink in self.sinks if sink.name in names))
+        """The same flow with these sinks alone, and with those that share their queries."""
+        queries = {self.query_name(sink) for sink in self.sinks if sink.name in names}
+        return replace(self, sinks=tuple(sink for sink in self.sinks if self.query_name(sink) in queries))
 
     def on(
         self, *, bootstrap: str | None = None, master: str | None = None, kafka: Mapping[str, str] | None = None

@@ -71,8 +71,11 @@ def _typed_columns(options: dict[str, str]) -> list[str]:
 
 
 def check_partitions(sink: Sink, columns: list[str], notes: Notes) -> None:
-    """Whether the columns that a sink is split by are among those that it is given."""
+    """Whether the columns that a sink is split by, or names tables by, are among those that it is given."""
     known = {column.lower() for column in columns}
+    if sink.many is not None and sink.many.field.lower() not in known:
+        words = f"table = {sink.target!r}: {sink.reads} has no column {sink.many.field!r}"
+        notes.wrong(("sinks", sink.name, "table"), words + did_you_mean(sink.many.field, columns))
     for index, given in enumerate(sink.partition_by):
         # Iceberg partitions by day(at) and the like.
         column = given.partition("(")[2].rstrip(")") if "(" in given else given

@@ -13,6 +13,7 @@ from typing import Final
 from penstock.declared.fields import Notes, Table
 from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
+from penstock.spark.lake.keyed.declared import ONLY_KEYED, cdc_of, keyed_of
 from penstock.spark.pipeline.admin_port import admin_of
 from penstock.spark.pipeline.expectations import expectations_of
 from penstock.spark.pipeline.flow import (
@@ -32,8 +33,10 @@ from penstock.spark.pipeline.flow import (
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.objectives import fresh_within_of
 from penstock.spark.pipeline.option_check import check_options
+from penstock.spark.pipeline.sharing import check_shape, check_sharing
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.store_settings import catalog_of, storage_of
+from penstock.spark.pipeline.table_pattern import TABLES_MAX, TABLES_MOST
 from penstock.spark.pipeline.validation import check, check_names, order_of
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
@@ -74,6 +77,7 @@ def examine(text: str, path: Path) -> Examined:
     flow = _flow(Table(values, (), notes, "the file"), path.absolute(), hashlib.sha256(text.encode()).hexdigest()[:16])
     if not notes.mistakes:
         check(flow, notes)
+        check_sharing(flow, notes)
     if not notes.mistakes:
         check_options(flow, notes)
     mistakes = tuple(sorted(set(notes.mistakes)))
@@ -151,8 +155,9 @@ def _source(table: Table, name: str) -> Source:
         watermark=_watermark(table.table("watermark")),
         options=table.options("options"),
         line=table.line,
+        cdc=cdc_of(table),
     )
-    source = replace(source, expect=expectations_of(table, letters=source.keeps_letters))
+    source = replace(source, expect=expectations_of(table, letters=source.keeps_letters and not source.cdc))
     if source.format in (None, "raw") and source.schema is not None:
         table.wrong("schema", f"{table.title} has a schema but no format: raw records have the columns of Kafka's")
     if source.format in ("json", "csv") and source.schema is None and "schema" not in table:
@@ -271,10 +276,18 @@ def _sink(table: Table, name: str) -> Sink:
         exactly_once=table.flag("exactly_once"),
         options=table.options("options"),
         line=table.line,
-        expect=expectations_of(table, letters="dead_letters" in table, counts=kind is SinkKind.TABLE),
+        expect=expectations_of(
+            table,
+            letters="dead_letters" in table and "{" not in target and "keys" not in table,
+            counts=kind is SinkKind.TABLE and "{" not in target and "keys" not in table,
+        ),
         dead_letters=_row_letters(table),
         fresh_within_s=fresh_within_of(table),
+        max_tables=table.integer("max_tables", TABLES_MAX, 1, TABLES_MOST),
+        together=table.text("together"),
+        keyed=keyed_of(table),
     )
+    check_shape(table, sink)
     _check_fits(table, sink)
     table.finish()
     return sink
@@ -287,6 +300,7 @@ _ONLY_FOR: Final = {
     "partition_by": (SinkKind.TABLE, SinkKind.PARQUET),
     "key": (SinkKind.TOPIC,),
     "exactly_once": (SinkKind.TOPIC,),
+    **dict.fromkeys(("keys", *ONLY_KEYED), (SinkKind.TABLE,)),
 }
 
 

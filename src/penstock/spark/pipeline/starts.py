@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.spark.errors import BadOption
 from penstock.spark.pipeline import places
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind
 from penstock.spark.pipeline.wiring import lake_options
@@ -26,8 +27,17 @@ def begin_of(flow: Flow, sink: Sink) -> Begin:
     checkpoint = flow.checkpoint(sink)
     if places.is_begun(checkpoint):
         return Begin(None, f"goes on from its checkpoint after batch {places.last_batch(checkpoint)}")
-    if sink.kind is SinkKind.TABLE and table_offsets(flow, sink):
-        return Begin(table_start(flow, sink), f"has no checkpoint and goes on at the offsets of table {sink.target}")
+    standing = [mate for mate in flow.mates(sink) if mate.kind is SinkKind.TABLE and table_offsets(flow, mate)]
+    if len({tuple(table_offsets(flow, mate).items()) for mate in standing}) > 1:
+        names = " and ".join(mate.name for mate in standing)
+        raise BadOption(
+            f"sinks {names} stand together, have no checkpoint, and their tables stand at different offsets: no one "
+            f"query can go on after all of them. Take `together` from those that lag, let each go on by itself "
+            f"until they have the same (`penstock pipeline run FILE --once`), and put it back"
+        )
+    if standing:
+        (table, *_) = standing
+        return Begin(table_start(flow, table), f"has no checkpoint and goes on at the offsets of table {table.target}")
     wish = wished_start(flow, sink)
     if wish is not None:
         return Begin(wish, f"begins at {wish}, as reset was told")

@@ -11,6 +11,7 @@ from penstock.declared.fields import Notes
 from penstock.declared.mistakes import did_you_mean
 from penstock.declared.positions import Path as KeyPath
 from penstock.spark.pipeline.flow import Flow, SinkKind, Step
+from penstock.spark.pipeline.keyed_check import check_keyed
 
 
 def order_of(steps: Sequence[Step], notes: Notes) -> tuple[Step, ...]:
@@ -49,6 +50,7 @@ def check(flow: Flow, notes: Notes) -> None:
     """Everything that needs the whole flow; called when its parts are right by themselves."""
     _check_targets(flow, notes)
     _check_references(flow, notes)
+    check_keyed(flow, notes)
     _warn_of_unused(flow, notes)
     _warn_of_counting(flow, notes)
 

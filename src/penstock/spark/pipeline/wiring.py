@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.spark.feed import Feed, FeedStep
 from penstock.spark.lake.judging import to_option
+from penstock.spark.pipeline.changes_wiring import change_options, keyed_table_options
 from penstock.spark.pipeline.expectations import Expectation, Otherwise, rules_of
 from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
 from penstock.spark.pipeline.store_settings import source_settings, table_options
@@ -39,11 +40,15 @@ def source_options(flow: Flow, source: Source, *, sink: Sink | None = None, star
         made["value.schema"] = source.schema
     if source.dead_letters is not None:
         made["deadLetters"] = _dead_letters(flow, source.dead_letters)
+    made |= change_options(source, sink)
     if sink is not None:
         made["queryName"] = flow.query_name(sink)
     given = dict(source.options)
     if start is not None:
         given = {name: value for name, value in given.items() if name.lower() not in _READS_ANEW}
+    if "metadataColumns" in made:
+        # Those that the user named are among them.
+        given = {name: value for name, value in given.items() if name.lower() != "metadatacolumns"}
     options = _over(made, given)
     return options if sink is None or flow.carrier(source) == sink else _without_letters(options)
 
@@ -82,6 +87,7 @@ def millis_of(time: str) -> int:
 def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str, str]:
     """Options of format("penstock-lake") for a table."""
     made = {
+        **keyed_table_options(sink),
         "path": path or flow.table_path(sink),
         "table.format": sink.table_format,
         "rows": flow.rows_of(sink),
@@ -92,7 +98,7 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
         made["partition.by"] = ",".join(sink.partition_by)
     if sink.dead_letters is not None:
         made["deadLetters"] = _dead_letters(flow, sink.dead_letters)
-    if rules := rules_of(flow.expected_of(sink.reads), sink.expect):
+    if sink.judges and (rules := rules_of(flow.expected_of(sink.reads), sink.expect)):
         made["expect"] = to_option(rules)
     return _over(made, dict(sink.options))
 

@@ -58,6 +58,8 @@ class RecordColumns:
                 return self._constant(piece.timestamp_type, piece.rows)
             case "headers":
                 return headers_column(piece, kind)
+            case "tombstone":
+                return binary_column(piece, "value").is_null()
         raise AssertionError(f"records have no column {name!r}")
 
     def _constant(self, value: str | int, rows: int) -> pa.Array:

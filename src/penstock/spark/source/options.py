@@ -25,7 +25,7 @@ _log = logging.getLogger("penstock.spark.source")
 
 RAW_COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS: Final = "headers"
-METADATA_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
+METADATA_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers", "_tombstone")
 """What typed rows may have beside the columns of their value."""
 
 PATIENCE_MS: Final = 30_000

@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     IntegerType,
     LongType,
@@ -32,7 +33,12 @@ _RAW: Final[dict[str, DataType]] = {
     "headers": HEADERS_TYPE,
 }
 
-_METADATA: Final = {name: _RAW[name.removeprefix("_")] for name in METADATA_COLUMNS}
+TOMBSTONE: Final = "_tombstone"
+"""Whether the record has no value: a deletion, in topics that are compacted."""
+
+_METADATA: Final[dict[str, DataType]] = {
+    name: BooleanType() if name == TOMBSTONE else _RAW[name.removeprefix("_")] for name in METADATA_COLUMNS
+}
 
 
 def raw_schema(options: SourceOptions) -> StructType:

@@ -19,6 +19,7 @@ from penstock.model.ids import TopicPartition
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.feed import ONE_ROW_A_RECORD, Feed
 from penstock.spark.kafka_settings import CLIENT_CONFIG_VARIABLE
+from penstock.spark.lake.store import KEYED_PROPERTY
 from penstock.spark.naming import group_of
 from penstock.spark.union.snapshot import identity_of, rows_of
 from penstock.spark.union.tail import Standing, check_same_topics, never_fed, plan_tail
@@ -100,7 +101,9 @@ class _Union:
         feed = self._fed.feed
         unknown = [step.name for step in feed.steps if step.sql is None]
         why = ""
-        if feed.rows != ONE_ROW_A_RECORD:
+        if KEYED_PROPERTY in self._fed.store.properties():
+            why = "its rows change by key, and those of its log do not follow them as they are"
+        elif feed.rows != ONE_ROW_A_RECORD:
             why = "it does not hold one row a record (its feed says rows=any), so the log's rows cannot follow its own"
         elif unknown:
             why = f"step {unknown[0]!r} between the topic and the table is not SQL and cannot be repeated here"

@@ -26,7 +26,16 @@ NUMBERS = pa.schema([("n", pa.int64())])
 class Query:
     """One query from a topic of two partitions into a table. Its checkpoint is lost by making another."""
 
-    def __init__(self, home: Path, table: Path, *, schema: pa.Schema = NUMBERS, **options: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        table: Path | str,
+        *,
+        schema: pa.Schema = NUMBERS,
+        lake: Mapping[str, str] | None = None,
+        **options: str,
+    ) -> None:
+        """`lake` are options by their own names, `options` by names with underscores for dots."""
         self.id = str(uuid.uuid4())
         self.checkpoint = home / f"checkpoint-{self.id[:8]}"
         (self.checkpoint / "offsets").mkdir(parents=True)
@@ -34,7 +43,9 @@ class Query:
         self.schema: StructType = from_arrow_schema(schema)
         self.overwrite = False
         named = {name.replace("_", "."): value for name, value in options.items()}
-        self.options = LakeOptions.of({"path": str(table), "checkpointLocation": str(self.checkpoint), **named})
+        self.options = LakeOptions.of(
+            {"path": str(table), "checkpointLocation": str(self.checkpoint), **named, **(lake or {})}
+        )
 
     @property
     def store(self) -> TableStore:

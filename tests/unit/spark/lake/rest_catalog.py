@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,9 +19,12 @@ from pyiceberg.table import CommitTableRequest, Table
 
 
 @contextmanager
-def rest_catalog(directory: Path) -> Iterator[str]:
-    """Its URI."""
-    catalog = SqlCatalog("rest", uri=f"sqlite:///{directory}/rest.db?timeout=30", warehouse=str(directory))
+def rest_catalog(
+    directory: Path, properties: Mapping[str, str] | None = None, *, token: str | None = None
+) -> Iterator[str]:
+    """Its URI. `properties` say how it reaches the files of tables; whoever has not `token` is sent away."""
+    given = {"warehouse": str(directory), **(properties or {})}
+    catalog = SqlCatalog("rest", **{**given, "uri": f"sqlite:///{directory}/rest.db?timeout=30"})
     one_at_a_time = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -37,8 +40,11 @@ def rest_catalog(directory: Path) -> Iterator[str]:
         def _answer(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
             parts = self.path.partition("?")[0].strip("/").split("/")[1:]
-            with one_at_a_time:
-                status, reply = answered(catalog, self.command, parts, body)
+            if token is not None and self.headers.get("Authorization") != f"Bearer {token}":
+                status, reply = refused(401, "NotAuthorizedException", "who are you?")
+            else:
+                with one_at_a_time:
+                    status, reply = answered(catalog, self.command, parts, body)
             text = json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

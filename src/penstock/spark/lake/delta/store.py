@@ -26,6 +26,7 @@ from penstock.spark.lake.places import absolute, opened
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import (
     COMMIT_KEY,
+    KEYED_PROPERTY,
     BatchCommit,
     CannotEvolve,
     Commit,
@@ -206,11 +207,13 @@ class DeltaStore:
         actions: list[AddAction | RemoveAction] = [add_action(each) for each in batch.files]
         if batch.overwrite:
             actions += [remove_action(each, self._location, data_change=True) for each in self.files()]
+        actions += [remove_action(each, self._location, data_change=True) for each in batch.replaced]
         marks = [Transaction(key_text(each.key), each.end) for each in batch.ranges]
         if batch.batch_id >= 0:
             marks.append(Transaction(batch.query_id, batch.batch_id))
         # Whatever removes files may only follow the very version it saw.
-        self.transact(actions, batch.told(), marks, retries=0 if batch.overwrite else None)
+        follows = batch.overwrite or batch.merged is not None
+        self.transact(actions, batch.told(), marks, retries=0 if follows else None)
         self.refresh()
         return next(
             commit
@@ -286,6 +289,10 @@ class DeltaStore:
     def compact(self, target_bytes: int, *, whole: bool = True) -> Compaction:
         from penstock.spark.lake.delta.compaction import compact
 
+        self.refresh()
+        if KEYED_PROPERTY in self.properties():
+            # Its files are its buckets, one for each: what merges them into others undoes what merges are quick by.
+            return Compaction()
         return compact(self, target_bytes, self._compression, whole=whole)
 
     def expire(self, older_than: datetime) -> Expiry:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.spark.errors import BadOption, Missing
+from penstock.spark.errors import BadOption, Missing, SparkRoomError
 from penstock.spark.lake.options import NEEDS_PYICEBERG, LakeOptions
 from penstock.spark.lake.places import absolute, is_local
 from penstock.spark.lake.stores.storage import Storage, catalog_properties
@@ -25,6 +25,10 @@ NAMESPACE: Final = "default"
 _BUSY_S: Final = 30
 """How long SQLite waits for another process that is writing."""
 _TRIES: Final = 8
+
+
+class CatalogSilent(SparkRoomError):
+    """The catalog does not answer, or not to us: whether a table is there nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def sqlite_file(catalog: str) -> Path | None:
 
 
 def open_catalog(catalog: str, properties: Mapping[str, str] | None = None, *, create: bool = False) -> Catalog:
-    """The catalog; a SQLite file is made only if `create`, else `Missing` when there is none.
+    """The catalog; a SQLite file is made only if `create`, else `Missing` when there is none. `CatalogSilent`.
 
     `properties` say how to log in, and how its tables' files are reached.
     """
@@ -100,8 +104,8 @@ def open_catalog(catalog: str, properties: Mapping[str, str] | None = None, *, c
                 return load_catalog(catalog.removeprefix("name="), **given)
             return load_catalog(CATALOG_NAME, **{**given, "uri": catalog})
         except (OSError, ValueError, RESTError) as failure:
-            hint = "see pyiceberg's configuration" if named else "is it running there?"
-            raise Missing(f"the Iceberg catalog {catalog} cannot be opened: {failure} ({hint})") from failure
+            hint = "see pyiceberg's configuration" if named else "is it running there, and does it let us in?"
+            raise CatalogSilent(f"the Iceberg catalog {catalog} cannot be opened: {failure} ({hint})") from failure
     if create:
         file.parent.mkdir(parents=True, exist_ok=True)
     elif not file.is_file():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import Missing
-from penstock.spark.lake.store import APPEND, COMMIT_KEY, COMPACT, OTHER, OVERWRITE, Commit
+from penstock.spark.lake.store import APPEND, COMMIT_KEY, COMPACT, MERGE, OTHER, OVERWRITE, Commit
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KIND_KEY: Final = "penstock.kind"
 """In a snapshot's summary: what we made it for. Iceberg calls the first overwrite of an empty table an append."""
-_KINDS: Final = frozenset({APPEND, OVERWRITE, COMPACT})
+_KINDS: Final = frozenset({APPEND, OVERWRITE, MERGE, COMPACT})
 
 
 def version_of(snapshot: Snapshot | None) -> int:

@@ -14,9 +14,8 @@ from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.places import absolute
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import (
-    APPEND,
     COMMIT_KEY,
-    OVERWRITE,
+    KEYED_PROPERTY,
     BatchCommit,
     CannotEvolve,
     Commit,
@@ -215,13 +214,14 @@ class IcebergStore:
         table = self.table
         check_version(table.metadata, self.place.name)
         told = json.dumps(batch.told(), separators=(",", ":"))
-        kind = OVERWRITE if batch.overwrite else APPEND
-        properties = {COMMIT_KEY: told, snapshots.KIND_KEY: kind}
+        properties = {COMMIT_KEY: told, snapshots.KIND_KEY: batch.kind}
         directory = self.layout().directory
         added = data_files(table.io, table.metadata, [f"{directory}/{each.path}" for each in batch.files])
         transaction = QuickTransaction(table)
         if batch.overwrite:
             self._replace_all(transaction, added, properties)
+        elif batch.replaced:
+            self._replace(transaction, batch.replaced, added, properties)
         else:
             # Without rows too: the snapshot is what the next commit is compared with.
             with transaction.update_snapshot(snapshot_properties=properties).merge_append() as append:
@@ -248,6 +248,21 @@ class IcebergStore:
         check_understood(self.table.metadata, self.place.name)
         current = self.table.current_snapshot()
         removed = [entry.data_file for _, entries in live_entries(self.table.io, current) for entry in entries]
+        with ReplaceFiles(transaction, removed=removed, added=added, same_rows=False, properties=properties):
+            pass
+
+    def _replace(
+        self, transaction: Transaction, old: Sequence[TableFile], added: list[DataFile], properties: dict[str, str]
+    ) -> None:
+        """Files of the loaded snapshot for others."""
+        from penstock.spark.lake.iceberg.data_files import live_files
+        from penstock.spark.lake.iceberg.replacing import ReplaceFiles
+
+        going = {file.path for file in old}
+        entries = live_files(self.table, self.table.current_snapshot())
+        removed = [each.data_file for each in entries if absolute(each.data_file.file_path) in going]
+        if len(removed) != len(going):
+            raise Conflicted(f"{self.place.name} no longer has all the files that were to be replaced")
         with ReplaceFiles(transaction, removed=removed, added=added, same_rows=False, properties=properties):
             pass
 
@@ -302,6 +317,10 @@ class IcebergStore:
     def compact(self, target_bytes: int, *, whole: bool = True) -> Compaction:
         from penstock.spark.lake.iceberg.compaction import compact
 
+        self.refresh()
+        if KEYED_PROPERTY in self.properties():
+            # Its files are its buckets, one for each: what merges them into others undoes what merges are quick by.
+            return Compaction()
         return compact(self, target_bytes, self._options.compression, whole=whole)
 
     def expire(self, older_than: datetime) -> Expiry:

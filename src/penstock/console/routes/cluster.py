@@ -1,0 +1,74 @@
+"""Overview, map, brokers and the log of what happened."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.client.admin import ConfigResource
+from penstock.console.answers import answer
+from penstock.console.failures import Declined, bad_request
+from penstock.console.listings import whole_number
+from penstock.console.routes.desk import desk_of
+from penstock.console.views.brokers import broker_list, broker_rows, cluster_map
+from penstock.console.views.configs import config_list
+from penstock.console.views.overview import event_item, overview
+
+LOG_MAX = 1_000
+
+
+async def get_overview(request: Request) -> Response:
+    desk = desk_of(request)
+    return answer(overview(desk.seeing(), desk.sampler.log()))
+
+
+async def get_map(request: Request) -> Response:
+    return answer(cluster_map(desk_of(request).seeing(), request.query_params.get("topic")))
+
+
+async def get_brokers(request: Request) -> Response:
+    return answer(broker_list(desk_of(request).seeing()))
+
+
+async def get_broker(request: Request) -> Response:
+    desk, node = desk_of(request), _broker_id(request)
+    seeing = desk.seeing()
+    row = next((row for row in broker_rows(seeing) if row["id"] == node), None)
+    if row is None:
+        raise Declined(404, "not_found", f"the cluster knows no broker {node}", "look at `penstock cluster brokers`")
+    features = await desk.acting.admin.features(node) if row["alive"] else []
+    told = [
+        {"name": each.name, "lowest": each.lowest, "highest": each.highest, "finalized": each.finalized}
+        for each in features
+    ]
+    history = seeing.drawn("broker", str(node), 10, records_in="in")
+    command = f"penstock cluster config list --broker {node}"
+    return answer(seeing.stamped({**row, "features": told, "history": history, "command": command}))
+
+
+async def get_broker_config(request: Request) -> Response:
+    desk, node = desk_of(request), _broker_id(request)
+    resource = ConfigResource.broker(node)
+    found = await desk.acting.admin.describe_configs([resource], documentation=True)
+    return answer(
+        {
+            "entries": config_list(found.checked()[resource], "broker"),
+            "command": f"penstock cluster config list --broker {node}",
+        }
+    )
+
+
+async def get_log(request: Request) -> Response:
+    desk = desk_of(request)
+    query = request.query_params
+    limit = min(whole_number(query, "limit", 200, 1 << 31), LOG_MAX)
+    before = whole_number(query, "before", 1 << 53, 1 << 53)
+    seen = [entry for entry in desk.sampler.log() if entry.id < before and desk.vision.occurrence(entry.what)]
+    return answer({"items": [event_item(entry) for entry in seen[:limit]]})
+
+
+def _broker_id(request: Request) -> int:
+    text = str(request.path_params["id"])
+    if not (text.isascii() and text.isdigit() and len(text) < 11):
+        raise bad_request(f"{text!r} is no broker's id")
+    return int(text)

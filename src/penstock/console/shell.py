@@ -1,0 +1,64 @@
+"""The front end as files: one page for every address of a page, and its parts, which never change under their names."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from penstock.console.failures import Declined
+from penstock.console.settings import is_prefix
+
+DIST: Final = Path(__file__).parent / "web" / "dist"
+BASE: Final = '<base href="/">'
+_FOR_EVER: Final = "public, max-age=31536000, immutable"
+
+
+class FrontEnd:
+    """The built files, read once: they are few and small."""
+
+    def __init__(self, base_path: str, folder: Path = DIST) -> None:
+        self._base_path = base_path
+        self._files = {
+            path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        }
+
+    async def page(self, request: Request) -> Response:
+        """The shell of every page; what it shows is decided by the address."""
+        shell = self._files.get("index.html")
+        if shell is None:
+            raise Declined(
+                404, "not_found", "this build has no front end", "the API is under api/v1/; `make ui` builds the pages"
+            )
+        base = f'<base href="{prefix_of(request.scope, self._base_path)}/">'
+        return Response(
+            shell.replace(BASE.encode(), base.encode(), 1),
+            media_type="text/html",
+            headers={"cache-control": "no-cache", "vary": "X-Forwarded-Prefix"},
+        )
+
+    async def asset(self, request: Request) -> Response:
+        """A part of it, packed if the browser takes that."""
+        name = request.path_params["name"]
+        found = self._files.get(name)
+        if found is None or name == "index.html":
+            raise Declined(404, "not_found", f"there is no file {name!r} here")
+        headers = {"cache-control": _FOR_EVER, "vary": "Accept-Encoding"}
+        packed = self._files.get(f"{name}.gz")
+        if packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            found, headers["content-encoding"] = packed, "gzip"
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return Response(found, media_type=kind, headers=headers)
+
+
+def prefix_of(scope: Scope, base_path: str) -> str:
+    """What stands before all paths: what was said at the start, else what a proxy says that took it off."""
+    if base_path:
+        return base_path
+    told = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
+    return told if is_prefix(told) else ""

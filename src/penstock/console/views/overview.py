@@ -1,0 +1,93 @@
+"""The first page: in one sentence whether all is well, and if not, why and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from penstock.console.sampler.picture import HEALTH, OFFSETS
+from penstock.console.sampler.sampler import Logged
+from penstock.console.views.brokers import broker_rows
+from penstock.console.views.groups import worst_lags
+from penstock.console.views.seeing import Seeing
+from penstock.console.views.topics import is_internal
+from penstock.operations import health
+from penstock.operations.health import Reason
+
+ITEMS_SHOWN: Final = 20
+LAGS_SHOWN: Final = 8
+EVENTS_SHOWN: Final = 20
+
+
+def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
+    picture, vision = seeing.picture, seeing.vision
+    reasons = picture.reasons if vision.cluster else ()
+    rows = broker_rows(seeing) if vision.cluster else []
+    seen = {name: topic for name, topic in picture.topics.items() if vision.topic(name)}
+    rates = [rate for item, rate in picture.rates.items() if vision.topic(item.topic)]
+    whole = vision.topics is None
+    consumed = seeing.points("cluster", "", "out", wanted=2) if whole else []
+    return seeing.stamped(
+        {
+            "cluster": {
+                "id": picture.cluster.cluster_id,
+                "controller": picture.cluster.controller if picture.cluster.controller >= 0 else None,
+                "brokers": len(rows) if vision.cluster else len(picture.cluster.brokers),
+                "alive": len(picture.alive()),
+                "topics": sum(not is_internal(topic) for topic in seen.values()),
+                "internal": sum(is_internal(topic) for topic in seen.values()),
+                "partitions": sum(len(topic.partitions) for topic in seen.values()),
+                "groups": sum(vision.group(name) for name in picture.groups),
+                "bytes": str(sum(size for item, size in picture.sizes.items() if vision.topic(item.topic))),
+            },
+            "healthy": not reasons if HEALTH in picture.at_ms else None,
+            "sentence": sentence(seeing, reasons),
+            "reasons": [_reason(each) for each in reasons],
+            "rates": {
+                "records_in": sum(rates) if picture.rates else None,
+                "records_out": next((point for point in reversed(consumed) if point is not None), None),
+                "bytes_in": None,
+            },
+            "history": seeing.drawn("cluster", "", 10, records_in="in", records_out="out") if whole else None,
+            "brokers": rows,
+            "lags": worst_lags(seeing, LAGS_SHOWN),
+            "tables": [],
+            "events": [event_item(each) for each in events if vision.occurrence(each.what)][:EVENTS_SHOWN],
+            "command": "penstock cluster health",
+        },
+        OFFSETS,
+    )
+
+
+def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:
+    if seeing.outage is not None:
+        return f"The cluster cannot be reached: {seeing.outage.message}"
+    if HEALTH not in seeing.picture.at_ms:
+        return "The cluster is being looked at."
+    if reasons:
+        more = f", and {len(reasons) - 1} more reason{'s' * (len(reasons) > 2)}" if len(reasons) > 1 else ""
+        return f"Unhealthy: {health.sentence(reasons[0])}{more}"
+    alive = len(seeing.picture.alive())
+    return f"Healthy: {alive} broker{'s' * (alive != 1)}, every partition has its leader and all its replicas."
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {
+        "kind": reason.kind,
+        "what": reason.what,
+        "items": reason.items[:ITEMS_SHOWN],
+        "more": max(len(reason.items) - ITEMS_SHOWN, 0),
+        "attempt": reason.attempt,
+    }
+
+
+def event_item(entry: Logged) -> dict[str, Any]:
+    what = entry.what
+    return {
+        "id": entry.id,
+        "at_ms": entry.at_ms,
+        "kind": what.kind,
+        "level": what.level,
+        "text": what.text,
+        "params": what.params,
+    }

@@ -1,0 +1,57 @@
+"""What every view is made of: a picture, its past, and what may be seen of them now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.console.people.vision import Vision
+from penstock.console.sampler.lags import EndsSeen
+from penstock.console.sampler.past import Measured, Past
+from penstock.console.sampler.picture import METADATA, Picture
+from penstock.console.sampler.sampler import Outage
+
+
+@dataclass(frozen=True, slots=True)
+class Seeing:
+    """One person's look at one cluster at one moment."""
+
+    picture: Picture
+    past: Past
+    ends_seen: EndsSeen
+    vision: Vision
+    now_ms: int
+    outage: Outage | None = None
+
+    def stamped(self, data: dict[str, Any], part: str = METADATA) -> dict[str, Any]:
+        """What is told with everything that the sampler saw: when, how long ago, and whether it can look now."""
+        at_ms = self.picture.at_ms.get(part)
+        return {
+            "as_of_ms": at_ms,
+            "age_ms": None if at_ms is None else max(self.now_ms - at_ms, 0),
+            "trouble": outage_words(self.outage),
+            "failed": dict(self.picture.failed),
+            **data,
+        }
+
+    def points(self, kind: str, name: str, number: str, step_s: int = 10, wanted: int = 360) -> list[float | None]:
+        return self.past.points(Measured(kind, name, number), self.now_ms, step_s, wanted)
+
+    def drawn(self, kind: str, name: str, step_s: int, **numbers: str) -> dict[str, Any]:
+        """Series side by side, for a chart."""
+        return {
+            "step_s": step_s,
+            "end_ms": self.now_ms,
+            **{shown: self.points(kind, name, number, step_s) for shown, number in numbers.items()},
+        }
+
+
+def outage_words(outage: Outage | None) -> dict[str, Any] | None:
+    if outage is None:
+        return None
+    return {"code": outage.code, "message": outage.message, "since_ms": outage.since_ms}
+
+
+def text_of(number: int | None) -> str | None:
+    """A number of 64 bits as the digits that it has."""
+    return None if number is None else str(number)
