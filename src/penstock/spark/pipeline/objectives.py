@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.declared.fields import Table
 from penstock.model.units import duration_text
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import SinkProgress
+
+if TYPE_CHECKING:
+    from penstock.spark.pipeline.flow import Flow
 
 FRESH_WITHIN: Final = "fresh_within"
 _SECONDS: Final = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
@@ -36,6 +39,16 @@ def seconds_of(interval: str) -> float | None:
         total += int(part[1]) * _SECONDS[part[2].lower()]
         at = part.end()
     return total or None
+
+
+def promises(flow: Flow) -> dict[str, float]:
+    """By the name of the query; of sinks that share one the strictest."""
+    found: dict[str, float] = {}
+    for sink in flow.sinks:
+        if sink.fresh_within_s:
+            query = flow.query_name(sink)
+            found[query] = min(sink.fresh_within_s, found.get(query, sink.fresh_within_s))
+    return found
 
 
 def judge(sink: SinkProgress, within_s: float, now_ms: int) -> Standing:

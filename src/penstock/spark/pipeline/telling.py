@@ -11,6 +11,7 @@ from typing import Final
 
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.flow import Flow
+from penstock.spark.pipeline.objectives import promises
 from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
 from penstock.spark.progress.status import FAILED, RUNNING, STOP, STOPPED, PipelineRecord, follow_control, tell
 from penstock.spark.source.client_settings import security_of
@@ -70,7 +71,5 @@ class Telling:
             file=str(self._flow.path),
             error=words,
             restarts=self._restarts,
-            fresh_within_s={
-                self._flow.query_name(sink): sink.fresh_within_s for sink in self._flow.sinks if sink.fresh_within_s
-            },
+            fresh_within_s=promises(self._flow),
         )
