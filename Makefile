@@ -27,6 +27,7 @@ SOAK_sim := tests/sim/cluster
 SOAK_cluster := -s tests/faults/cluster
 SOAK_abuse := -s tests/faults/abuse
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
+SOAK_postgres := -s tests/faults/postgres
 SOAK_demo := tests/demo
 # Rates and refusals have their exact bounds here, where nothing else runs.
 SOAK_security := -s tests/faults/security $(addprefix tests/clients/test_,quotas.py logins.py bearers.py reauthentication.py)
@@ -57,6 +58,8 @@ $(STAMP): pyproject.toml setup.py $(wildcard src/penstock/kernels/*.pyx src/pens
 	@$(PIP) install --upgrade pip
 	@$(PIP) install --editable '.[test,lint,bench]'
 	@$(BIN)/python -m compileall -q src
+	@which initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test $$(id -u) = 0 && apt-get install -y -qq postgresql >/dev/null 2>&1; } \
+	|| echo "== no PostgreSQL server here: tests that need one fail (apt-get install -y postgresql)"
 	@echo "== kernels: $$($(BIN)/python -c 'import penstock.kernels as k; print(k.IMPLEMENTATION)')"
 	@touch $(STAMP)
 

@@ -10,7 +10,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.agent.inputs.input import FileStatus
+from penstock.agent.inputs.input import FileStatus, SlotStatus
 from penstock.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class InputSnapshot:
     errors: int = 0
     last_error: str = ""
     details: list[FileStatus] = field(default_factory=list)
+    slot: SlotStatus | None = None
+    """Of an input that follows a database."""
 
     @property
     def failing(self) -> bool:
@@ -170,6 +172,7 @@ def _input(report: InputReport) -> InputSnapshot:
         errors=status.errors,
         last_error=status.last_error,
         details=status.details,
+        slot=status.slot,
     )
 
 
