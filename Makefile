@@ -28,6 +28,7 @@ SOAK_sim := tests/sim/cluster
 SOAK_cluster := -s tests/faults/cluster
 SOAK_abuse := -s tests/faults/abuse
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
+SOAK_postgres := -s tests/faults/postgres
 SOAK_demo := tests/demo
 # Rates and refusals have their exact bounds here, where nothing else runs.
 SOAK_security := -s tests/faults/security $(addprefix tests/clients/test_,quotas.py logins.py bearers.py reauthentication.py)

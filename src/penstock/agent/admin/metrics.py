@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from penstock.agent.admin.snapshot import InputSnapshot, Snapshot
-from penstock.agent.inputs.input import FileStatus
+from penstock.agent.inputs.input import FileStatus, SlotStatus
 from penstock.transport.prometheus import COUNTER, GAUGE, head_lines, labels_text, sample_line
 
 PREFIX: Final = "penstock_agent_"
@@ -27,6 +27,12 @@ class OfInput(NamedTuple):
     kind: str
     help: str
     value: Callable[[InputSnapshot], float]
+
+
+class OfSlot(NamedTuple):
+    name: str
+    help: str
+    value: Callable[[SlotStatus], float]
 
 
 class OfFile(NamedTuple):
@@ -96,6 +102,16 @@ INPUT: Final = (
     OfInput("files", GAUGE, "Files that it follows.", lambda i: i.files),
     OfInput("connections", GAUGE, "Connections that stand.", lambda i: i.connections),
 )
+SLOT: Final = (
+    OfSlot("slot_lag_bytes", "Written to a database's log and not yet acknowledged.", lambda s: s.lag_bytes),
+    OfSlot("slot_kept_bytes", "What a database keeps of its log because of its slot.", lambda s: s.kept_bytes),
+    OfSlot("slot_active", "1 while somebody reads from the slot.", lambda s: s.active),
+    OfSlot(
+        "slot_at_risk",
+        "1 when the database may remove what the slot still needs, or has (wal_status unreserved or lost).",
+        lambda s: s.wal_status in ("unreserved", "lost"),
+    ),
+)
 FILE: Final = (
     OfFile("file_size_bytes", "Size of a file.", lambda f: f.size_bytes),
     OfFile("file_read_bytes", "Position up to which it was read.", lambda f: f.read_bytes),
@@ -105,7 +121,7 @@ FILE: Final = (
 
 def names(*, files: bool = False) -> list[str]:
     """Of every metric, in the order of the page; the guide lists them."""
-    every: list[str] = [each.name for group in (AGENT, INPUT) for each in group]
+    every: list[str] = [each.name for group in (AGENT, INPUT, SLOT) for each in group]
     return [f"{PREFIX}{name}" for name in [*every, "info", *((each.name for each in FILE) if files else ())]]
 
 
@@ -119,6 +135,13 @@ def page(snapshot: Snapshot, *, files: bool = False) -> str:
         lines += (
             _line(each.name, {"input": name, "type": told.kind}, each.value(told))
             for name, told in snapshot.inputs.items()
+        )
+    for of_slot in SLOT:
+        lines += _head(of_slot.name, GAUGE, of_slot.help)
+        lines += (
+            _line(of_slot.name, {"input": name, "slot": told.slot.name}, of_slot.value(told.slot))
+            for name, told in snapshot.inputs.items()
+            if told.slot is not None
         )
     lines += _head("info", GAUGE, "Always 1; its labels say which agent this is.")
     lines.append(_line("info", {"name": snapshot.name, "version": snapshot.version}, 1))

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.agent.counting import TransactionsStatus
-from penstock.agent.inputs.input import FileStatus
+from penstock.agent.inputs.input import FileStatus, SlotStatus
 from penstock.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class InputSnapshot:
     errors: int = 0
     last_error: str = ""
     details: list[FileStatus] = field(default_factory=list)
+    slot: SlotStatus | None = None
+    """Of an input that follows a database."""
 
     @property
     def failing(self) -> bool:
@@ -174,6 +176,7 @@ def _input(report: InputReport) -> InputSnapshot:
         errors=status.errors,
         last_error=status.last_error,
         details=status.details,
+        slot=status.slot,
     )
 
 

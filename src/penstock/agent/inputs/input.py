@@ -62,6 +62,20 @@ class FileStatus:
 
 
 @dataclass(slots=True)
+class SlotStatus:
+    """The replication slot of a database, as it was at the last look."""
+
+    name: str
+    active: bool
+    lag_bytes: int
+    """Written to the database's log, and not yet acknowledged."""
+    kept_bytes: int
+    """What the database keeps of its log because of the slot: it fills the disk when nobody reads."""
+    wal_status: str
+    """reserved, extended, unreserved or lost."""
+
+
+@dataclass(slots=True)
 class InputStatus:
     """How an input is doing. Counters only rise."""
 
@@ -86,6 +100,8 @@ class InputStatus:
     last_error: str = ""
     details: list[FileStatus] = field(default_factory=list)
     """Filled only by `status(details=True)`: there may be ten thousand."""
+    slot: SlotStatus | None = None
+    """Of an input that follows a database."""
 
 
 class Input(Protocol):

@@ -21,6 +21,7 @@ KINDS: Final[dict[str, str]] = {
     "tcp": f"{_INPUTS}.tcp.kind",
     "stdin": f"{_INPUTS}.process.kind",
     "exec": f"{_INPUTS}.process.kind",
+    "postgres": f"{_INPUTS}.postgres.kind",
 }
 
 SPOOLED: Final = frozenset({"syslog", "http", "tcp"})

@@ -14,8 +14,8 @@ from penstock.declared.fields import Notes, Table
 from penstock.declared.mistakes import Mistake, did_you_mean, not_toml, text_of
 from penstock.declared.positions import Positions
 from penstock.spark.lake.keyed.declared import ONLY_KEYED, cdc_of, keyed_of
-from penstock.spark.pipeline.admin_port import admin_of
 from penstock.spark.lake.keyed.settings import KEYED_TRIGGER
+from penstock.spark.pipeline.admin_port import admin_of
 from penstock.spark.pipeline.expectations import expectations_of
 from penstock.spark.pipeline.flow import (
     AVAILABLE_NOW,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.agent.admin.metrics import names, page
 from penstock.agent.admin.snapshot import InputSnapshot, Snapshot
 from penstock.agent.counting import TransactionsStatus
-from penstock.agent.inputs.input import FileStatus
+from penstock.agent.inputs.input import FileStatus, SlotStatus
 
 SNAPSHOT = Snapshot(
     'a"b',
@@ -18,6 +18,7 @@ SNAPSHOT = Snapshot(
     inputs={
         "access": InputSnapshot("tail", events=12, details=[FileStatus('/log/"x"\n\udcff', 30, 20, 10)]),
         "api": InputSnapshot("http", refused=3),
+        "db": InputSnapshot("postgres", slot=SlotStatus("penstock_db", True, 400, 70_000, "unreserved")),
     },
 )
 
@@ -36,6 +37,9 @@ def test_values_carry_the_names_of_their_inputs() -> None:
     assert 'penstock_agent_events_total{input="access",type="tail"} 12\n' in text
     assert 'penstock_agent_refused_total{input="api",type="http"} 3\n' in text
     assert "penstock_agent_broker_up 1\n" in text
+    assert 'penstock_agent_slot_lag_bytes{input="db",slot="penstock_db"} 400\n' in text
+    assert 'penstock_agent_slot_kept_bytes{input="db",slot="penstock_db"} 70000\n' in text
+    assert 'penstock_agent_slot_at_risk{input="db",slot="penstock_db"} 1\n' in text
     assert "penstock_agent_up_seconds 1.5\n" in text
     assert 'penstock_agent_info{name="a\\"b",version="1"} 1\n' in text
 

@@ -122,7 +122,7 @@ def test_names_of_types_are_kept() -> None:
     reader = LogReader(LogPosition())
     reader.feed(written(TypeName(70_000, "public", "mood")), 1)
     reader.feed(written(OriginName(3, "elsewhere")), 1)
-    assert reader.types == {70_000: "mood"}
+    assert reader.types == {70_000: TypeName(70_000, "public", "mood")}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.agent.inputs.postgres.log.changes import Kind, LoggedTransaction, RowChange
-from penstock.agent.inputs.postgres.log.wire import UNCHANGED, Relation, RelationColumn, Values
+from penstock.agent.inputs.postgres.log.wire import UNCHANGED, Relation, RelationColumn, TypeName, Values
 from penstock.agent.inputs.postgres.records.envelope import UNAVAILABLE, Envelopes, RowEvent, TableShape
 
 COLUMNS = (
@@ -109,7 +109,13 @@ def test_a_row_of_the_beginning_is_read_and_stands_where_the_log_begins() -> Non
 
 def test_a_type_that_the_log_names_is_converted_by_its_name() -> None:
     table = Relation(7, "public", "t", "d", (RelationColumn("id", 70_000, -1, True),))
-    assert TableShape.of(table, {70_000: "int4"}).key(("5",)) == b'{"id":5}'
+
+    def key(schema: str, name: str, value: str) -> bytes | None:
+        return TableShape.of(table, {70_000: TypeName(70_000, schema, name)}).key((value,))
+
+    assert key("pg_catalog", "int4", "5") == b'{"id":5}', "a domain"
+    assert key("public", "int4", "5") == b'{"id":"5"}', "somebody's own, which only has the name"
+    assert key("public", "_mood", "{sad,glad}") == b'{"id":["sad","glad"]}'
     assert TableShape.of(table, {}).key(("5",)) == b'{"id":"5"}'
 
 

@@ -60,6 +60,11 @@ class Ledger(Generic[Mark]):
         return self._spans[-1].end if self._spans else self.safe
 
     @property
+    def last(self) -> Mark:
+        """The mark of the last span that was begun."""
+        return self._spans[-1].mark if self._spans else self.mark
+
+    @property
     def outlook(self) -> tuple[int, Mark, bool]:
         """Position and mark behind all that is done or staged, and whether anything is open behind that."""
         safe, mark = self.safe, self.mark

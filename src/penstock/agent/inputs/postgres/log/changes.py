@@ -84,8 +84,8 @@ class LogReader:
         self._transaction: LoggedTransaction | None = None
         self._number = 0
         self._relations: dict[int, Relation] = {}
-        self.types: dict[int, str] = {}
-        """Names of types that are not Postgres's own, by their number."""
+        self.types: dict[int, TypeName] = {}
+        """Types that are not Postgres's own, and domains, by their number."""
 
     @property
     def between(self) -> bool:
@@ -115,7 +115,7 @@ class LogReader:
                 known, self._relations[message.oid] = self._relations.get(message.oid), message
                 return NOTHING if known == message else LogRead(relation=message)
             case TypeName() as message:
-                self.types[message.oid] = message.name
+                self.types[message.oid] = message
             case OriginName():
                 pass
         return NOTHING

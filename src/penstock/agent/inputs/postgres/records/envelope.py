@@ -21,8 +21,8 @@ from typing import Any, Final
 import msgspec
 
 from penstock.agent.inputs.postgres.log.changes import RowChange
-from penstock.agent.inputs.postgres.log.wire import UNCHANGED, Absent, Relation, Values
-from penstock.agent.inputs.postgres.records.values import OIDS, Convert, converter
+from penstock.agent.inputs.postgres.log.wire import UNCHANGED, Absent, Relation, TypeName, Values
+from penstock.agent.inputs.postgres.records.values import OIDS, Convert, converter, known_name
 from penstock.model.version import VERSION
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
@@ -56,14 +56,14 @@ class TableShape:
     """Places of the columns that a delete tells of."""
 
     @staticmethod
-    def of(relation: Relation, types: Mapping[int, str], primary_key: Sequence[str] = ()) -> TableShape:
+    def of(relation: Relation, types: Mapping[int, TypeName], primary_key: Sequence[str] = ()) -> TableShape:
         """`primary_key` is for tables whose every column is their identity: the log does not say which are the key."""
         names = tuple(column.name for column in relation.columns)
         identity = tuple(place for place, column in enumerate(relation.columns) if column.identity)
         keys = identity
         if relation.identity == "f":
             keys = tuple(names.index(name) for name in primary_key if name in names)
-        known = (OIDS.get(column.type_oid) or types.get(column.type_oid, "") for column in relation.columns)
+        known = (_type_name(column.type_oid, types) for column in relation.columns)
         return TableShape(relation.schema, relation.table, names, tuple(map(converter, known)), keys, identity)
 
     def row(self, values: Values) -> dict[str, Any]:
@@ -82,6 +82,11 @@ class TableShape:
 
     def _part(self, value: str | Absent | None, place: int) -> Any:
         return self.converts[place](value) if isinstance(value, str) else None
+
+
+def _type_name(oid: int, types: Mapping[int, TypeName]) -> str:
+    named = types.get(oid)
+    return OIDS.get(oid, "") if named is None else known_name(named.schema, named.name)
 
 
 @dataclass(frozen=True, slots=True)

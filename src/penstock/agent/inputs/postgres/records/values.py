@@ -35,6 +35,13 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(\+00)?")
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
+def known_name(schema: str, name: str) -> str:
+    """The name by which a type is converted: of somebody's own type that of a text, or of an array of texts."""
+    if schema == "pg_catalog":
+        return name
+    return "_text" if name.startswith("_") else "text"
+
+
 def converter(type_name: str) -> Convert:
     """For values of a type; of one that is not known: the text."""
     if type_name.startswith("_"):

@@ -1,0 +1,104 @@
+"""What must be so before the log is read: tables, publication, slot, and that nothing is missing in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.agent.inputs.postgres.log.lsn import lsn_text
+from penstock.agent.inputs.postgres.position.progress import PostgresProgress
+from penstock.agent.inputs.postgres.server.catalog import KnownTable, SlotNow, system_of, tables_of
+from penstock.agent.inputs.postgres.server.connecting import PostgresFailed, calling, connected
+from penstock.agent.inputs.postgres.server.making import (
+    check_server,
+    make_slot,
+    publish,
+    published_columns,
+    usable_slot,
+)
+from penstock.agent.inputs.postgres.settings import PostgresSettings
+
+
+@dataclass(slots=True)
+class Begun:
+    """Connections to a server that is ready, and what was found there. `close` in any case."""
+
+    statements: Any
+    """The connection for statements, each of which is a transaction of its own."""
+    log: Any = None
+    """The connection that the log comes through."""
+    server: tuple[str, str] = ("", "")
+    tables: list[KnownTable] = field(default_factory=list)
+    columns: dict[str, list[str] | None] = field(default_factory=dict)
+    """By table which columns are published; None: all."""
+    snapshot: str | None = None
+    """The state of all tables where the slot begins, if that was made just now."""
+
+    @property
+    def known(self) -> dict[str, int]:
+        return {table.name: table.oid for table in self.tables}
+
+    def close(self) -> None:
+        for connection in (self.log, self.statements):
+            if connection is not None:
+                connection.close()
+
+
+def wanted(settings: PostgresSettings, tables: Sequence[KnownTable]) -> list[KnownTable]:
+    return [table for table in tables if settings.wants(table.name)]
+
+
+async def begin(settings: PostgresSettings, progress: PostgresProgress) -> Begun:
+    """Makes what is not there. Afterwards `progress` has a position in the log."""
+    begun = Begun(await connected(settings))
+    try:
+        begun.log = await connected(settings, log=True)
+        begun.server = await calling(begun.log, lambda: system_of(begun.log))
+        await calling(begun.statements, lambda: _prepare(begun, settings))
+        slot = await calling(begun.statements, lambda: usable_slot(begun.statements, settings.slot, begun.server[1]))
+        if progress.began:
+            check_whole(settings.slot, progress, begun.server, slot)
+        elif slot is not None:
+            # Made by a life that ended before it could note that: its log is still all there.
+            progress.begin(slot.confirmed, begun.server)
+        else:
+            made = await calling(begun.log, lambda: make_slot(begun.log, settings.slot))
+            begun.snapshot = made.snapshot
+            progress.begin(made.begins, begun.server)
+    except BaseException:
+        begun.close()
+        raise
+    return begun
+
+
+def _prepare(begun: Begun, settings: PostgresSettings) -> None:
+    connection = begun.statements
+    check_server(connection)
+    there = tables_of(connection)
+    begun.tables = wanted(settings, there)
+    if not begun.tables:
+        names = ", ".join(table.name for table in there[:10]) or "no tables at all"
+        raise PostgresFailed(f"no table is called {' or '.join(settings.tables)}; there is {names}")
+    publish(connection, settings.publication, begun.tables)
+    begun.columns = published_columns(connection, settings.publication)
+
+
+def check_whole(slot: str, progress: PostgresProgress, server: tuple[str, str], now: SlotNow | None) -> None:
+    """Between what was sent and what the slot still has nothing may be missing."""
+    anew = "give the input another name for its slot, and all tables are read anew"
+    if progress.server != server:
+        raise PostgresFailed(
+            f"this is not the server whose log was read before (system {server[0]}, database {server[1]}; it was"
+            f" {progress.server}): {anew}"
+        )
+    if now is None:
+        raise PostgresFailed(
+            f"slot {slot} is gone, and with it the changes since {lsn_text(progress.saved.restart)}: {anew};"
+            " rows that were deleted meanwhile are not told of"
+        )
+    if now.confirmed > progress.saved.restart:
+        raise PostgresFailed(
+            f"slot {slot} was read by somebody else up to {lsn_text(now.confirmed)}, and here only up to"
+            f" {lsn_text(progress.saved.restart)}: {anew}"
+        )
