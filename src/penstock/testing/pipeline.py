@@ -74,13 +74,18 @@ class PipelineTrial:
     def give(
         self, source: str, rows: Iterable[Any], *, at: datetime | str | None = None, key: str | None = None
     ) -> None:
-        """Rows into a source, by its name or its topic's: mappings become JSON, texts and bytes go as they are.
+        """Rows into a source, by its name or its topic's: mappings become JSON, texts and bytes go as they are. One
+        that reads a table gets them as a version of it.
 
         `at` is the time of the records, now (as `advance` has moved it) if it is not given; `key`, the column whose
         value is their key. They are acknowledged when this returns.
         """
         from penstock.blocking import Producer
 
+        part = self.flow.source(source)
+        if part is not None and part.table is not None:
+            self._fill(part, [dict(row) for row in rows])
+            return
         topic = self._topic_of(source)
         timestamp_ms = _millis(at) if at is not None else int(self.broker.clock.now_ms())
         with Producer(**self.broker.client_settings) as producer:
@@ -140,6 +145,11 @@ class PipelineTrial:
         value = "value" if "value" in rows.columns else "row"
         found = [Letter(_text(row[value]) or "", row["error"]) for row in rows.collect()]
         return sorted(found, key=lambda letter: (letter.value, letter.error))
+
+    def _fill(self, source: Source, rows: list[dict[str, Any]]) -> None:
+        options = {"path": self.flow.place_of(source.table or ""), "table.format": source.table_format}
+        made = self.spark.createDataFrame(rows)
+        made.write.format("penstock-lake").options(**options).mode("append").save()
 
     def _topic_of(self, name: str) -> str:
         source = self.flow.source(name)
@@ -212,6 +222,11 @@ def moved(flow: Flow, folder: Path, bootstrap: str) -> Flow:
         kind, _, where = (given or "").partition(":")
         return f"table:{place(where)}" if kind == "table" else given
 
+    def source(each: Source) -> Source:
+        options = {name: value for name, value in each.options.items() if each.table is None or name not in _PLACES}
+        table = None if each.table is None else place(each.table)
+        return replace(each, start="earliest", table=table, dead_letters=letters(each.dead_letters), options=options)
+
     def sink(each: Sink) -> Sink:
         options = {name: value for name, value in each.options.items() if name.lower() not in _PLACES}
         target = place(each.target) if each.kind in ("table", "parquet") else each.target
@@ -221,11 +236,11 @@ def moved(flow: Flow, folder: Path, bootstrap: str) -> Flow:
         flow,
         bootstrap=bootstrap,
         kafka={},
+        storage={},
+        catalog={},
         warehouse=str(folder / "lake"),
         checkpoints=str(folder / "checkpoints"),
-        sources=tuple(
-            replace(each, start="earliest", dead_letters=letters(each.dead_letters)) for each in flow.sources
-        ),
+        sources=tuple(source(each) for each in flow.sources),
         sinks=tuple(sink(each) for each in flow.sinks),
     )
 

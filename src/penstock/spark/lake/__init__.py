@@ -9,6 +9,7 @@
     places.py      paths and URIs                                    data_source.py the format's front door
     reading.py     tables as rows                                    parquet_rows.py, query.py (SQL), warehouse.py
     upkeep.py      compaction, expiry, sweeping                      audit.py       the proof that ranges tile
+    judging.py     rows that break rules, left out by tasks         following/     tables as streams
     stores/        how object stores and catalogs are reached: settings, secrets, what each library is told
     tiers.py       which small files become larger ones (pure)       beside.py      upkeep as a process: tidying.py
 

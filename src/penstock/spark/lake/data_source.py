@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 
+from penstock.spark.errors import BadOption
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.naming import LAKE_FORMAT
 
@@ -14,26 +21,33 @@ if TYPE_CHECKING:
 
 
 class LakeDataSource(DataSource):
-    """Tables of Delta and Iceberg: batch reads, batch writes, and streaming writes that land once."""
+    """Tables of Delta and Iceberg: reads, writes, streams of what versions bring, streaming writes that land once."""
 
     @classmethod
     def name(cls) -> str:
         return LAKE_FORMAT
 
     def schema(self) -> StructType:
-        """For reads: the table's."""
-        from pyspark.sql.pandas.types import from_arrow_schema
+        """For reads: the table's; a stream of changes says beside each row what became of it."""
+        from penstock.spark.lake.following.versions import CHANGE, VERSION
+        from penstock.spark.lake.reading import spark_schema
 
-        from penstock.spark.lake.opening import open_store
-
-        store = open_store(self._options())
-        store.refresh()
-        return from_arrow_schema(store.schema())
+        options = self._options()
+        found = spark_schema(options)
+        return found.add(CHANGE, "string").add(VERSION, "long") if options.changes else found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from penstock.spark.lake.reading import LakeReader
 
-        return LakeReader(self._options(), schema)
+        options = self._options()
+        if options.changes:
+            raise BadOption("option changes is for streams: a read of a version has its rows, and no changes of them")
+        return LakeReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        from penstock.spark.lake.following.stream import LakeStreamReader
+
+        return LakeStreamReader(self._options(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from penstock.spark.lake.sink import LakeBatchWriter

@@ -58,6 +58,14 @@ class LakeOptions:
     """Batch writes: which batch of the query at `checkpoint` it is; then its offsets are committed with it, once."""
     fan: str = ""
     """The name of one table of many, which may stand before the batch: an index has the offsets of all."""
+    starting_version: str = "earliest"
+    """startingVersion: streams only: `earliest` (all rows, then changes), `latest`, or the version after which."""
+    max_files_per_trigger: int = 1000
+    """maxFilesPerTrigger: streams only: about how many files the versions of a batch have; the first batch has all."""
+    removals: str = "fail"
+    """Streams only: what a version that takes rows away does."""
+    changes: bool = False
+    """Streams only: whether rows come with what became of them."""
     apart: str = ""
     """A batch that is known by its query, this word and its number alone, without offsets, such as one of letters."""
 
@@ -88,6 +96,10 @@ class LakeOptions:
             catalog_settings=under(given, CATALOG),
             batch=_whole(given, "batch", 0) if "batch" in given else -1,
             fan=given.get("fan", ""),
+            starting_version=given.get("startingversion", "earliest"),
+            max_files_per_trigger=_whole(given, "maxfilespertrigger", 1000) or 1,
+            removals=_one_of(given, "removals", ("fail", "ignore"), "fail"),
+            changes=_one_of(given, "changes", ("true", "false"), "false") == "true",
             apart=given.get("apart", ""),
         )
         made._check()
@@ -135,6 +147,10 @@ NAMES: Final = (
     "deadLetters",
     "feed",
     "version",
+    "startingVersion",
+    "maxFilesPerTrigger",
+    "removals",
+    "changes",
 )
 
 

@@ -73,6 +73,11 @@ def backfill(spark: SparkSession, flow: Flow, work: Backfill) -> list[str]:
 
 
 def _check(flow: Flow, sink: Sink) -> None:
+    if any(source.table is not None for source in flow.lineage(sink)[0]):
+        raise BadOption(
+            f"sink {sink.name} is made of a table, of which no part is read by time: a new sink without a checkpoint "
+            "has all of its rows"
+        )
     if sink.many is not None:
         raise BadOption(
             f"sink {sink.name}: many tables are filled by their query alone, which knows what each of them has; give "

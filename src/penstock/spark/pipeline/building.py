@@ -12,6 +12,7 @@ from penstock.spark.naming import LAKE_FORMAT, TOPIC_FORMAT
 from penstock.spark.pipeline.batches import writer_of
 from penstock.spark.pipeline.expecting import delivering, kept, with_bits, with_identity
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
+from penstock.spark.pipeline.following import table_stream
 from penstock.spark.pipeline.functions import function_of
 from penstock.spark.pipeline.records import as_records
 from penstock.spark.pipeline.rule_letters import HIDDEN
@@ -86,6 +87,8 @@ def stream_of(
     spark: SparkSession, flow: Flow, source: Source, *, sink: Sink | None = None, start: str | None = None
 ) -> DataFrame:
     """A source as a stream, for the query of `sink`; `start` replaces what it says itself."""
+    if source.table is not None:
+        return table_stream(spark, flow, source, start=start)
     options = source_options(flow, source, sink=sink, start=start)
     reader = spark.readStream.format(TOPIC_FORMAT)
     if sink is not None and sends_rows(flow, source, sink):

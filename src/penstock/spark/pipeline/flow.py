@@ -41,7 +41,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Topics as rows. Exactly one of `topics` and `pattern` says which."""
+    """Topics, or a table, as rows. Exactly one of `topics`, `pattern` and `table` says which."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -57,6 +57,13 @@ class Source:
     expect: tuple[Expectation, ...] = ()
     cdc: str = ""
     """The envelope that changes come in; "" for rows."""
+    table: str | None = None
+    """A table of the lake in place of topics; `start` is a version then."""
+    table_format: str = "delta"
+    removals: str = "fail"
+    """What a version that takes rows away does to a stream of a table: fail or ignore."""
+    changes: bool = False
+    """Whether a table gives what became of each row, and not its rows."""
 
     @property
     def keeps_letters(self) -> bool:
@@ -192,7 +199,7 @@ class Flow:
         if sink.rows:
             return sink.rows
         source = self.source(sink.reads)
-        if source is None:
+        if source is None or source.table is not None:
             return "any"
         left_out = any(each.otherwise in (Otherwise.DROP, Otherwise.DEAD) for each in (*source.expect, *sink.expect))
         # What the writer itself leaves out it counts.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from penstock.model.ids import TopicPartition
+from penstock.spark.lake.following.versions import NAME_PREFIX
 from penstock.spark.pipeline.home import SinkProgress
 from penstock.spark.progress.patience import PATIENCE_S, within
 from penstock.spark.progress.records import PartitionProgress
@@ -30,7 +31,8 @@ Ends = Mapping[Log, int]
 
 
 def logs_of(sinks: Iterable[SinkProgress]) -> set[Log]:
-    return {Log.of(each) for sink in sinks for each in sink.partitions}
+    """What brokers know the end of: not the versions of tables."""
+    return {Log.of(each) for sink in sinks for each in sink.partitions if not each.topic.startswith(NAME_PREFIX)}
 
 
 def as_of(sink: SinkProgress, ends: Ends) -> SinkProgress:

@@ -10,6 +10,7 @@ from penstock.declared.fields import Notes
 from penstock.declared.mistakes import did_you_mean
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source
+from penstock.spark.pipeline.table_sources import table_source_options
 from penstock.spark.pipeline.wiring import lake_options, source_options, topic_options
 
 _KEYS: Final = {
@@ -41,6 +42,8 @@ def _check_source(flow: Flow, source: Source, notes: Notes) -> list[str]:
     """The columns of its rows, as far as they are known before anything is read."""
     from penstock.spark.source.options import SourceOptions
 
+    if source.table is not None:
+        return _check_table_source(flow, source, notes)
     try:
         options = SourceOptions.of(source_options(flow, source), streaming=True)
         columns = _typed_columns(source_options(flow, source)) if options.typed else list(options.columns)
@@ -54,6 +57,17 @@ def _check_source(flow: Flow, source: Source, notes: Notes) -> list[str]:
         words = f"the watermark's column {mark.column!r} is none of {source.name}'s{did_you_mean(mark.column, columns)}"
         notes.wrong(("sources", source.name, "watermark", "column"), words)
     return columns
+
+
+def _check_table_source(flow: Flow, source: Source, notes: Notes) -> list[str]:
+    """Its columns are the table's, which only whoever opens it knows."""
+    from penstock.spark.lake.options import LakeOptions
+
+    try:
+        LakeOptions.of(table_source_options(flow, source))
+    except BadOption as wrong:
+        _wrong(("sources", source.name), str(wrong), set(source.options), notes)
+    return []
 
 
 def _typed_columns(options: dict[str, str]) -> list[str]:

@@ -38,6 +38,7 @@ from penstock.spark.pipeline.sharing import check_shape, check_sharing
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.store_settings import catalog_of, storage_of
 from penstock.spark.pipeline.table_pattern import TABLES_MAX, TABLES_MOST
+from penstock.spark.pipeline.table_sources import check_circles, check_source_keys, removals_of, table_start
 from penstock.spark.pipeline.validation import check, check_names, order_of
 
 FORMATS: Final = ("json", "csv", "text", "regex", "avro", "raw")
@@ -79,6 +80,7 @@ def examine(text: str, path: Path) -> Examined:
     if not notes.mistakes:
         check(flow, notes)
         check_sharing(flow, notes)
+        check_circles(flow, notes)
     if not notes.mistakes:
         check_options(flow, notes)
     mistakes = tuple(sorted(set(notes.mistakes)))
@@ -141,9 +143,10 @@ def _spark(table: Table | None, directory: Path) -> SparkPart:
 def _source(table: Table, name: str) -> Source:
     _check_view_name(table, name)
     topic, topics, pattern = table.text("topic"), table.texts("topics"), table.text("pattern")
-    given = [key for key in ("topic", "topics", "pattern") if key in table]
+    given = [key for key in ("topic", "topics", "pattern", "table") if key in table]
+    check_source_keys(table)
     if len(given) != 1:
-        what = "has none of topic, topics and pattern" if not given else f"has {' and '.join(given)}"
+        what = "has none of topic, topics, pattern and table" if not given else f"has {' and '.join(given)}"
         table.wrong(given[1] if given else None, f"{table.title} {what}: exactly one says what to read")
     source = Source(
         name=name,
@@ -151,12 +154,16 @@ def _source(table: Table, name: str) -> Source:
         pattern=pattern,
         format=table.choice("format", FORMATS, "") or None,
         schema=table.text("schema"),
-        start=_start(table),
+        start=table_start(table) if "table" in table else _start(table),
         dead_letters=_dead_letters(table),
         watermark=_watermark(table.table("watermark")),
         options=table.options("options"),
         line=table.line,
         cdc=cdc_of(table),
+        table=table.text("table"),
+        table_format=table.choice("table_format", TABLE_FORMATS, "delta"),
+        removals=removals_of(table),
+        changes=table.flag("changes"),
     )
     source = replace(source, expect=expectations_of(table, letters=source.keeps_letters and not source.cdc))
     if source.format in (None, "raw") and source.schema is not None:

@@ -94,6 +94,8 @@ def _source_columns(flow: Flow, source: Source) -> StructType | None:
     from penstock.spark.source.data_source import TopicDataSource
     from penstock.spark.values.options import ValueOptions
 
+    if source.table is not None:
+        return None
     options = source_options(flow, source)
     chosen = ValueOptions.of(options)
     if chosen is not None and chosen.inferred:

@@ -45,9 +45,14 @@ def table_options(flow: Flow, sink: Sink) -> dict[str, str]:
     return {CATALOG: flow.catalog[URI], **found} if URI in flow.catalog else found
 
 
-def source_settings(flow: Flow) -> dict[str, str]:
-    """Those for tables of dead letters, and for tables in which reading begins."""
-    return as_options(flow.storage, _without_uri(flow.catalog))
+def source_settings(flow: Flow, *, iceberg: bool = True) -> dict[str, str]:
+    """Those for tables of dead letters, for tables in which reading begins, and for those that are read."""
+    return as_options(flow.storage, _without_uri(flow.catalog) if iceberg else {})
+
+
+def catalog_uri(flow: Flow, table_format: str) -> dict[str, str]:
+    """Where the catalog is, for an Iceberg table that it knows."""
+    return {CATALOG: flow.catalog[URI]} if table_format == "iceberg" and URI in flow.catalog else {}
 
 
 def _without_uri(catalog: Mapping[str, str]) -> dict[str, str]:

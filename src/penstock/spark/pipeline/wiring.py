@@ -91,7 +91,7 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
         "path": path or flow.table_path(sink),
         "table.format": sink.table_format,
         "rows": flow.rows_of(sink),
-        "feed": feed_of(flow, sink).to_property(),
+        **_told_feed(flow, sink),
         **table_options(flow, sink),
     }
     if sink.partition_by:
@@ -101,6 +101,13 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
     if sink.judges and (rules := rules_of(flow.expected_of(sink.reads), sink.expect)):
         made["expect"] = to_option(rules)
     return _over(made, dict(sink.options))
+
+
+def _told_feed(flow: Flow, sink: Sink) -> dict[str, str]:
+    """A table that is made of tables has no log that goes on after it."""
+    if any(source.table is not None for source in flow.lineage(sink)[0]):
+        return {}
+    return {"feed": feed_of(flow, sink).to_property()}
 
 
 def feed_of(flow: Flow, sink: Sink) -> Feed:

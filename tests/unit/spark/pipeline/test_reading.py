@@ -50,7 +50,7 @@ def test_relative_paths_begin_where_the_file_is() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "complaint"),
     [
-        ('topic = "orders"\n', "", "7:1: sources.orders has none of topic, topics and pattern: exactly one says what"),
+        ('topic = "orders"\n', "", "7:1: sources.orders has none of topic, topics, pattern and table: exactly one"),
         ('topic = "orders"\n', 'topic = "a"\npattern = "b"\n', "9:1: sources.orders has topic and pattern: exactly "),
         ("dead_letters =", "deadletters =", "12:1: 'deadletters' means nothing in sources.orders; did you mean 'dead_"),
         ('"topic:orders.dead"', '"orders.dead"', "12:1: dead_letters = 'orders.dead' is none of fail, drop, topic:N"),

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, RangeKey, TableRange, decide, stretched
 from penstock.spark.pipeline.table_pattern import TablePattern
+from penstock.spark.pipeline.table_sources import table_source_options
+from penstock.spark.pipeline.wiring import lake_options
 from tests.unit.spark.pipeline.files import WHOLE, changed, complaints, flow_of
 
 MANY = (
@@ -109,3 +111,58 @@ def test_a_table_of_many_has_each_batch_that_brings_it_something_once(
         assert decide(stretched([replay], stands), stands) == AlreadyThere()
         beyond = TableRange("t", "id", 0, played[-1].start, played[-1].end + 1)
         assert isinstance(decide(stretched([beyond], stands), stands), Conflict)
+
+
+TABLE = """\
+name = "hop"
+[sources.orders]
+table = "orders"
+start = 12
+removals = "ignore"
+[sinks.silver]
+from = "orders"
+table = "silver"
+"""
+
+
+def test_a_source_may_be_a_table() -> None:
+    flow = flow_of(TABLE)
+    (source,) = flow.sources
+    assert (source.table, source.start, source.removals, source.topics) == ("orders", "12", "ignore", ())
+    assert table_source_options(flow, source) == {
+        "path": "/somewhere/lake/orders",
+        "table.format": "delta",
+        "startingVersion": "12",
+        "removals": "ignore",
+        "changes": "false",
+    }
+    options = lake_options(flow, flow.sinks[0])
+    assert "feed" not in options, "no log goes on after it"
+    assert options["rows"] == "any"
+    assert flow_of(changed(("start = 12\n", ""), text=TABLE)).sources[0].start == "earliest"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "complaint"),
+    [
+        (
+            "start = 12",
+            'start = "ealiest"',
+            "4:1: start = 'ealiest' is none of earliest (all rows, then changes), latest",
+        ),
+        (
+            "start = 12",
+            'format = "json"',
+            "4:1: format is for topics, and sources.orders reads a table: its columns are",
+        ),
+        ("start = 12", 'dead_letters = "drop"', "its rows were decoded when they were written"),
+        ('"ignore"', '"ignor"', "removals = 'ignor' is not known; did you mean 'ignore'?"),
+        ("start = 12", "changes = true", "removals is for rows alone: changes = true tells of rows that go"),
+        ("start = 12", 'topic = "orders"', "sources.orders has topic and table: exactly one says what to read"),
+        ('table = "orders"\nstart = 12', 'topic = "orders"', "removals is for sources that read a table"),
+        ('table = "silver"', 'table = "orders"', "sink silver writes the table that source orders reads"),
+    ],
+)
+def test_a_mistake_in_a_table_source_is_told(before: str, after: str, complaint: str) -> None:
+    found = complaints(changed((before, after), text=TABLE))
+    assert any(complaint in each for each in found), found

@@ -64,6 +64,11 @@ class DeltaLog:
             version += 1
             text = self._text(version)
 
+    def actions(self, version: int) -> list[dict[str, Any]] | None:
+        """What one version did; None when its file is no longer there, or not yet."""
+        text = self._text(version)
+        return None if text is None else list(_actions(text))
+
     def stamp(self, version: int) -> int | None:
         """When that version was written, as a sign that the table is still the same one; None when it is not there."""
         when = self._files.get_file_info(f"{self._root}/{_name(version)}").mtime_ns

@@ -253,6 +253,10 @@ class DeltaStore:
                 raise full(f"{self._location}/_delta_log/", "No space left on device") from failure
             raise
 
+    def actions(self, version: int) -> list[dict[str, Any]] | None:
+        """What one version did, as the log has it; None when that was cleaned away."""
+        return self._handle.log.actions(version)
+
     def commits(self, after: int = -1) -> Iterator[Commit]:
         return self._handle.log.commits(after)
 

@@ -26,12 +26,12 @@ def version_of(snapshot: Snapshot | None) -> int:
 
 def history(metadata: TableMetadata, after: int = -1) -> Iterator[Commit]:
     """Oldest first, along the line that leads to the current snapshot."""
-    line = [each for each in _line(metadata) if version_of(each) > after]
+    line = [each for each in line_of(metadata) if version_of(each) > after]
     for snapshot in reversed(line):
         yield commit_of(snapshot)
 
 
-def _line(metadata: TableMetadata) -> Iterator[Snapshot]:
+def line_of(metadata: TableMetadata) -> Iterator[Snapshot]:
     """From the current snapshot back. Expired snapshots leave holes, so parents alone would not lead far."""
     current = metadata.current_snapshot()
     if current is None:
@@ -115,7 +115,7 @@ def spare(metadata: TableMetadata, thinning: Thinning) -> tuple[list[int], list[
     append and has all their files: a step of time travel. Then states before a compaction, whose rows the compacted
     files have. States that were overwritten go last.
     """
-    line = list(_line(metadata))
+    line = list(line_of(metadata))
     named = {ref.snapshot_id for ref in metadata.refs.values()}
     child = {each.parent_snapshot_id: _operation(each) for each in line}
     there = {each.snapshot_id for each in line}
