@@ -8,11 +8,11 @@ from typing import Final
 
 from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
-from penstock.spark.lake.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage, under
-from penstock.spark.naming import LAKE_FORMAT
+from penstock.spark.naming import LAKE_FORMAT, MIRROR_OPTION
+from penstock.spark.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage, under
 
-_SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate"})
-"""What Spark itself puts among a sink's options."""
+_NOT_PEOPLES: Final = frozenset({"checkpointlocation", "queryname", "numrows", "truncate", MIRROR_OPTION})
+"""What Spark itself and pipelines put among a sink's options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class LakeOptions:
     """checkpointLocation: Spark's own."""
     query_name: str = ""
     """queryName: Spark's own."""
+    mirror: str = ""
+    """Where copies of the checkpoint are kept (`checkpoints`); pipelines say it."""
     storage: Mapping[str, str] = field(default_factory=dict, hash=False)
     """storage.*: how the table's files are reached; secrets are references, see `stores`."""
     catalog_settings: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -73,6 +75,7 @@ class LakeOptions:
             version=_whole(given, "version", 0) if "version" in given else None,
             checkpoint=given.get("checkpointlocation", ""),
             query_name=given.get("queryname", ""),
+            mirror=given.get(MIRROR_OPTION, ""),
             storage=under(given, STORAGE),
             catalog_settings=under(given, CATALOG),
         )
@@ -127,7 +130,7 @@ NAMES: Final = (
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in NAMES}
     for name in given:
-        if name in known or name in _SPARKS_OWN or name.startswith((f"{STORAGE}.", f"{CATALOG}.")):
+        if name in known or name in _NOT_PEOPLES or name.startswith((f"{STORAGE}.", f"{CATALOG}.")):
             continue
         near = closest(name, NAMES, least=0.6)
         hint = f"; did you mean {near}?" if near is not None else f"; there are {', '.join(NAMES)}"

@@ -6,7 +6,8 @@
                store_settings.py [storage] and [catalog]; sql_check.py SQL and columns, by
                Spark's analyzer alone; deep_check.py what only Spark can tell of it all; starting_file.py a first file
     planning   wiring.py flow → options; retrying.py how long to wait (`penstock.spark.reasons`: why it failed)
-    at work    session.py the Spark it asks for; starts.py where a sink begins without a checkpoint; building.py flow →
+    at work    session.py the Spark it asks for; mirroring.py checkpoints that outlive this machine;
+               starts.py where a sink begins without one; building.py flow →
                DataFrames and queries; running.py all queries, each on its own; backfilling.py a part of the past, once
     processes  driver.py has the session; preflight.py what brokers tell before; telling.py what the cluster is told;
                supervising.py keeps the driver alive; home.py what is kept on this machine; places.py checkpoint files

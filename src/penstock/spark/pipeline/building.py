@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT, TOPIC_FORMAT
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
+from penstock.spark.pipeline.mirroring import kept_first
 from penstock.spark.pipeline.wiring import lake_options, plain_options, source_options, topic_options
 from penstock.spark.topic_sink.options import BATCH_OPTION
 
@@ -126,7 +127,8 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             named = writer.format("parquet").option("path", flow.table_path(sink)).options(**plain_options(sink))
             return named.partitionBy(*sink.partition_by) if sink.partition_by else named
         case SinkKind.FOREACH_BATCH:
-            return writer.options(**plain_options(sink)).foreachBatch(function_of(sink.target, flow.directory))
+            function = kept_first(flow, sink, function_of(sink.target, flow.directory))
+            return writer.options(**plain_options(sink)).foreachBatch(function)
         case SinkKind.CONSOLE:
             return writer.format("console").options(**{"truncate": "false", **plain_options(sink)})
 

@@ -115,6 +115,8 @@ class Flow:
     """How an object store is reached, by the lake's names without `storage.`; secrets are references."""
     catalog: Mapping[str, str] = field(default_factory=dict)
     """`uri`, and how to log in to that catalog of Iceberg tables; secrets are references."""
+    checkpoints_here: str = ""
+    """Where Spark keeps them when `checkpoints` is in an object store, which then has copies; "" where it has none."""
 
     @property
     def directory(self) -> Path:
@@ -155,7 +157,12 @@ class Flow:
         return f"{self.name}-{sink.name}"
 
     def checkpoint(self, sink: Sink) -> str:
-        return f"{self.checkpoints}/{sink.name}"
+        """Where Spark keeps it."""
+        return f"{self.checkpoints_here or self.checkpoints}/{sink.name}"
+
+    def mirror(self, sink: Sink) -> str:
+        """Where copies of its checkpoint are kept; "" when the checkpoint itself is where it shall be."""
+        return f"{self.checkpoints}/{sink.name}" if self.checkpoints_here else ""
 
     def table_path(self, sink: Sink) -> str:
         """Where a table of the warehouse, or a directory of Parquet files, lies."""

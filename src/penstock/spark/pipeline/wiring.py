@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from penstock.spark.feed import Feed, FeedStep
+from penstock.spark.naming import MIRROR_OPTION
 from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
 from penstock.spark.pipeline.store_settings import source_settings, table_options
 from penstock.spark.topic_sink.options import EXACTLY_ONCE, STAGES_ONCE
@@ -110,7 +111,7 @@ def once_settings(flow: Flow) -> dict[str, str]:
 
 def plain_options(sink: Sink) -> dict[str, str]:
     """Options of Spark's own sinks."""
-    return dict(sink.options)
+    return {name: value for name, value in sink.options.items() if name != MIRROR_OPTION}
 
 
 def _client(flow: Flow) -> dict[str, str]:

@@ -32,7 +32,7 @@ def delta(settings: Mapping[str, str]) -> dict[str, str]:
 
 def objects(settings: Mapping[str, str]) -> dict[str, str]:
     """For obstore."""
-    told = {}
+    told: dict[str, str] = {}
     if "endpoint" in settings:
         told |= {"base_url": settings["endpoint"]}
         told["allow_http"] = "true" if settings["endpoint"].startswith("http://") else "false"
