@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from pyarrow import fs
 
-SECRET_VARIABLE = "PENSTOCK_TEST_STORE_SECRET"
 SECRET = "a-secret-that-nobody-may-see"
 ACCESS_KEY = "shop"
 
@@ -27,7 +26,11 @@ class ObjectStore:
 
     endpoint: str
     settings: Mapping[str, str] = field(default_factory=dict)
-    """[storage] of a pipeline; the secret is in the environment."""
+    """[storage] of a pipeline; the secret is elsewhere."""
+
+    def toml(self) -> str:
+        """The same as a pipeline file has it."""
+        return "\n".join(["[storage]", *(f'{name} = "{value}"' for name, value in self.settings.items())])
 
     def options(self) -> dict[str, str]:
         """The settings as options of formats."""
@@ -60,21 +63,21 @@ class ObjectStore:
 
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    """Until the end of the block. Its secret is in the environment, for this process and those that it starts."""
-    before = os.environ.get(SECRET_VARIABLE)
-    os.environ[SECRET_VARIABLE] = SECRET
+    """Until the end of the block. Its secret is in a file, which processes find that were started before."""
     server = subprocess.Popen(COMMAND, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        endpoint = _announced(server)
-        given = {"endpoint": endpoint, "access_key": ACCESS_KEY, "secret_key": f"env:{SECRET_VARIABLE}"}
-        yield ObjectStore(endpoint, given)
-    finally:
-        server.terminate()
-        server.wait()
-        assert server.stderr is not None
-        server.stderr.close()
-        if before is None:
-            del os.environ[SECRET_VARIABLE]
+    with tempfile.NamedTemporaryFile("w", prefix="penstock-store-") as secret:
+        secret.write(SECRET)
+        secret.flush()
+        try:
+            endpoint = _announced(server)
+            yield ObjectStore(
+                endpoint, {"endpoint": endpoint, "access_key": ACCESS_KEY, "secret_key": f"file:{secret.name}"}
+            )
+        finally:
+            server.terminate()
+            server.wait()
+            assert server.stderr is not None
+            server.stderr.close()
 
 
 def _announced(server: subprocess.Popen[str]) -> str:

@@ -31,11 +31,11 @@ from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.parquet_rows import rows_of
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import BatchCommit, Commit, TableStore
-from penstock.spark.lake.stores.storage import Storage
 from penstock.spark.lake.tiers import FAN_IN
 from penstock.spark.lake.upkeep import Due, tidy
 from penstock.spark.lake.warehouse import Warehouse
 from penstock.spark.source.tables import standing
+from penstock.spark.stores.storage import Storage
 from penstock.spark.values.letter_table import LetterTable
 from penstock.spark.values.letters import DeadLetter, Reader
 from tests.object_store import SECRET, ObjectStore

@@ -78,8 +78,8 @@ def warehouse_options(command: Command) -> Command:
         **rest: Any,
     ) -> Any:
         with said_plainly():
-            from penstock.spark.lake.stores.settings import check_catalog, check_storage
             from penstock.spark.lake.warehouse import Warehouse
+            from penstock.spark.stores.settings import check_catalog, check_storage
 
             reached, login = _pairs("--storage", storage), _pairs("--catalog-setting", catalog_settings)
             check_storage(reached, directory)

@@ -5,6 +5,7 @@
     source/        format("penstock"): topics as rows, batch and streaming              topic_sink/ rows to topics
     values/        values as columns: json, csv, text, regex, avro; dead letters
     lake/          format("penstock-lake"): Delta and Iceberg, rows and offsets in one commit; audit, upkeep, SQL
+    stores/        how object stores and catalogs are reached    checkpoints/  copies of checkpoints in object stores
     progress/      who is how far: groups for lag tools, the internal topic
     union/         a table and the end of its log, as one        feed.py       what feeds a table
     asking.py      SQL over tables, answered by Spark            dialogue.py   brokers, spoken to without await

@@ -7,6 +7,9 @@ from typing import Final
 TOPIC_FORMAT: Final = "penstock"
 LAKE_FORMAT: Final = "penstock-lake"
 
+MIRROR_OPTION: Final = "penstock.mirror"
+"""Tells a sink where its checkpoint is copied to and who it is; pipelines set it. Secrets in it are references."""
+
 INTERNAL_TOPIC: Final = "__penstock_spark"
 """Where queries tell how far they are, tasks what they did not find, and pipelines what is wanted of them.
 

@@ -29,12 +29,15 @@ _LOST: Final = frozenset({"DataLost", "TopicLost"})
 _HOPELESS: Final = _LOST | {
     "BadOption",
     "CannotEvolve",
+    "CheckpointTaken",
     "CommitRefused",
     "NotUnderstood",
+    "PutsOverwrite",
     "Replaced",
     "RuleBroken",
     "Torn",
     "Undecodable",
+    "Unreadable",
 }
 """Of ours: what stays wrong until somebody does something. A broker or a topic that is missing may come back."""
 _RESETTING: Final = frozenset({"CommitRefused", "TopicLost"})

@@ -1,7 +1,7 @@
-"""The Spark session, and the directories in memory, that all Spark tests of a run share."""
+"""The Spark session, the broker and the directories in memory that all Spark tests of a run share."""
 
 from __future__ import annotations
 
-from tests.spark.conftest import scratch, spark, spark_session
+from tests.spark.conftest import bootstrap, produce, scratch, spark, spark_session, topic
 
-__all__ = ["scratch", "spark", "spark_session"]
+__all__ = ["bootstrap", "produce", "scratch", "spark", "spark_session", "topic"]

@@ -3,6 +3,8 @@
     before-write    a task has its rows and no file            after-write    its files are written and nobody knows
     before-commit   all files are there, the table has none    after-commit   the table has them, the ledger has not
     before-log      the sink is done, Spark's own log does not know
+    mid-copy        of a checkpoint that is copied: its bytes are in the store, the manifest is not
+    after-copy      the copy is there, nobody has noted it, and the table has nothing
 
 Workers are Spark's to start, so what is to happen travels in options that are taken away before the sink sees them.
 """
@@ -21,6 +23,8 @@ import psutil
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from penstock.spark.checkpoints.manifest import Manifest
+from penstock.spark.checkpoints.mirror import Mirror
 from penstock.spark.lake import sink
 from penstock.spark.lake.data_source import LakeDataSource
 from penstock.spark.lake.store import Commit, TableStore
@@ -28,6 +32,7 @@ from tests.compat.processes import wait_for
 
 STRUCK_FORMAT = "struck-lake"
 POINTS = ("before-write", "after-write", "before-commit", "after-commit", "before-log")
+COPY_POINTS = ("mid-copy", "after-copy")
 
 DRIVER, EXECUTOR, CALL, STALL = "driver", "executor", "call", "stall"
 """What goes down: the driver with everything it started, one executor, the call alone, or nothing but time."""
@@ -136,7 +141,10 @@ class StruckWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         self._strike.at("before-commit", batchId)
-        with _before_the_ledger(lambda: self._strike.at("after-commit", batchId)):
+        with (
+            _before_the_ledger(lambda: self._strike.at("after-commit", batchId)),
+            _around_the_copy(lambda point: self._strike.at(point, batchId)),
+        ):
             self._inner.commit(list(messages), batchId)
         self._strike.at("before-log", batchId)
 
@@ -158,6 +166,24 @@ def _before_the_ledger(blow: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         sink.write_down = true_write_down
+
+
+@contextmanager
+def _around_the_copy(blow: Callable[[str], None]) -> Iterator[None]:
+    """A manifest is what makes a copy of a checkpoint."""
+    true_put = Mirror._put
+
+    def put(mirror: Mirror, manifest: Manifest) -> bool:
+        blow("mid-copy")
+        landed = true_put(mirror, manifest)
+        blow("after-copy")
+        return landed
+
+    Mirror._put = put  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Mirror._put = true_put  # type: ignore[method-assign]
 
 
 class StruckLake(LakeDataSource):

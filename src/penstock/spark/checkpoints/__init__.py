@@ -12,7 +12,7 @@ In the store:   manifests/00000000000000000042.json   one copy: whose it is, and
 
 Invariants: a copy is whole or not there, for its manifest is put last; a manifest is put under a number that nobody
 has put before, so of two drivers one is refused and stops, whatever it was about to commit; nothing is deleted that one
-of the last copies names. May import `errors`, `naming` and the lake's `stores`.
+of the last copies names. May import `errors`, `naming` and `stores`.
 
 Read `mirror.py` first.
 """

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final
 
 from penstock.spark.checkpoints.local import LocalCheckpoint
 from penstock.spark.checkpoints.mirror import Mirror
 from penstock.spark.checkpoints.objects import Objects
 from penstock.spark.errors import BadOption
-from penstock.spark.lake.stores.settings import kind_of
-from penstock.spark.lake.stores.storage import Storage
-
-MIRROR_OPTION: Final = "penstock.mirror"
-"""Tells a sink where its checkpoint is copied to and who it is; pipelines set it. Secrets in it are references."""
+from penstock.spark.naming import MIRROR_OPTION
+from penstock.spark.stores.settings import kind_of
+from penstock.spark.stores.storage import Storage
 
 
 def is_mirrored(place: str) -> bool:

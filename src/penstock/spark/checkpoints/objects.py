@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from penstock.spark.errors import BadOption, Missing, SparkRoomError
 
 if TYPE_CHECKING:
-    from penstock.spark.lake.stores.storage import Storage
+    from penstock.spark.stores.storage import Storage
 
 NEEDS_OBSTORE: Final = "checkpoints in an object store need obstore: pip install 'penstock[spark,stores]'"
 REQUEST_WITHIN: Final = timedelta(seconds=30)
@@ -37,8 +37,10 @@ class Objects:
             raise Missing(NEEDS_OBSTORE) from missing
         options: dict[str, Any] = dict(storage.for_objects(place))
         http = options.pop("allow_http", "false") == "true"
+        # Which options there are depends on the store that the place names.
+        opened: Any = from_url
         try:
-            store: Any = from_url(
+            store = opened(
                 place,
                 client_options={"timeout": REQUEST_WITHIN, "connect_timeout": REQUEST_WITHIN, "allow_http": http},
                 retry_config={"max_retries": RETRIES, "retry_timeout": RETRIES_WITHIN},

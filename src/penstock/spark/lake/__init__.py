@@ -10,11 +10,10 @@
     reading.py     tables as rows                                    parquet_rows.py, query.py (SQL), warehouse.py
     upkeep.py      compaction, expiry, sweeping                      audit.py       the proof that ranges tile
     judging.py     rows that break rules, left out by tasks         following/     tables as streams
-    stores/        how object stores and catalogs are reached: settings, secrets, what each library is told
     tiers.py       which small files become larger ones (pure)       beside.py      upkeep as a process: tidying.py
 
-Imports `offsets`, `errors`, `naming`, `progress.reports` of this room and no other part of it. deltalake and pyiceberg
-are imported below `delta/` and `iceberg/` alone; what runs in tasks needs pyarrow only.
+Imports `offsets`, `errors`, `naming`, `stores`, `checkpoints`, `progress.reports` of this room and no other part of it.
+deltalake and pyiceberg are imported below `delta/` and `iceberg/` alone; what runs in tasks needs pyarrow only.
 
 Invariants: rows and offsets are one table transaction; an offset is compared and set, so that whoever writes, a table
 has every record once; `abort` deletes nothing, and nothing is deleted that a commit may have named; whatever removes

@@ -16,8 +16,8 @@ from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.places import opened, read_text
 from penstock.spark.lake.proof import judge, unexplained
 from penstock.spark.lake.store import FEED_PROPERTY, ROWS_PROPERTY, Commit, TableFile, TableStore
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.lake.upkeep import write_down
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 Recount = Callable[[Sequence[Commit]], Mapping[int, int]]
 """Of commits: by version, how many records the topics have in their offsets; versions that cannot be told are left out.

@@ -63,7 +63,7 @@ def wait_until_done(options: LakeOptions, *, within_s: float) -> bool:
 
 def _needed(options: LakeOptions) -> dict[str, Any]:
     """What tidying asks of the options; what feeds a table may be long, and is no part of it."""
-    return asdict(replace(options, feed="", checkpoint="", query_name=""))
+    return asdict(replace(options, feed="", checkpoint="", query_name="", mirror=""))
 
 
 def _lock_file(options: LakeOptions) -> Path:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.spark.lake.places import absolute, opened, read_text, write_whole
 from penstock.spark.lake.store import LOST, Commit
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

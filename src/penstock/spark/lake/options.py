@@ -8,13 +8,13 @@ from typing import Final
 
 from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
-from penstock.spark.lake.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage, under
-from penstock.spark.naming import LAKE_FORMAT
+from penstock.spark.naming import LAKE_FORMAT, MIRROR_OPTION
+from penstock.spark.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage, under
 
-_NOT_USERS: Final = frozenset(
-    {"checkpointlocation", "queryname", "numrows", "truncate", "expect", "batch", "fan", "apart"}
+_NOT_PEOPLES: Final = frozenset(
+    {"checkpointlocation", "queryname", "numrows", "truncate", "expect", "batch", "fan", "apart", MIRROR_OPTION}
 )
-"""What Spark itself puts among a sink's options, and what pipelines do."""
+"""What Spark itself and pipelines put among a sink's options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class LakeOptions:
     """queryName: Spark's own."""
     expect: str = ""
     """JSON of the rules that rows are held against (`judging.to_option`); pipelines set it."""
+    mirror: str = ""
+    """Where copies of the checkpoint are kept (`checkpoints`); pipelines say it."""
     storage: Mapping[str, str] = field(default_factory=dict, hash=False)
     """storage.*: how the table's files are reached; secrets are references, see `stores`."""
     catalog_settings: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -92,6 +94,7 @@ class LakeOptions:
             checkpoint=given.get("checkpointlocation", ""),
             query_name=given.get("queryname", ""),
             expect=given.get("expect", ""),
+            mirror=given.get(MIRROR_OPTION, ""),
             storage=under(given, STORAGE),
             catalog_settings=under(given, CATALOG),
             batch=_whole(given, "batch", 0) if "batch" in given else -1,
@@ -157,7 +160,7 @@ NAMES: Final = (
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in NAMES}
     for name in given:
-        if name in known or name in _NOT_USERS or name.startswith((f"{STORAGE}.", f"{CATALOG}.")):
+        if name in known or name in _NOT_PEOPLES or name.startswith((f"{STORAGE}.", f"{CATALOG}.")):
             continue
         near = closest(name, NAMES, least=0.6)
         hint = f"; did you mean {near}?" if near is not None else f"; there are {', '.join(NAMES)}"

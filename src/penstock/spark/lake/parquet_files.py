@@ -22,7 +22,7 @@ from penstock.spark.lake.partitioning import directory_of
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.statistics import COLUMNS_MAX, delta_statistics
 from penstock.spark.lake.store import WrittenFile
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.spark.lake.places import absolute, opened
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 BATCH_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = (1_024, 131_072)

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.store import TableFile
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

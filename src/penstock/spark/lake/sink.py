@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from penstock.spark.checkpoints.keeping import keep
 from penstock.spark.errors import BadOption
 from penstock.spark.lake import offset_log
 from penstock.spark.lake.evolution import Misfit, plain, plan_fit, with_nulls
@@ -167,6 +168,7 @@ class LakeStreamWriter(_TableWriter, DataSourceStreamArrowWriter):
         return TaskWrote(self._written(iterator, query_id, batch_id), query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
+        keep(self.options.checkpoint, self.options.mirror)
         tasks = [message.written for message in messages if isinstance(message, TaskWrote)]
         self._land_batch(batchId, tasks)
 

@@ -16,7 +16,7 @@ from penstock.spark.lake.ranges import RangeKey, TableRange
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.spark.lake.stores.storage import Storage
+    from penstock.spark.stores.storage import Storage
 
 COMMIT_KEY: Final = "penstock.commit"
 """Under this name a commit's metadata (Delta's commitInfo, an Iceberg snapshot's) has `BatchCommit.told()` as JSON."""

@@ -18,7 +18,7 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.places import absolute, is_local, opened
 from penstock.spark.lake.store import TableStore
-from penstock.spark.lake.stores.storage import Storage, catalog_properties
+from penstock.spark.stores.storage import Storage, catalog_properties
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -21,7 +21,7 @@ from penstock.spark.lake.judging import Rule, judge_rows
 from penstock.spark.lake.parquet_files import FileShape, GrowingFile
 from penstock.spark.lake.partitioning import PartitionField, by_partition
 from penstock.spark.lake.store import WrittenFile
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 HELD_BYTES_MAX: Final = 64 << 20
 """Rows in memory before they become row groups."""

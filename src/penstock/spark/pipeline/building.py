@@ -14,6 +14,7 @@ from penstock.spark.pipeline.expecting import delivering, kept, with_bits, with_
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind, Source, Step
 from penstock.spark.pipeline.following import table_stream
 from penstock.spark.pipeline.functions import function_of
+from penstock.spark.pipeline.mirroring import kept_first
 from penstock.spark.pipeline.records import as_records
 from penstock.spark.pipeline.rule_letters import HIDDEN
 from penstock.spark.pipeline.together import check_stateless, lead_of, shared_writer
@@ -153,7 +154,7 @@ def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
 def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter:
     match sink.kind:
         case SinkKind.TABLE if sink.many is not None or sink.keyed is not None:
-            return writer.foreachBatch(writer_of(flow, sink))
+            return writer.foreachBatch(kept_first(flow, sink, writer_of(flow, sink)))
         case SinkKind.TABLE:
             return writer.format(LAKE_FORMAT).options(**lake_options(flow, sink))
         case SinkKind.TOPIC if sink.mode == "append":
@@ -165,6 +166,7 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             named = writer.format("parquet").option("path", flow.table_path(sink)).options(**plain_options(sink))
             return named.partitionBy(*sink.partition_by) if sink.partition_by else named
         case SinkKind.FOREACH_BATCH:
-            return writer.options(**plain_options(sink)).foreachBatch(function_of(sink.target, flow.directory))
+            function = kept_first(flow, sink, function_of(sink.target, flow.directory))
+            return writer.options(**plain_options(sink)).foreachBatch(function)
         case SinkKind.CONSOLE:
             return writer.format("console").options(**{"truncate": "false", **plain_options(sink)})

@@ -19,6 +19,7 @@ from penstock.spark.errors import BadOption, Missing
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.flow import Flow, SinkKind
 from penstock.spark.pipeline.home import Home, Job, Outcome, Progress
+from penstock.spark.pipeline.mirroring import check_master
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.preflight import NoBroker, NoTopic, check_topics
 from penstock.spark.pipeline.reading import read_flow
@@ -97,6 +98,7 @@ def check_everything(flow: Flow) -> None:
     from penstock.spark.sessions import check_java
 
     check_java()
+    check_master(flow)
     check_topics(flow)
 
 

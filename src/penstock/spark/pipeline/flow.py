@@ -158,6 +158,8 @@ class Flow:
     """`uri`, and how to log in to that catalog of Iceberg tables; secrets are references."""
     admin: str | None = None
     """HOST:PORT of `/metrics`; None for none."""
+    checkpoints_here: str = ""
+    """Where Spark keeps them when `checkpoints` is in an object store, which then has copies; "" where it has none."""
 
     @property
     def directory(self) -> Path:
@@ -210,7 +212,12 @@ class Flow:
         return f"{self.name}-{sink.together or sink.name}"
 
     def checkpoint(self, sink: Sink) -> str:
-        return f"{self.checkpoints}/{sink.together or sink.name}"
+        """Where Spark keeps it."""
+        return f"{self.checkpoints_here or self.checkpoints}/{sink.together or sink.name}"
+
+    def mirror(self, sink: Sink) -> str:
+        """Where copies of its checkpoint are kept; "" when the checkpoint itself is where it shall be."""
+        return f"{self.checkpoints}/{sink.name}" if self.checkpoints_here else ""
 
     def mates(self, sink: Sink) -> tuple[Sink, ...]:
         """The sinks of its query, itself among them."""

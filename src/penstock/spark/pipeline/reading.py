@@ -31,6 +31,7 @@ from penstock.spark.pipeline.flow import (
     Step,
     Watermark,
 )
+from penstock.spark.pipeline.mirroring import check_checkpoints, checkpoints_here
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.objectives import fresh_within_of
 from penstock.spark.pipeline.option_check import check_options
@@ -81,6 +82,7 @@ def examine(text: str, path: Path) -> Examined:
         check(flow, notes)
         check_sharing(flow, notes)
         check_circles(flow, notes)
+        check_checkpoints(flow, notes)
     if not notes.mistakes:
         check_options(flow, notes)
     mistakes = tuple(sorted(set(notes.mistakes)))
@@ -99,14 +101,16 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
     for key, found, example in (("sources", sources, "[sources.orders]"), ("sinks", sinks, "[sinks.lake]")):
         if not found and not file.values.get(key):
             file.wrong(None, f"there are no {key}: write one under {example}")
+    spark = _spark(file.table("spark"), path.parent)
+    checkpoints = _place(checkpoints, path.parent) if checkpoints else f"{warehouse}/_checkpoints/{name}"
     flow = Flow(
         name=name,
         path=path,
         digest=digest,
         bootstrap=file.text("bootstrap"),
         warehouse=warehouse,
-        checkpoints=_place(checkpoints, path.parent) if checkpoints else f"{warehouse}/_checkpoints/{name}",
-        spark=_spark(file.table("spark"), path.parent),
+        checkpoints=checkpoints,
+        spark=spark,
         kafka=file.options("kafka"),
         sources=sources,
         steps=_linked(steps, [source.name for source in sources], file.notes),
@@ -114,6 +118,7 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
         storage=storage_of(file),
         catalog=catalog_of(file),
         admin=admin_of(file),
+        checkpoints_here=checkpoints_here(name, checkpoints, spark),
     )
     file.finish()
     _check_reads(flow, file.notes)

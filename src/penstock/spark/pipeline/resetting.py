@@ -9,6 +9,7 @@ from penstock.declared.mistakes import did_you_mean
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline import places
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind
+from penstock.spark.pipeline.mirroring import forgotten
 from penstock.spark.pipeline.starts import forget_wish, table_offsets, wish_start
 
 
@@ -73,7 +74,10 @@ def carry_out(flow: Flow, resets: Sequence[Reset]) -> None:
     for reset in resets:
         sink = flow.sink(reset.sink)
         assert sink is not None, "a plan names sinks of its flow"
-        places.remove(reset.checkpoint)
+        if flow.mirror(sink):
+            forgotten(flow, sink)
+        else:
+            places.remove(reset.checkpoint)
         if reset.start is None:
             forget_wish(flow, sink)
         else:

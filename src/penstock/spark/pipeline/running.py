@@ -17,6 +17,7 @@ from penstock.spark.pipeline import home
 from penstock.spark.pipeline.building import ship, start_query
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind
 from penstock.spark.pipeline.home import Progress, SinkProgress
+from penstock.spark.pipeline.mirroring import begun
 from penstock.spark.pipeline.retrying import SINKS, Patience, Tries
 from penstock.spark.pipeline.starts import begin_of, forget_wish
 from penstock.spark.progress.records import ProgressRecord, record_of
@@ -258,6 +259,7 @@ class Runner:
 
 
 def _begin(spark: SparkSession, flow: Flow, sink: Sink) -> StreamingQuery:
+    sink = begun(flow, sink)
     begin = begin_of(flow, sink)
     _log.info("sink %s %s", sink.name, begin.why)
     return start_query(spark, flow, sink, start=begin.start)

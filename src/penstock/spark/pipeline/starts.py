@@ -79,4 +79,4 @@ def forget_wish(flow: Flow, sink: Sink) -> None:
 
 
 def _wish_place(flow: Flow, sink: Sink) -> str:
-    return f"{flow.checkpoints}/_starts/{sink.name}.json"
+    return f"{flow.checkpoints_here or flow.checkpoints}/_starts/{sink.name}.json"

@@ -7,8 +7,8 @@ from typing import Final
 
 from penstock.declared.fields import Table
 from penstock.spark.errors import BadOption
-from penstock.spark.lake.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage
 from penstock.spark.pipeline.flow import Flow, Sink
+from penstock.spark.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage
 
 URI: Final = "uri"
 """Of [catalog]: where it is, which is the option `catalog` of tables."""

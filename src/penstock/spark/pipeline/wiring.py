@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.spark.feed import Feed, FeedStep
 from penstock.spark.lake.judging import to_option
+from penstock.spark.naming import MIRROR_OPTION
 from penstock.spark.pipeline.changes_wiring import change_options, keyed_table_options
 from penstock.spark.pipeline.expectations import Expectation, Otherwise, rules_of
 from penstock.spark.pipeline.flow import EARLIEST, LATEST, Flow, Sink, Source
@@ -155,7 +156,7 @@ def once_settings(flow: Flow) -> dict[str, str]:
 
 def plain_options(sink: Sink) -> dict[str, str]:
     """Options of Spark's own sinks."""
-    return dict(sink.options)
+    return {name: value for name, value in sink.options.items() if name != MIRROR_OPTION}
 
 
 def _client(flow: Flow) -> dict[str, str]:

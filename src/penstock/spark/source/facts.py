@@ -15,8 +15,8 @@ from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting, U
 from penstock.model.ids import TopicPartition
 from penstock.spark.dialogue import admin_for, for_process
 from penstock.spark.errors import Missing
-from penstock.spark.lake.stores.settings import as_options
 from penstock.spark.source.losses import Seen
+from penstock.spark.stores.settings import as_options
 
 if TYPE_CHECKING:
     from penstock.client.admin import Admin, OffsetInfo, TopicInfo

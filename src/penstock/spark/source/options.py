@@ -13,13 +13,13 @@ from typing import Final
 
 from penstock.spark.errors import BadOption
 from penstock.spark.given import Given, nearest
-from penstock.spark.lake.stores.settings import CATALOG, STORAGE, check_catalog, check_storage, under
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.offsets import EARLIEST, LATEST
 from penstock.spark.source import starts
 from penstock.spark.source.client_settings import READ_COMMITTED, admin_settings, client_settings
 from penstock.spark.source.starts import Place
 from penstock.spark.source.topics import TopicChoice, choice_of
+from penstock.spark.stores.settings import CATALOG, STORAGE, check_catalog, check_storage, under
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 _log = logging.getLogger("penstock.spark.source")
 

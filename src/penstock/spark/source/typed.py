@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.spark.errors import BadOption
-from penstock.spark.lake.stores.storage import Storage
 from penstock.spark.source.options import METADATA_COLUMNS
+from penstock.spark.stores.storage import Storage
 from penstock.spark.values.options import ValueOptions
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from penstock.client.settings import ProducerSettings
 from penstock.spark.errors import BadOption
 from penstock.spark.given import Given, nearest
 from penstock.spark.kafka_settings import KafkaSettings
+from penstock.spark.naming import MIRROR_OPTION
 
 BYTES: Final = ("string", "binary")
 HEADERS: Final = "array<struct<key:string,value:binary>>"
@@ -84,7 +85,7 @@ BATCH_OPTION: Final = "penstock.batch"
 _TIMEOUT: Final = "transaction.timeout.ms"
 STAGES_ONCE: Final = "penstock.stages.once"
 """Says that the session has spark.stage.maxConsecutiveAttempts=1, which no process can ask for where it matters."""
-_OURS: Final = frozenset({"topic", EXACTLY_ONCE, BATCH_OPTION, STAGES_ONCE})
+_OURS: Final = frozenset({"topic", EXACTLY_ONCE, BATCH_OPTION, STAGES_ONCE, MIRROR_OPTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ class SinkOptions:
     """Of a batch that is written as a DataFrame of its own; -1 where Spark says which it is."""
     stages_once: bool = False
     """Whether the session lets no stage be begun again (spark.stage.maxConsecutiveAttempts=1)."""
+    mirror: str = ""
+    """Where copies of the checkpoint are kept (`checkpoints`); pipelines say it."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -130,7 +133,8 @@ class SinkOptions:
         checkpoint, batch = given.text("checkpointlocation") or "", given.count(BATCH_OPTION, -1, least=0)
         assert batch is not None, "it has a default"
         stages_once = given.flag(STAGES_ONCE, False)
-        return cls(settings, topic, exactly_once, timeout_ms, checkpoint, batch, stages_once)
+        mirror = given.text(MIRROR_OPTION) or ""
+        return cls(settings, topic, exactly_once, timeout_ms, checkpoint, batch, stages_once, mirror)
 
 
 def _check_transactional(settings: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from penstock.spark.checkpoints.keeping import keep
 from penstock.spark.errors import BadOption
 from penstock.spark.topic_sink.delivery import AtLeastOnce, Written
 from penstock.spark.topic_sink.options import EXACTLY_ONCE, SinkOptions, check_columns
@@ -60,6 +61,7 @@ class _TaskWriting:
         return TopicCommit(written, wrote, None if self.once is None else self.once.handout)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        keep(self.options.checkpoint, self.options.mirror)
         told = _told(messages)
         handout = self._handout(told)
         if handout is None:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from penstock.spark.errors import BadOption, SparkRoomError, Undecodable
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.values.letters import ERROR_MOST, DeadLetter, Reader
 
 if TYPE_CHECKING:

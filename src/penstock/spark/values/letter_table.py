@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 
 from penstock.spark.errors import BadOption, Missing, SparkRoomError
 from penstock.spark.lake.places import absolute, opened
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 from penstock.spark.values.letters import ERROR_MOST, DeadLetter, Reader
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.parquet_rows import rows_of
 from penstock.spark.lake.store import BatchCommit, TableFile, TableStore, WrittenFile
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT
+from penstock.spark.stores.storage import FROM_ENVIRONMENT
 from tests.properties import examples
 
 ROWS = pa.schema([("id", pa.int64()), ("word", pa.string())])

@@ -21,9 +21,9 @@ from penstock.spark.lake.delta.actions import add_action, remove_action
 from penstock.spark.lake.parquet_files import FileShape
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.store import COMPACT, Compaction, Conflicted, TableFile, WrittenFile
-from penstock.spark.lake.stores.storage import Storage
 from penstock.spark.lake.tiers import plan
 from penstock.spark.lake.writing import RollingFiles
+from penstock.spark.stores.storage import Storage
 
 EXCHANGE_BYTES_MAX: Final = 1 << 30
 """Work that one commit carries: what was exchanged stays exchanged when a later part fails."""

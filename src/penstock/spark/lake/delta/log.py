@@ -20,7 +20,7 @@ from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.delta.thinning import LogFile
 from penstock.spark.lake.places import opened, read_text
 from penstock.spark.lake.store import COMMIT_KEY, COMPACT, OTHER, Commit
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

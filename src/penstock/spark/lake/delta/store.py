@@ -37,7 +37,7 @@ from penstock.spark.lake.store import (
     NotUnderstood,
     TableFile,
 )
-from penstock.spark.lake.stores.storage import Storage
+from penstock.spark.stores.storage import Storage
 
 if TYPE_CHECKING:
     from penstock.spark.lake.options import LakeOptions

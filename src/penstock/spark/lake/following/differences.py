@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.spark.lake.following.versions import DELETE, INSERT, UPDATE
 from penstock.spark.lake.parquet_rows import rows_of
 from penstock.spark.lake.store import TableFile
-from penstock.spark.lake.stores.storage import Storage
+from penstock.spark.stores.storage import Storage
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

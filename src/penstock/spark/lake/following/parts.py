@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql.datasource import InputPartition
 
 from penstock.spark.lake.store import TableFile
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 
 @dataclass

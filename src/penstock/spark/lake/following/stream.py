@@ -32,8 +32,8 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.reading import group
 from penstock.spark.lake.store import KEYED_PROPERTY, TableFile, TableStore
-from penstock.spark.lake.stores.storage import Storage
 from penstock.spark.offsets import EARLIEST, LATEST, StreamOffset
+from penstock.spark.stores.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.spark.errors import BadOption, Missing, SparkRoomError
 from penstock.spark.lake.options import NEEDS_PYICEBERG, LakeOptions
 from penstock.spark.lake.places import absolute, is_local
-from penstock.spark.lake.stores.storage import Storage, catalog_properties
+from penstock.spark.stores.storage import Storage, catalog_properties
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

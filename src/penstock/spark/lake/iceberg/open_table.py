@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table, Transaction
 
     from penstock.spark.lake.iceberg.catalogs import Place
-    from penstock.spark.lake.stores.storage import Storage
+    from penstock.spark.stores.storage import Storage
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from penstock.spark.lake.store import (
     Layout,
     TableFile,
 )
-from penstock.spark.lake.stores.storage import Storage
+from penstock.spark.stores.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

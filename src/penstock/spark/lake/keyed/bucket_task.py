@@ -23,7 +23,7 @@ from penstock.spark.lake.parquet_files import FileShape, GrowingFile
 from penstock.spark.lake.parquet_rows import rows_of
 from penstock.spark.lake.places import opened
 from penstock.spark.lake.store import MergeCounts, TableFile, WrittenFile
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage
 
 GROUP_BYTES: Final = 16 << 20
 """Rows in memory before they are written as a row group."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from penstock.model.closest import closest
 from penstock.spark.errors import BadOption
-from penstock.spark.lake.stores.secrets import check_references, is_reference
+from penstock.spark.stores.secrets import check_references, is_reference
 
 STORAGE: Final = "storage"
 CATALOG: Final = "catalog"

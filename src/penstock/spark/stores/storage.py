@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from penstock.spark.lake.stores import azure, gcs, s3
-from penstock.spark.lake.stores.secrets import resolved
-from penstock.spark.lake.stores.settings import (
+from penstock.spark.stores import azure, gcs, s3
+from penstock.spark.stores.secrets import resolved
+from penstock.spark.stores.settings import (
     AZURE_NAMES,
     CATALOG,
     GCS_NAMES,

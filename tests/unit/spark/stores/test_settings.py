@@ -10,9 +10,9 @@ import pytest
 from penstock.spark.errors import BadOption
 from penstock.spark.feed import Feed
 from penstock.spark.lake.options import LakeOptions
-from penstock.spark.lake.stores.settings import check_catalog, check_storage
-from penstock.spark.lake.stores.storage import FROM_ENVIRONMENT, Storage, catalog_properties
 from penstock.spark.source.options import SourceOptions
+from penstock.spark.stores.settings import check_catalog, check_storage
+from penstock.spark.stores.storage import FROM_ENVIRONMENT, Storage, catalog_properties
 from penstock.spark.values.dead_letters import DeadLetters
 
 KEYS = {"access_key": "AKIA", "secret_key": "env:SHOP_SECRET"}
