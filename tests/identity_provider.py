@@ -74,7 +74,7 @@ class IdentityProvider:
 
 
 @contextlib.contextmanager
-def identity_provider() -> Iterator[IdentityProvider]:
+def identity_provider(kind: type[IdentityProvider] = IdentityProvider) -> Iterator[IdentityProvider]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.do_POST()
@@ -94,7 +94,7 @@ def identity_provider() -> Iterator[IdentityProvider]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        provider = IdentityProvider(server.server_port)
+        provider = kind(server.server_port)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

@@ -13,7 +13,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
 from penstock.client.admin import Admin, ConfigResource
-from penstock.client.errors import NotAllowed
+from penstock.client.errors import NotAllowed, NotReachable, TimedOutWaiting
 from penstock.console.failures import Declined
 from penstock.console.people.acting import PATIENCE, with_login
 from penstock.console.settings import ClusterAddress
@@ -51,7 +51,7 @@ async def refuse_super_user(address: ClusterAddress, principal: str, login: Mapp
     failure = told.failed.get(nobodys)
     if isinstance(failure, NotAllowed):
         return
-    if failure is not None and failure.retriable:
+    if isinstance(failure, (NotReachable, TimedOutWaiting)):
         raise failure
     raise Declined(
         403,

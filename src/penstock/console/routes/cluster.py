@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.client.admin import ConfigResource
-from penstock.console.answers import answer
+from penstock.console.answers import answer, answer_made
 from penstock.console.failures import Declined, bad_request
 from penstock.console.listings import whole_number
 from penstock.console.routes.desk import desk_of
@@ -19,15 +19,18 @@ LOG_MAX = 1_000
 
 async def get_overview(request: Request) -> Response:
     desk = await desk_of(request)
-    return answer(overview(desk.seeing(), desk.sampler.log()))
+    seeing, happened = desk.seeing(), desk.sampler.log()
+    return await answer_made(lambda: overview(seeing, happened))
 
 
 async def get_map(request: Request) -> Response:
-    return answer(cluster_map((await desk_of(request)).cluster_seeing(), request.query_params.get("topic")))
+    seeing, topic = (await desk_of(request)).cluster_seeing(), request.query_params.get("topic")
+    return await answer_made(lambda: cluster_map(seeing, topic))
 
 
 async def get_brokers(request: Request) -> Response:
-    return answer(broker_list((await desk_of(request)).cluster_seeing()))
+    seeing = (await desk_of(request)).cluster_seeing()
+    return await answer_made(lambda: broker_list(seeing))
 
 
 async def get_broker(request: Request) -> Response:

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.console.answers import answer
+from penstock.console.answers import answer, answer_made
 from penstock.console.commands import command
 from penstock.console.listings import Wanted, whole_number
 from penstock.console.routes.desk import desk_of, now_ms, step_of
@@ -21,7 +21,8 @@ _LEVELS: Final = {"problem": "bad", "notice": "info"}
 
 async def get_groups(request: Request) -> Response:
     wanted = Wanted.of(request.query_params, GROUP_SORTS)
-    return answer(group_list((await desk_of(request)).seeing(), wanted, request.query_params.get("state", "")))
+    seeing, state = (await desk_of(request)).seeing(), request.query_params.get("state", "")
+    return await answer_made(lambda: group_list(seeing, wanted, state))
 
 
 async def get_group(request: Request) -> Response:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from penstock.client.admin import AclFilter, ConfigResource
 from penstock.client.errors import ClientError
-from penstock.console.answers import answer
+from penstock.console.answers import answer, answer_made
 from penstock.console.commands import command
 from penstock.console.failures import bad_request
 from penstock.console.listings import Wanted
@@ -26,7 +26,7 @@ async def get_topics(request: Request) -> Response:
         raise bad_request(f"only: {only!r} is none of {', '.join(sorted(ONLY))}")
     wanted = Wanted.of(query, TOPIC_SORTS)
     seeing = (await desk_of(request)).seeing()
-    return answer(topic_list(seeing, wanted, internal=query.get("internal") == "1", only=only))
+    return await answer_made(lambda: topic_list(seeing, wanted, internal=query.get("internal") == "1", only=only))
 
 
 async def get_topic(request: Request) -> Response:

@@ -38,6 +38,36 @@ class KeptFor:
     min_isr: int
 
 
+@dataclass(frozen=True, slots=True)
+class TopicSums:
+    """A topic in numbers; what is not known is None."""
+
+    behind: int
+    leaderless: int
+    records: int | None
+    bytes: int | None
+    rate: float | None
+
+
+DERIVED: Final = {
+    "led_by": ("topics",),
+    "sizes": ("log_dirs", "topics"),
+    "readers": ("committed", "described"),
+    "sums": ("topics", "starts", "ends", "rates", "log_dirs"),
+    "loads": ("topics",),
+}
+"""What is derived from which parts, in the order in which they build on each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoad:
+    """Of how many partitions a broker is the leader, a replica, and a replica that is not in sync."""
+
+    leaders: int = 0
+    replicas: int = 0
+    behind: int = 0
+
+
 @dataclass(frozen=True)
 class Picture:
     """A cluster as it was last seen; `at_ms` says when each part was, and `failed` why one was not."""
@@ -93,6 +123,20 @@ class Picture:
         return {node: items for node, items in self.led_by.items() if node in alive}
 
     @cached_property
+    def loads(self) -> dict[int, BrokerLoad]:
+        """By broker, those that only replicas tell of too."""
+        leaders: dict[int, int] = {}
+        replicas: dict[int, int] = {}
+        behind: dict[int, int] = {}
+        for topic in self.topics.values():
+            for partition in topic.partitions:
+                leaders[partition.leader] = leaders.get(partition.leader, 0) + 1
+                for node in partition.replicas:
+                    replicas[node] = replicas.get(node, 0) + 1
+                    behind[node] = behind.get(node, 0) + (node not in partition.isr)
+        return {node: BrokerLoad(leaders.get(node, 0), count, behind[node]) for node, count in replicas.items()}
+
+    @cached_property
     def readers(self) -> dict[str, list[str]]:
         """The groups that have positions in, or members for, each topic."""
         found: dict[str, set[str]] = {}
@@ -104,6 +148,33 @@ class Picture:
                 for topic in member.assignment:
                     found.setdefault(topic, set()).add(group)
         return {topic: sorted(groups) for topic, groups in found.items()}
+
+    @cached_property
+    def sums(self) -> dict[str, TopicSums]:
+        """What a list says of each topic, whoever looks at it."""
+        return {name: self._sums_of(topic) for name, topic in self.topics.items()}
+
+    def _sums_of(self, topic: TopicInfo) -> TopicSums:
+        items = [TopicPartition(topic.name, partition.partition) for partition in topic.partitions]
+        starts, ends, sizes = self.starts, self.ends, self.sizes
+        held = [ends[item] - starts[item] for item in items if item in ends and item in starts]
+        known = [sizes[item] for item in items if item in sizes]
+        rates = [self.rates[item] for item in items if item in self.rates]
+        return TopicSums(
+            behind=sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions),
+            leaderless=sum(partition.leader < 0 for partition in topic.partitions),
+            # A sum in which one partition is missing would be a wrong number.
+            records=sum(held) if len(held) == len(items) else None,
+            bytes=sum(known) if len(known) == len(items) else None,
+            rate=sum(rates) if rates else None,
+        )
+
+    def carry(self, earlier: Picture) -> None:
+        """Takes over what was derived from parts that are the same still, and derives the rest: no viewer waits."""
+        for name, parts in DERIVED.items():
+            if name in earlier.__dict__ and all(getattr(earlier, part) is getattr(self, part) for part in parts):
+                self.__dict__[name] = earlier.__dict__[name]
+            getattr(self, name)
 
     def alive(self) -> set[int]:
         return {broker.id for broker in self.cluster.brokers if not broker.fenced}

@@ -172,6 +172,7 @@ class Sampler:
             after = asking.without(before, part, str(away))
         except ClientError as refused:
             after = asking.without(before, part, str(refused))
+        after.carry(before)
         now = _monotonic_ms()
         self._schedule.looked(part, now, (time.thread_time() - began) * 1_000, now - self._asked_ms)
         self.picture = after

@@ -6,30 +6,23 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from penstock.client.admin import LogDirInfo, PartitionInfo, QuorumReplica
-from penstock.console.sampler.picture import LOG_DIRS, moving
+from penstock.console.sampler.picture import LOG_DIRS, BrokerLoad, moving
 from penstock.console.views.seeing import Seeing, text_of
 from penstock.model.ids import TopicPartition
 
 PARTITIONS_MAX: Final = 5_000
 CELLS_MAX: Final = 20_000
+_NO_LOAD: Final = BrokerLoad()
 
 
 def broker_rows(seeing: Seeing) -> list[dict[str, Any]]:
     """Every broker that the cluster knows, and those that only replicas tell of."""
     picture = seeing.picture
-    leaders: dict[int, int] = {}
-    replicas: dict[int, int] = {}
-    behind: dict[int, int] = {}
-    for topic in picture.topics.values():
-        for partition in topic.partitions:
-            leaders[partition.leader] = leaders.get(partition.leader, 0) + 1
-            for node in partition.replicas:
-                replicas[node] = replicas.get(node, 0) + 1
-                behind[node] = behind.get(node, 0) + (node not in partition.isr)
     known = {broker.id: broker for broker in picture.cluster.brokers}
     alive = picture.alive()
     rows = []
-    for node in sorted(known.keys() | replicas.keys()):
+    for node in sorted(known.keys() | picture.loads.keys()):
+        load = picture.loads.get(node, _NO_LOAD)
         broker, dirs = known.get(node), picture.log_dirs.get(node)
         rows.append(
             {
@@ -39,9 +32,9 @@ def broker_rows(seeing: Seeing) -> list[dict[str, Any]]:
                 "rack": broker.rack if broker else None,
                 "alive": node in alive,
                 "controller": node == picture.cluster.controller,
-                "leaders": leaders.get(node, 0),
-                "replicas": replicas.get(node, 0),
-                "behind": behind.get(node, 0),
+                "leaders": load.leaders,
+                "replicas": load.replicas,
+                "behind": load.behind,
                 "bytes": text_of(sum(each.size_bytes for each in dirs)) if dirs is not None else None,
                 "rate": sum(picture.rates.get(item, 0.0) for item in picture.led_by.get(node, ()))
                 if picture.rates

@@ -81,22 +81,16 @@ def topic_page(seeing: Seeing, topic: TopicInfo, step_s: int) -> dict[str, Any]:
 
 def topic_row(seeing: Seeing, topic: TopicInfo) -> TopicRow:
     picture = seeing.picture
-    items = [TopicPartition(topic.name, partition.partition) for partition in topic.partitions]
-    held = [
-        picture.ends[item] - picture.starts[item] for item in items if item in picture.ends and item in picture.starts
-    ]
-    sizes = [picture.sizes[item] for item in items if item in picture.sizes]
-    rates = [picture.rates[item] for item in items if item in picture.rates]
+    sums = picture.sums.get(topic.name)
     groups = [name for name in picture.readers.get(topic.name, []) if seeing.vision.group(name)]
     lags = [lag for name in groups if (lag := group_lag(seeing, name, topic.name)) is not None]
     return TopicRow(
         topic,
-        behind=sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions),
-        leaderless=sum(partition.leader < 0 for partition in topic.partitions),
-        # A sum in which one partition is missing would be a wrong number.
-        records=sum(held) if len(held) == len(items) else None,
-        bytes=sum(sizes) if len(sizes) == len(items) else None,
-        rate=sum(rates) if rates else None,
+        behind=sums.behind if sums else 0,
+        leaderless=sums.leaderless if sums else 0,
+        records=sums.records if sums else None,
+        bytes=sums.bytes if sums else None,
+        rate=sums.rate if sums else None,
         groups=groups,
         lag=max(lags) if lags else None,
     )
