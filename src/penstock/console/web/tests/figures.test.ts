@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./browser";
 import { about, bytes, exact, moment, span } from "../src/figures/numbers";
-import { conditionOf, layOut, tokens, type Line } from "../src/figures/jsonText";
+import { conditionOf, layOut, readable, tokens, type Line } from "../src/figures/jsonText";
 import { ordered } from "../src/parts/ordered";
 import { match } from "../src/routing/match";
 import { to } from "../src/routing/place";
@@ -149,4 +149,10 @@ test("a member that was clicked becomes a condition", () => {
     ],
   );
   assert.equal(conditionOf(members[1]!, "!="), "value.a.n != 12345678901234567890");
+});
+
+test("letters are shown as letters, and what steers is shown as it is written", () => {
+  assert.equal(readable('"\\u674e\\u96f7 \\ud83d\\ude00"'), '"李雷 😀"');
+  for (const text of ['"\\u202e"', '"\\u0022"', '"\\n"', '"\\\\u674e"', '"\\ufeff"', '"\\u200b"'])
+    assert.equal(readable(text), text);
 });

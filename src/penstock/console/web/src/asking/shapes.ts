@@ -310,7 +310,8 @@ export interface Records {
   records: Stored[];
   next: string | null;
   previous: string | null;
-  reached: "end" | "limit" | "time";
+  more?: boolean;
+  reached: string;
   ends: Record<string, { start: Digits; end: Digits }>;
   order: string;
   command: string;

@@ -11,6 +11,16 @@ function end(id: string): void {
   ask(`/tabs/${tab}/subscriptions/${id}`, { method: "DELETE" }).catch(() => undefined);
 }
 
+/** A subscription needs the stream that its answers come in. */
+function whenOpen(then: () => void): void {
+  if (streamOpen.peek()) return then();
+  const wait = streamOpen.subscribe((open) => {
+    if (!open) return;
+    queueMicrotask(() => wait());
+    then();
+  });
+}
+
 const KEPT = 2_000;
 
 export interface Tail {
@@ -134,11 +144,13 @@ export function beginSearch(body: object): Search {
   }
   // The server forgets a search whose tab it cannot tell anything; where it was is known from its last word.
   const watch = streamOpen.subscribe((open) => {
-    if (open || !search.running.peek()) return;
+    if (open || id === null || !search.running.peek()) return;
     search.running.value = false;
     search.refusal.value = new Refusal(0, "stream_cut", "", "");
   });
-  start(null);
+  whenOpen(() => {
+    if (!over) start(null);
+  });
   return search;
 }
 

@@ -137,3 +137,12 @@ export function conditionOf(member: Member, sign: "==" | "!="): string | null {
   const literal = kind === "string" ? '"' + (JSON.parse(text) as string).replace(/[\\"]/g, "\\$&") + '"' : text;
   return field + " " + sign + " " + literal;
 }
+
+/** Letters that are written as `\u674e` are shown as letters; what would change how a line is read stays as it is. */
+export const readable = (text: string): string =>
+  text.replace(/\\(?:u([0-9a-fA-F]{4})|.)/gs, (escape, digits: string | undefined) => {
+    const code = digits === undefined ? 0 : parseInt(digits, 16);
+    const steers =
+      (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f);
+    return code < 0xa1 || steers || code === 0xfeff ? escape : String.fromCharCode(code);
+  });

@@ -25,8 +25,19 @@ export function Dialog({ title, label, class: extra, onClose, footer, children }
   const outside = (event: MouseEvent): void => {
     if (event.target === box.current) onClose();
   };
+  // Whoever follows a link out of a dialog has done with it.
+  const followed = (event: MouseEvent): void => {
+    if (event.target instanceof Element && event.target.closest("a[href]")) onClose();
+  };
   return (
-    <dialog ref={box} class={extra} aria-label={label ?? title} onClose={onClose} onMouseDown={outside}>
+    <dialog
+      ref={box}
+      class={extra}
+      aria-label={label ?? title}
+      onClose={onClose}
+      onMouseDown={outside}
+      onClick={followed}
+    >
       {title && (
         <header>
           <h2>{title}</h2>

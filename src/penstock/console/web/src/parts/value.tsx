@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Bytes } from "../asking/shapes";
 import { bytes } from "../figures/numbers";
-import { conditionOf, layOut, tokens, type Line, type Member } from "../figures/jsonText";
+import { conditionOf, layOut, readable, tokens, type Line, type Member } from "../figures/jsonText";
 import { w } from "../words/words";
 import { Badge } from "./badge";
 
@@ -9,7 +9,8 @@ import { Badge } from "./badge";
 export function Brief({ of, most = 200 }: { of: Bytes; most?: number }) {
   if (of.as === null || of.text === null) return <Badge>null</Badge>;
   if (of.text === "") return <span class="soft">{w().emptyText}</span>;
-  return <span class="mono">{of.text.length > most ? of.text.slice(0, most) + "…" : of.text}</span>;
+  const text = of.text.length > most ? of.text.slice(0, most) + "…" : of.text;
+  return <span class="mono">{of.as === "json" ? readable(text) : text}</span>;
 }
 
 const LINES = 400;
@@ -77,7 +78,7 @@ function LineOf({ line, onCondition }: { line: Line; onCondition: ((condition: s
     <div style={{ paddingLeft: line.depth * 16 + "px" }}>
       {line.tokens.map((token, at) => (
         <span key={at} class={"t-" + token.kind}>
-          {token.text}
+          {token.kind === "string" || token.kind === "key" ? readable(token.text) : token.text}
         </span>
       ))}
       {line.member && onCondition && <Asks member={line.member} onCondition={onCondition} />}

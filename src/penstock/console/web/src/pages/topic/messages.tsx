@@ -75,7 +75,7 @@ function Paging({ name }: { name: string }) {
               <button
                 type="button"
                 class="button tiny"
-                disabled={now.next === null}
+                disabled={now.next === null || now.more === false}
                 onClick={() => turn(now.next, false)}
               >
                 {w().newer} →
