@@ -21,7 +21,9 @@ SCRIPT = "<img src=x onerror=\"document.title='broken in'\"><script>document.tit
 def topics(node: EmbeddedBroker) -> None:
     with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
         for number in range(200):
-            value = f'{{"id": {number}, "exact": {BIG}, "country": "{"it" if number % 50 == 7 else "de"}", "huge": {HUGE}}}'
+            value = (
+                f'{{"id": {number}, "exact": {BIG}, "country": "{"it" if number % 50 == 7 else "de"}", "huge": {HUGE}}}'
+            )
             producer.send("orders", value.encode(), key=f"k{number}".encode(), headers=[("trace", b"t1")])
         for value in (SCRIPT.encode(), json.dumps({"name": SCRIPT, SCRIPT: 1}).encode(), b"\x00\xff\x10", None, b""):
             producer.send("hostile", value, key=SCRIPT.encode(), headers=[(SCRIPT, SCRIPT.encode())])

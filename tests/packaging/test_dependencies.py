@@ -23,7 +23,7 @@ OF_EXTRAS = {
     "sqlalchemy": "iceberg",
     "fastavro": "avro",
     "obstore": "stores",
-    "psycopg2": "postgres",
+    "psycopg": "postgres",
     "starlette": "console",
     "uvicorn": "console",
     "pandas": "test",

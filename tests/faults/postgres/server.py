@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psycopg2
+import psycopg
 
 from tests.patience import wait_for
 
@@ -68,7 +68,7 @@ class PostgresServer:
         wait_for("Postgres answers", self._answers, timeout_s=20)
 
     def _answers(self) -> bool:
-        with suppress(psycopg2.OperationalError):
+        with suppress(psycopg.OperationalError):
             self.connect("postgres").close()
             return True
         return False
@@ -96,9 +96,7 @@ class PostgresServer:
         return f"host={self.folder} user=penstock dbname={database}"
 
     def connect(self, database: str) -> Any:
-        connection = psycopg2.connect(self.dsn(database))
-        connection.autocommit = True
-        return connection
+        return psycopg.connect(self.dsn(database), autocommit=True)
 
     def make_database(self, name: str) -> Any:
         connection = self.connect("postgres")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import EmbeddedBroker
-from tests.faults.counts import SOAKING, rounds
+from tests.faults.counts import rounds
 from tests.faults.postgres.scene import CUSTOMERS, Database, Load, Mirror, agent_file
 from tests.faults.postgres.server import PostgresServer
 from tests.patience import Patience
@@ -121,7 +121,6 @@ async def test_a_server_that_is_killed_again_and_again(
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not SOAKING, reason="make soak PART=postgres")
 async def test_long_transactions_beside_short_ones(
     postgres: PostgresServer, node: EmbeddedBroker, tmp_path: Path
 ) -> None:

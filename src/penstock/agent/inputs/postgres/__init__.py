@@ -3,7 +3,7 @@
     log/          bytes of the replication stream become changes with their places in the log; pure
     records/      rows and changes become records: values as JSON, envelopes, keys, tombstones; pure
     position/     how far the log and the tables were read, saved or handed to transactions
-    server/       the server through psycopg2
+    server/       the server through psycopg
     beginning.py  publication, slot, and that nothing is missing   tables.py     rows that are there become portions
     following.py  the log becomes portions                         input.py      one after the other, and again
     settings.py, secrets.py, kind.py, telling.py, portions.py

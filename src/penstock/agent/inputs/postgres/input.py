@@ -127,8 +127,8 @@ class PostgresInput:
 
 def _peer(connection: Any) -> str:
     """Where the server is, without who asks and the password."""
-    given = connection.get_dsn_parameters()
-    return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}/{given.get('dbname', '')}"
+    info = connection.info
+    return f"{info.host or 'localhost'}:{info.port}/{info.dbname}"
 
 
 async def _until_one_ends(*jobs: Coroutine[Any, Any, None]) -> None:

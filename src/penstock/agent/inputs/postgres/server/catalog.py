@@ -11,9 +11,9 @@ from penstock.agent.inputs.postgres.log.wire import Relation, RelationColumn, Ty
 COLUMNS_BY_PUBLICATION_SINCE: Final = 150_000
 
 _TABLES: Final = """
-SELECT c.oid, n.nspname, c.relname, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT c.oid, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
-AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%%'
+AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%'
 ORDER BY n.nspname, c.relname
 """
 _COLUMNS: Final = """
@@ -26,7 +26,7 @@ WITH RECURSIVE base (oid, root) AS (
     AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
 )
 SELECT a.attname, a.atttypid, a.atttypmod, a.attnum IN (SELECT attnum FROM identity), n.nspname, t.typname,
-    c.relreplident
+    c.relreplident::text
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 JOIN base ON base.oid = a.atttypid JOIN pg_type t ON t.oid = base.root JOIN pg_namespace n ON n.oid = t.typnamespace
 WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''

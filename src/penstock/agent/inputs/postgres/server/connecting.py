@@ -31,14 +31,12 @@ class PostgresFailed(AgentError):
 
 
 def driver() -> Any:
-    """psycopg2, which an extra brings."""
+    """psycopg, which an extra brings."""
     try:
-        import psycopg2
-        import psycopg2.extensions
-        import psycopg2.extras
+        import psycopg
     except ImportError:
-        raise PostgresFailed("a postgres input needs psycopg2: python -m pip install 'penstock[postgres]'") from None
-    return psycopg2
+        raise PostgresFailed("a postgres input needs psycopg: install penstock with the extra postgres") from None
+    return psycopg
 
 
 def words_of(error: BaseException) -> str:
@@ -51,25 +49,23 @@ def words_of(error: BaseException) -> str:
 
 
 def connect(settings: PostgresSettings, *, log: bool = False) -> Any:
-    """A connection for statements, or for the log. Blocks."""
-    psycopg2 = driver()
+    """A connection for statements, each of which is a transaction of its own, or for the log. Blocks."""
+    psycopg = driver()
     try:
         dsn = resolved(settings.dsn, settings.folder, os.environ)
     except WrongSecret as wrong:
         raise PostgresFailed(str(wrong)) from None
     try:
-        asked = psycopg2.extensions.parse_dsn(dsn)
+        asked = psycopg.conninfo.conninfo_to_dict(dsn)
         given: dict[str, Any] = {name: value for name, value in PATIENT.items() if name not in asked}
         given["options"] = " ".join(filter(None, (asked.get("options"), SESSION)))
-        given.setdefault("application_name", asked.get("application_name", f"penstock {settings.slot}"))
+        given["application_name"] = asked.get("application_name", f"penstock {settings.slot}")
         if log:
-            given["connection_factory"] = psycopg2.extras.LogicalReplicationConnection
-        connection = psycopg2.connect(dsn, **given)
-    except psycopg2.Error as error:
+            given["replication"] = "database"
+        # Statements that are prepared by themselves do not come through every pooler.
+        return psycopg.connect(dsn, autocommit=True, prepare_threshold=None, **given)
+    except psycopg.Error as error:
         raise PostgresFailed(f"no login to Postgres: {words_of(error)}") from None
-    if not log:
-        connection.autocommit = True
-    return connection
 
 
 async def calling(connection: Any, work: Callable[[], Result]) -> Result:
@@ -79,13 +75,11 @@ async def calling(connection: Any, work: Callable[[], Result]) -> Result:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         while not task.done():
-            # What was between two statements is asked again at the next.
+            # What is between two statements is asked again at the next.
             with contextlib.suppress(Exception):
-                connection.cancel()
+                await asyncio.to_thread(connection.cancel_safe, timeout=1.0)
             await asyncio.wait([task], timeout=0.2)
         task.exception()
-        raise
-    except PostgresFailed:
         raise
     except driver().Error as error:
         raise PostgresFailed(f"Postgres: {words_of(error)}") from error

@@ -73,7 +73,7 @@ def publish(connection: Any, publication: str, tables: Sequence[KnownTable]) -> 
 
 def published_columns(connection: Any, publication: str) -> dict[str, list[str] | None]:
     """By table which columns its publication tells of; None: all. One that leaves rows out is refused."""
-    if connection.server_version < COLUMNS_BY_PUBLICATION_SINCE:
+    if connection.info.server_version < COLUMNS_BY_PUBLICATION_SINCE:
         rows = rows_of(
             connection,
             "SELECT schemaname || '.' || tablename, NULL, NULL FROM pg_publication_tables WHERE pubname = %s",
@@ -99,7 +99,7 @@ def _do(connection: Any, statement: str) -> None:
     try:
         rows_of(connection, statement)
     except Exception as error:
-        if getattr(error, "pgcode", None) != "42501":  # insufficient privilege
+        if getattr(error, "sqlstate", None) != "42501":  # insufficient privilege
             raise
         raise PostgresFailed(
             f"{str(error).strip()}: this login may not publish the tables; let their owner run {statement}"

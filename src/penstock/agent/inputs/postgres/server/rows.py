@@ -16,9 +16,11 @@ ROWS_MAX: Final = 4_096
 
 def begin_state(connection: Any, snapshot: str | None) -> None:
     """All that is read until the connection is closed is of one moment: that of a slot just made, or now."""
-    connection.set_session(isolation_level="REPEATABLE READ", readonly=True, autocommit=False)
+    connection.autocommit = False
+    connection.isolation_level = driver().IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
     if snapshot is not None:
-        rows_of(connection, "SET TRANSACTION SNAPSHOT %s", (snapshot,))
+        rows_of(connection, f"SET TRANSACTION SNAPSHOT '{snapshot}'")
 
 
 class TableRows:
@@ -55,13 +57,10 @@ class TableRows:
 
 def _as_texts(connection: Any, oids: Sequence[int]) -> None:
     """Values come as the server writes them, as they do in the log."""
-    extensions = driver().extensions
+    from psycopg.types.string import TextLoader
+
     for oid in set(oids):
-        extensions.register_type(extensions.new_type((oid,), f"TEXT{oid}", _as_it_is), connection)
-
-
-def _as_it_is(value: str | None, _: Any) -> str | None:
-    return value
+        connection.adapters.register_loader(oid, TextLoader)
 
 
 def value_now(connection: Any, table: Described, columns: Sequence[str], key: Sequence[str]) -> Values | None:
