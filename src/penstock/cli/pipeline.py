@@ -1,4 +1,4 @@
-"""`penstock pipeline`: init, validate, run, list, status, check, audit, stop, reset."""
+"""`penstock pipeline`: init, validate, run, list, status, check, audit, stop, reset, backfill, swap."""
 
 from __future__ import annotations
 
@@ -452,12 +452,10 @@ def check(file: Path, style: str, connection: Connection) -> None:
     Exit code 10 when a promise is not kept.
     """
     from penstock.cli.pipeline_check import tell
-    from penstock.spark.pipeline.checking import check as look
+    from penstock.spark.pipeline.checking import look
     from penstock.spark.pipeline.reading import read_flow
 
-    flow = _over_file(read_flow(file), connection)
-    ours = [each for each in _all(connection) if each.name == flow.name]
-    tell(file, look(flow, _with_lag_of_now(ours, connection)), style)
+    tell(file, *look(_over_file(read_flow(file), connection)), style)
 
 
 @pipeline.command(
@@ -554,6 +552,78 @@ def reset(
     carry_out(flow, plan)
     show([asdict(each) for each in plan], style, table(("SINK", "BATCH", "WHAT HAPPENS"), rows) if yes else "")
     click.echo(f"forgot the checkpoints of {', '.join(each.sink for each in plan)}", err=True)
+
+
+one_sink_option = click.option("--sink", required=True, metavar="NAME", help="The sink whose table it is.")
+
+
+@pipeline.command(epilog=examples("penstock pipeline backfill orders.toml --sink lake --into orders_new"))
+@file_argument
+@one_sink_option
+@click.option("--into", required=True, metavar="TABLE", help="The new table; one that was begun is gone on with.")
+@click.option(
+    "--from", "start", default="earliest", show_default=True, metavar="WHEN", help="A time such as 2026-11-01T00:00Z."
+)
+@click.option("--master", metavar="URL", help="The Spark to run on, in place of the file's.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@connection_options
+def backfill(
+    file: Path, sink: str, into: str, start: str, master: str | None, quiet: bool, connection: Connection
+) -> None:
+    """Make the table of a sink anew beside the one that is there, by FILE as it is now, while the pipeline runs on.
+
+    It is filled by a stream with a checkpoint of its own, each record once, up to what is there now; begun again it
+    goes on. `penstock pipeline swap` then puts it into the place of the old one.
+    """
+    from penstock.spark.pipeline.home import Home, Job
+    from penstock.spark.pipeline.reading import read_flow
+    from penstock.spark.pipeline.renewing import Renewal, renewed
+    from penstock.spark.sessions import check_spark
+
+    if start != "earliest":
+        _check_time(start, "--from")
+    flow = _over_file(read_flow(file), connection, master)
+    _check_sinks(flow, (sink,))
+    work = Renewal(sink, into, start)
+    made = renewed(flow, work)
+    check_spark()
+    bootstrap = flow.bootstrap or connection.bootstrap
+    job = Job(str(flow.path), bootstrap, flow.spark.master, dict(flow.kafka), once=True, renewal=work.to_json())
+    _supervise(Home(made.name), made, job, quiet=quiet, style="text")
+    click.echo(f"`penstock pipeline swap {file} --sink {sink} --with {into}` puts it into place", err=True)
+
+
+@pipeline.command(epilog=examples("penstock pipeline swap orders.toml --sink lake --with orders_new --yes"))
+@file_argument
+@one_sink_option
+@click.option("--with", "new", required=True, metavar="TABLE", help="The table that `backfill` has made.")
+@click.option("--keep", default="", metavar="NAME", help="What the old table is called then; TABLE_before.")
+@yes_option
+@connection_options
+def swap(file: Path, sink: str, new: str, keep: str, yes: bool, connection: Connection) -> None:
+    """Put a table that `backfill` has made into the place of the sink's own. The pipeline must not be running.
+
+    The sink goes on where the backfill ended, with its state; the old table stays under another name. Broken off, it
+    is gone on with by the same command.
+    """
+    from penstock.model.errors import PenstockError
+    from penstock.spark.pipeline.reading import read_flow
+    from penstock.spark.pipeline.renewing import BACKFILL
+    from penstock.spark.pipeline.swapping import carry_out, forget, plan_swap
+    from penstock.spark.sessions import check_spark
+
+    flow = _over_file(read_flow(file), connection)
+    check_spark()
+    _check_sinks(flow, (sink,))
+    for each in _all(connection):
+        if each.name in (flow.name, f"{flow.name}-{BACKFILL}") and each.running:
+            raise PenstockError(f"{each.name} is running on {each.host}: `penstock pipeline stop {each.name}` first")
+    plan = plan_swap(flow, sink, new, keep)
+    if not yes:
+        click.confirm(f"{plan.words}. Do it?", abort=True, err=True)
+    carry_out(plan)
+    forget(flow, plan)
+    click.echo(plan.words, err=True)
 
 
 def _file_of(given: str) -> Path:

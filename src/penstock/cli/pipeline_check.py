@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from penstock.cli.failures import UNHEALTHY
+from penstock.cli.failures import UNHEALTHY, UNREACHABLE
 from penstock.cli.output import show, table
 from penstock.model.units import duration_text
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 HEADINGS: Final = ("SINK", "STATE", "FRESH", "WITHIN", "KEPT", "WHY")
 
 
-def tell(file: Path, found: Sequence[Standing], style: str) -> None:
-    """Ends the command with 10 when a promise is not kept."""
+def tell(file: Path, found: Sequence[Standing], silent: Sequence[str], style: str) -> None:
+    """Ends the command with 10 when a promise is not kept, with 5 when brokers do not say."""
     rows = [
         (
             each.sink,
@@ -34,5 +34,9 @@ def tell(file: Path, found: Sequence[Standing], style: str) -> None:
     show([each._asdict() for each in found], style, table(HEADINGS, rows))
     if not any(each.within_s for each in found):
         click.echo(f'no sink of {file} promises anything: fresh_within = "30 seconds" would', err=True)
+    for address in silent:
+        click.echo(f"penstock: no broker answers at {address}, so nobody knows what waits", err=True)
+    if silent:
+        click.get_current_context().exit(UNREACHABLE)
     if not all(each.met for each in found):
         click.get_current_context().exit(UNHEALTHY)

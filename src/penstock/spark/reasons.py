@@ -76,6 +76,14 @@ _CHECKPOINT: Final = re.compile(
 )
 """What is wrong between a query and its checkpoint: steps that were changed since, files that are torn or gone."""
 
+_CHANGED: Final = re.compile(
+    r"sources in the checkpoint offsets"
+    r"|\[(?:STREAMING_STATEFUL_OPERATOR_[A-Z_]*MATCH[A-Z_]*|STATE_STORE_COLUMN_FAMILY_SCHEMA_INCOMPATIBLE"
+    r"|STATE_STORE_(?:KEY|VALUE)_(?:ROW_FORMAT_VALIDATION_FAILURE|SCHEMA_NOT_COMPATIBLE)"
+    r"|STATE_STORE_INVALID_(?:CONFIG_AFTER_RESTART|VALUE_SCHEMA_EVOLUTION|VARIABLE_TYPE_CHANGE))[\].]"
+)
+"""Of these, what says that steps were changed; torn files say no such thing."""
+
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _FRAME: Final = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)', re.MULTILINE)
 _OTHERS: Final = ("/site-packages/", "/dist-packages/", "/penstock/", "<frozen ", "/lib/python3")
@@ -101,12 +109,14 @@ _SPARK_SAYS: Final = {
 @dataclass(frozen=True, slots=True)
 class Reason:
     """`hopeless` means that another try would end the same way; `reset`, that a query without its checkpoint runs;
-    `lost`, that one that is told to put up with lost records does."""
+    `lost`, that one that is told to put up with lost records does; `changed`, that the query is not the one that its
+    checkpoint was made by."""
 
     words: str
     hopeless: bool
     reset: bool = False
     lost: bool = False
+    changed: bool = False
 
 
 def reason_of(failure: BaseException) -> Reason:
@@ -172,7 +182,7 @@ def _java(told: str) -> Reason:
 
 
 def _checkpoint(told: str) -> Reason:
-    return Reason(_cut(_first(told)), hopeless=True, reset=True)
+    return Reason(_cut(_first(told)), hopeless=True, reset=True, changed=_CHANGED.search(told) is not None)
 
 
 def _spark(told: str, condition: str, planned: bool) -> Reason:

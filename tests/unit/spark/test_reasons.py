@@ -104,7 +104,7 @@ def test_a_state_that_another_query_wrote_is_begun_anew() -> None:
     )
     reason = reason_in(text)
     assert reason is not None
-    assert (reason.hopeless, reason.reset) == (True, True)
+    assert (reason.hopeless, reason.reset, reason.changed) == (True, True, True)
 
 
 def test_a_disk_that_does_not_answer_may_heal() -> None:

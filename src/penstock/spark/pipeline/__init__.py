@@ -16,6 +16,8 @@
                of one query; fanning.py many tables of one sink
     processes  driver.py has the session; preflight.py what brokers tell before; telling.py what the cluster is told;
                supervising.py keeps the driver alive; home.py what is kept on this machine; places.py checkpoint files
+    made anew  renewing.py a table beside the old one, by the file of now; swapping.py into its place;
+               cures.py what there is to do about a sink that failed
     for people view.py how it is doing; lag.py how far it is behind, now; freshness.py how old what waits is, and
                watching.py who looks; objectives.py what is promised, checking.py whether it is kept; admin_port.py and
                metrics.py for machines; listing.py here and elsewhere; resetting.py forgetting checkpoints; auditing.py

@@ -23,6 +23,7 @@ from penstock.spark.pipeline.mirroring import check_master
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.preflight import NoBroker, NoTopic, check_topics
 from penstock.spark.pipeline.reading import read_flow
+from penstock.spark.pipeline.renewing import Renewal, renewed
 from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def drive(place: Home, job: Job) -> Outcome:
 def flow_of(job: Job) -> Flow:
     """What the file says now, with what the command line said over it."""
     flow = read_flow(Path(job.file)).on(bootstrap=job.bootstrap, master=job.master, kafka=job.kafka)
+    if job.renewal is not None:
+        flow = renewed(flow, Renewal.of_json(job.renewal))
     if job.sinks:
         flow = flow.only(job.sinks)
     return flow.once() if job.once else flow
@@ -106,7 +109,7 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) 
     from penstock.spark.pipeline.retrying import ONCE, SINKS
     from penstock.spark.pipeline.running import Runner
     from penstock.spark.pipeline.telling import Telling
-    from penstock.spark.pipeline.watching import LagWatch
+    from penstock.spark.pipeline.watching import LagWatch, settings_of
 
     parent = os.getppid()
     stop = threading.Event()
@@ -126,7 +129,7 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) 
     telling = Telling(flow, stop, restarts=job.restarts)
     telling.start()
     runner = Runner(flow, spark, patience=ONCE if job.once else SINKS)
-    watch = LagWatch(_client_settings(flow), lambda: runner.progress().sinks)
+    watch = LagWatch(settings_of(flow), lambda: runner.progress().sinks)
     watch.start()
     try:
         state = runner.run(stop, stop_within_s=job.stop_within_s, heed=heed)
@@ -139,15 +142,6 @@ def _run(spark: SparkSession, flow: Flow, job: Job, place: Home, asked: _Asked) 
     if job.once:
         _let_upkeep_end(flow)
     return Outcome(FAILED if words else OK, words, state=state)
-
-
-def _client_settings(flow: Flow) -> dict[str, str]:
-    from penstock.spark.pipeline.preflight import ASK_WITHIN_MS
-    from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
-    from penstock.spark.source.client_settings import admin_settings, client_settings
-
-    settings = client_settings({**flow.kafka, "bootstrap.servers": flow.bootstrap or DEFAULT_BOOTSTRAP})
-    return admin_settings(settings, ASK_WITHIN_MS)
 
 
 def _let_upkeep_end(flow: Flow) -> None:

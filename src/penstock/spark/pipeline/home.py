@@ -171,6 +171,7 @@ class Job:
     stop_within_s: float = 30.0
     restarts: int = 0
     backfill: dict[str, str] | None = None
+    renewal: dict[str, str] | None = None
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:

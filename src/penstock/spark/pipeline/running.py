@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spark.errors import GO_ON
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.building import ship, start_query
-from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink, SinkKind
+from penstock.spark.pipeline.cures import told_with_cure
+from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink
 from penstock.spark.pipeline.home import Progress, SinkProgress
 from penstock.spark.pipeline.mirroring import begun
 from penstock.spark.pipeline.retrying import SINKS, Patience, Tries
 from penstock.spark.pipeline.starts import begin_of, forget_wish
 from penstock.spark.progress.records import ProgressRecord, record_of
-from penstock.spark.reasons import Reason, reason_of
+from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -263,20 +263,6 @@ def _begin(spark: SparkSession, flow: Flow, sink: Sink) -> StreamingQuery:
     begin = begin_of(flow, sink)
     _log.info("sink %s %s", sink.name, begin.why)
     return start_query(spark, flow, sink, start=begin.start)
-
-
-def told_with_cure(flow: Flow, sink: Sink, reason: Reason) -> str:
-    """Why a sink failed, and what there is to do about it in the words of pipelines. Pure."""
-    words = reason.words.removesuffix(f". {GO_ON}")
-    cures = []
-    # A table goes on at its own offsets, also without a checkpoint, and there it meets records that are gone again.
-    if reason.reset or (reason.lost and sink.kind is not SinkKind.TABLE):
-        command = f"penstock pipeline reset {flow.name} --sink {sink.name}"
-        cures.append(f"`{command}` forgets its checkpoint, and says first what that means")
-    if reason.lost:
-        sources = " or ".join(f"[sources.{source.name}]" for source in flow.lineage(sink)[0])
-        cures.append(f"`failOnDataLoss = false` among the options of {sources} goes on with what is there")
-    return f"{words}. {'; '.join(cures)}" if cures else words
 
 
 def _raise_if_session_is_gone(failure: BaseException) -> None:

@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from penstock.spark.pipeline.flow import Flow
 from penstock.spark.pipeline.freshness import Clockwork, Times, as_fresh
 from penstock.spark.pipeline.home import Progress, SinkProgress
 from penstock.spark.pipeline.lag import Ends, as_of, ask_ends, logs_of
+from penstock.spark.pipeline.preflight import ASK_WITHIN_MS
+from penstock.spark.pipeline.wiring import DEFAULT_BOOTSTRAP
 from penstock.spark.progress.patience import PATIENCE_S
+from penstock.spark.source.client_settings import admin_settings, client_settings
 
 LOOK_EVERY_S: Final = 2.0
+
+
+def settings_of(flow: Flow) -> dict[str, str]:
+    """How the brokers of a flow are asked, with no more patience than a look has."""
+    settings = client_settings({**flow.kafka, "bootstrap.servers": flow.bootstrap or DEFAULT_BOOTSTRAP})
+    return admin_settings(settings, ASK_WITHIN_MS)
 
 
 class LagWatch:

@@ -131,7 +131,10 @@ def test_a_checkpoint_that_does_not_fit_is_given_up_at_once_with_the_cure(world:
     world.query("lake").fail(RuntimeError(f"[STREAM_FAILED] Query [id = x] terminated with exception: {text}"))
     assert world.look() == {"lake": "failed", "totals": "running"}
     error = world.runner.progress().sinks[0].error
-    assert error.startswith("There are [1] sources in the checkpoint")
+    assert error.startswith(
+        "the steps of sink lake are not those that its checkpoint was made by (There are [1] sources"
+    )
+    assert "`penstock pipeline backfill p.toml --sink lake --into orders_new`" in error
     assert "`penstock pipeline reset orders --sink lake`" in error
 
 
