@@ -1,7 +1,8 @@
 """`python -m bench.spark` (make bench SUITE=spark): figures of one run, written to docs/benchmarks/spark.md.
 
 Parts: source (ours beside Spark's own connector), lake (topic to Delta), topics (topic to topic, in transactions and
-not), freshness (produce to visible), union (the
+not), keyed (changes
+into a table by key), freshness (produce to visible), union (the
 table and the end of its log), profile. `--quick` is a look of two minutes whose figures mean nothing.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import random
 import subprocess
 import sys
 import time
@@ -22,12 +24,13 @@ from typing import Any
 
 from bench import brokers, machine, places
 from bench.brokers import PENSTOCK_NODE, Running
+from bench.spark.changes import CHANGE_SCHEMA, send_changes
 from bench.spark.topics import JSON_SCHEMA, PARTITIONS, Filled, fill, json_value, text_value
 from penstock.bench import report
 from penstock.bench.series import Results
 from tests.compat.spark import jars
 
-PARTS = ("source", "lake", "topics", "freshness", "union", "profile")
+PARTS = ("source", "lake", "topics", "keyed", "freshness", "union", "profile")
 RIVAL = "connector"
 TITLES = {PENSTOCK_NODE: "Penstock", RIVAL: "Spark's connector"}
 FORMATS = {PENSTOCK_NODE: "penstock", RIVAL: "kafka"}
@@ -49,11 +52,14 @@ class Settings:
     fresh_warm_s: float = 20.0
     union_reads: int = 60
     union_records_per_s: int = 5_000
+    keyed_rows: tuple[int, ...] = (500_000, 1_000_000, 2_000_000)
+    keyed_changes: int = 20_000
 
     def quick(self) -> Settings:
         return Settings(
-            rounds=1, topic_bytes=10_000_000, lake_bytes=10_000_000, fresh_s=8.0, fresh_warm_s=6.0, union_reads=5
-        )
+            rounds=1, topic_bytes=10_000_000, lake_bytes=10_000_000, fresh_s=8.0, fresh_warm_s=6.0, union_reads=5,
+            keyed_rows=(20_000, 40_000), keyed_changes=2_000,
+        )  # fmt: skip
 
 
 class Process:
@@ -157,6 +163,33 @@ class Suite:
                 rows_a_core = filled.records / found["cpu_s"]
                 self._ours("topic to topic, 1 KB, rows per CPU-second", name, "rows/CPU-s", rows_a_core)
 
+    def keyed(self) -> None:
+        """So many changes into tables of several sizes: what does a merge cost as the table grows?"""
+        settings = self.settings
+        for table_format in ("delta", "iceberg"):
+            topic = f"keyed-{table_format}"
+            self._broker.new_topic(topic, PARTITIONS)
+            source = {
+                **self._source(Filled(topic, 0, 0)), "startingOffsets": "earliest", "value.format": "json",
+                "value.schema": CHANGE_SCHEMA, "metadataColumns": "_topic,_partition,_offset",
+                "maxOffsetsPerTrigger": "1000000",
+            }  # fmt: skip
+            filled = 0
+            for rows in settings.keyed_rows:
+                self._say(f"{rows:,} rows into {table_format} by key")
+                send_changes(self._broker.bootstrap, topic, range(filled, rows), 0)
+                filled = rows
+                self._process.ask("keyed", home=self._home, source=source, table_format=table_format)
+                name = f"{settings.keyed_changes:,} changes into {rows:,} rows, {table_format}"
+                for number in range(settings.rounds):
+                    self._say(f"round {number + 1} of {settings.rounds}: {name}")
+                    changed = random.Random(number).sample(range(rows), settings.keyed_changes)
+                    send_changes(self._broker.bootstrap, topic, changed, number + 1)
+                    found = self._process.ask("keyed", home=self._home, source=source, table_format=table_format)
+                    assert found["rows"] == settings.keyed_changes, "a batch of these changes alone"
+                    self._ours("merge by key (target: 5 s)", name, "s", found["seconds"], lower=True)
+                    self._ours("memory of the largest task (target: 512)", name, "MiB", found["peak_mib"], lower=True)
+
     def freshness(self) -> None:
         settings = self.settings
         self._say(f"freshness at {settings.records_per_s:,} records/s")
@@ -246,6 +279,8 @@ INTRODUCTION = (
     "  log; values' bytes are counted. A core is a CPU second of the family.",
     "- Topic to topic is one stream of some twenty batches until the topic is drained, with its start and its stop. In",
     "  transactions means exactly.once; the broker's own work for them is not in the CPU seconds, and is in the time.",
+    "- Merge by key: one batch of changes of random rows into a table of sixteen buckets, from planning to commit; the",
+    "  largest task is the Python worker that had most memory meanwhile.",
     "- Produce to visible: the age of every row, by its record's timestamp, when the file of its commit was there in",
     "  Delta's log; batches follow one another without a pause.",
     "- Union read: from handing a record to the producer until a query over the table and the end of the log, which is",

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from bench.spark.family import Cpu, cpu_of_family
 from bench.spark.freshness import ages_ms, quantile
+from bench.spark.peaks import forget_peaks, largest_peak_mib
 from tests.compat.spark.session import judging_session
 
 Answer = dict[str, Any]
@@ -68,6 +69,30 @@ class Measured:
             assert query.awaitTermination(DRAIN_TIMEOUT_S), "the topic was not drained in time"
 
         return _account(drain)
+
+    def keyed(self, home: str, source: Mapping[str, str], table_format: str) -> Answer:
+        """Changes of a topic into its table by key, until it is drained; the last batch and the largest task."""
+        from penstock.spark.lake.keyed.settings import KeyedSettings
+        from penstock.spark.lake.keyed.writer import keyed_writer
+        from penstock.spark.lake.options import LakeOptions
+
+        checkpoint = f"{home}/keyed-{table_format}-checkpoint"
+        options = {"path": f"{home}/keyed-{table_format}", "table.format": table_format, "rows": "record"}
+        write = keyed_writer(
+            LakeOptions.of({**options, "checkpointLocation": checkpoint, "expire.after.days": "0.1"}),
+            KeyedSettings(("id",)),
+        )
+        forget_peaks()
+        rows = self._spark.readStream.format("penstock").options(**source).load()
+        writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(DRAIN_TIMEOUT_S), "the topic was not drained in time"
+        batches = [each for each in query.recentProgress if each.numInputRows]
+        return {
+            "rows": sum(each.numInputRows for each in batches),
+            "seconds": batches[-1].durationMs["triggerExecution"] / 1000,
+            "peak_mib": largest_peak_mib(),
+        }
 
     def freshness(self, home: str, source: Mapping[str, str], seconds: float, warm_s: float, every: str) -> Answer:
         """A stream that runs for so long beside a producer; the ages of rows when they became visible."""

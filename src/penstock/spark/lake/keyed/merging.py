@@ -55,6 +55,7 @@ class BucketMerge:
         self._columns = columns
         self._changes = changes
         self._keys = pc.unique(key_of_each(changes, columns.keys)) if changes.num_rows else pa.array([], pa.binary())
+        self._first = pc.unique(changes.column(columns.keys[0]))
         self._matched: list[pa.RecordBatch] = []
         concerned = self._concerned(graves)
         self._graves = graves.filter(concerned)
@@ -82,7 +83,13 @@ class BucketMerge:
         return live, self._to_remember(winners, now_ms)
 
     def _concerned(self, rows: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
-        return pc.is_in(key_of_each(rows, self._columns.keys), value_set=self._keys)
+        """Whether each row has the key of a change. Most have not even its first column."""
+        keys = self._columns.keys
+        near = pc.is_in(rows.column(keys[0]), value_set=self._first)
+        if len(keys) == 1 or not pc.any(near).as_py():
+            return near
+        exact = pc.is_in(key_of_each(rows.filter(near), keys), value_set=self._keys)
+        return pc.replace_with_mask(near, near, exact)
 
     def _rows_before(self) -> pa.Table:
         """The rows that the table has of the changed keys, as changes."""
