@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.pipeline.flow import Flow
 from penstock.spark.pipeline.reading import read_flow
-from tests.spark.test_pipeline import run
+from penstock.spark.pipeline.running import Runner
+from tests.patience import Patience
+from tests.spark.test_pipeline import ONE_TRY, run
 
 FILE = """
 name = "hop"
@@ -27,6 +30,22 @@ sql = "SELECT id, amount * 2 AS amount FROM orders WHERE amount > 1"
 from = "large"
 table = "silver"
 table_format = "{format}"
+"""
+
+JOINED = """
+name = "joined"
+[sources.orders]
+table = "orders"
+[references.rates]
+table = "rates"
+refresh = "1 second"
+[[steps]]
+name = "priced"
+sql = "SELECT o.id, r.amount FROM orders o LEFT JOIN rates r ON o.amount = r.id * 2"
+[sinks.priced]
+from = "priced"
+table = "priced"
+trigger = "continuous"
 """
 
 
@@ -109,3 +128,29 @@ def test_a_table_that_was_made_anew_is_not_taken_for_the_old_one(spark: SparkSes
     shutil.rmtree(lake / "orders")
     write(spark, lake / "orders", [(9, 2.0)], "delta")
     assert "was deleted and made anew" in run(flow, spark).sinks[0].error
+
+
+def test_what_a_step_joins_is_seen_anew_when_it_has_moved(spark: SparkSession, scratch: Path) -> None:
+    lake = scratch / "lake"
+    write(spark, lake / "orders", [(1, 2.0)], "delta")
+    write(spark, lake / "rates", [(1, 10.0)], "delta")
+    path = scratch / "hop.toml"
+    path.write_text(JOINED)
+    runner, stop, patience = Runner(read_flow(path), spark, patience=ONE_TRY), threading.Event(), Patience(60)
+    seen: list[object] = []
+
+    def heed(_: Runner) -> None:
+        """One step after another, each when what it waits for is there."""
+        query = runner.sinks[0].query
+        rows = read(spark, lake / "priced", "delta") if (lake / "priced" / "_delta_log").exists() else []
+        if not seen and rows == [(1, 10.0)]:
+            write(spark, lake / "rates", [(1, 11.0)], "delta", "overwrite")
+            seen.append(query)
+        elif len(seen) == 1 and query is not seen[0]:
+            write(spark, lake / "orders", [(2, 2.0)], "delta")
+            seen.append(query)
+        if len(rows) == 2 or patience.over() or runner.done:
+            stop.set()
+
+    runner.run(stop, heed=heed)
+    assert read(spark, lake / "priced", "delta") == [(1, 10.0), (2, 11.0)], runner.progress()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.tws_tester import TwsTester
 
-    from penstock.spark.pipeline.flow import Flow, Sink, Source
+    from penstock.spark.pipeline.flow import Flow, Reference, Sink, Source
     from penstock.testing.embedded import EmbeddedBroker
 
 __all__ = ["Letter", "PipelineTrial", "SettleFailed", "TopicRecord", "TwsTester", "run_flow"]
@@ -74,15 +74,16 @@ class PipelineTrial:
     def give(
         self, source: str, rows: Iterable[Any], *, at: datetime | str | None = None, key: str | None = None
     ) -> None:
-        """Rows into a source, by its name or its topic's: mappings become JSON, texts and bytes go as they are. One
-        that reads a table gets them as a version of it.
+        """Rows into a source, by its name or its topic's: mappings become JSON, texts and bytes go as they are. A
+        table that is read, or joined, gets them as a version of it.
 
         `at` is the time of the records, now (as `advance` has moved it) if it is not given; `key`, the column whose
         value is their key. They are acknowledged when this returns.
         """
         from penstock.blocking import Producer
 
-        part = self.flow.source(source)
+        known = next((each for each in self.flow.references if each.name == source), None)
+        part = known or self.flow.source(source)
         if part is not None and part.table is not None:
             self._fill(part, [dict(row) for row in rows])
             return
@@ -146,7 +147,7 @@ class PipelineTrial:
         found = [Letter(_text(row[value]) or "", row["error"]) for row in rows.collect()]
         return sorted(found, key=lambda letter: (letter.value, letter.error))
 
-    def _fill(self, source: Source, rows: list[dict[str, Any]]) -> None:
+    def _fill(self, source: Source | Reference, rows: list[dict[str, Any]]) -> None:
         options = {"path": self.flow.place_of(source.table or ""), "table.format": source.table_format}
         made = self.spark.createDataFrame(rows)
         made.write.format("penstock-lake").options(**options).mode("append").save()
@@ -223,14 +224,13 @@ def moved(flow: Flow, folder: Path, bootstrap: str) -> Flow:
         return f"table:{place(where)}" if kind == "table" else given
 
     def source(each: Source) -> Source:
-        options = {name: value for name, value in each.options.items() if each.table is None or name not in _PLACES}
+        options = each.options if each.table is None else _elsewhere(each.options)
         table = None if each.table is None else place(each.table)
         return replace(each, start="earliest", table=table, dead_letters=letters(each.dead_letters), options=options)
 
     def sink(each: Sink) -> Sink:
-        options = {name: value for name, value in each.options.items() if name.lower() not in _PLACES}
         target = place(each.target) if each.kind in ("table", "parquet") else each.target
-        return replace(each, target=target, dead_letters=letters(each.dead_letters), options=options)
+        return replace(each, target=target, dead_letters=letters(each.dead_letters), options=_elsewhere(each.options))
 
     return replace(
         flow,
@@ -241,8 +241,16 @@ def moved(flow: Flow, folder: Path, bootstrap: str) -> Flow:
         warehouse=str(folder / "lake"),
         checkpoints=str(folder / "checkpoints"),
         sources=tuple(source(each) for each in flow.sources),
+        references=tuple(
+            replace(each, table=place(each.table), options=_elsewhere(each.options)) for each in flow.references
+        ),
         sinks=tuple(sink(each) for each in flow.sinks),
     )
+
+
+def _elsewhere(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a table without those that say where the real one is."""
+    return {name: value for name, value in options.items() if name.lower() not in _PLACES}
 
 
 def _create_topics(flow: Flow, brokers: EmbeddedBroker) -> None:

@@ -5,7 +5,8 @@
                circles, targets; table_pattern.py, sharing.py many tables, shared queries; store_settings.py [storage]
                and [catalog]; option_check.py options, by those who serve them; sql_check.py SQL and columns, by Spark's
                analyzer alone; deep_check.py what only Spark can tell of it all; starting_file.py a first file
-    tables     table_sources.py a table as a source, as the file says it; following.py at work
+    tables     table_sources.py a table as a source, as the file says it; following.py at work; references.py
+               tables that steps join
     rules      expectations.py as the file says them; rule_check.py whether they are SQL; expecting.py at work;
                rule_letters.py rows that break them
     planning   wiring.py flow → options; retrying.py how long to wait (`penstock.spark.reasons`: why it failed)

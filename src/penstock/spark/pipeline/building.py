@@ -17,6 +17,7 @@ from penstock.spark.pipeline.functions import function_of
 from penstock.spark.pipeline.mirroring import kept_first
 from penstock.spark.pipeline.records import as_records
 from penstock.spark.pipeline.rule_letters import HIDDEN
+from penstock.spark.pipeline.references import rows_of_reference
 from penstock.spark.pipeline.together import check_stateless, lead_of, shared_writer
 from penstock.spark.pipeline.wiring import lake_options, plain_options, sends_rows, source_options, topic_options
 
@@ -52,6 +53,9 @@ def rows_for(
         rows = read(source) if read is not None else stream_of(spark, flow, source)
         made[source.name] = _watermarked(_held(rows, flow, source, sink), source)
         made[source.name].createOrReplaceTempView(source.name)
+    for reference in flow.references_of(sink):
+        made[reference.name] = rows_of_reference(spark, flow, reference)
+        made[reference.name].createOrReplaceTempView(reference.name)
     for step in steps:
         made[step.name] = _held(_step(spark, flow, step, [made[name] for name in step.inputs]), flow, step, sink)
         made[step.name].createOrReplaceTempView(step.name)

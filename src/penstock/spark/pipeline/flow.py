@@ -72,6 +72,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """A table that steps may join; a query sees it anew when it has moved, looked at every `refresh_ms`."""
+
+    name: str
+    table: str
+    table_format: str = "delta"
+    refresh_ms: int = 300_000
+    options: Mapping[str, str] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """Rows made of other rows, by SQL over named inputs or by `module:function` of DataFrames."""
 
@@ -160,6 +172,7 @@ class Flow:
     """HOST:PORT of `/metrics`; None for none."""
     checkpoints_here: str = ""
     """Where Spark keeps them when `checkpoints` is in an object store, which then has copies; "" where it has none."""
+    references: tuple[Reference, ...] = ()
 
     @property
     def directory(self) -> Path:
@@ -187,6 +200,11 @@ class Flow:
         """What the rows of a source or a step are held against."""
         parts: tuple[Source | Step, ...] = (*self.sources, *self.steps)
         return next((part.expect for part in parts if part.name == name), ())
+
+    def references_of(self, sink: Sink) -> tuple[Reference, ...]:
+        """What the steps before a sink join."""
+        read = {name for step in self.lineage(sink)[1] for name in step.inputs}
+        return tuple(each for each in self.references if each.name in read)
 
     def carrier(self, source: Source) -> Sink | None:
         """The sink whose query delivers the dead letters of a source: every query that reads it meets them all.

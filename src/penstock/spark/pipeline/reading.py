@@ -24,6 +24,7 @@ from penstock.spark.pipeline.flow import (
     LATEST,
     TABLE_TRIGGER,
     Flow,
+    Reference,
     Sink,
     SinkKind,
     Source,
@@ -35,6 +36,7 @@ from penstock.spark.pipeline.mirroring import check_checkpoints, checkpoints_her
 from penstock.spark.pipeline.mistakes import FlowBroken
 from penstock.spark.pipeline.objectives import fresh_within_of
 from penstock.spark.pipeline.option_check import check_options
+from penstock.spark.pipeline.references import reference_of
 from penstock.spark.pipeline.sharing import check_shape, check_sharing
 from penstock.spark.pipeline.sql_names import names_read
 from penstock.spark.pipeline.store_settings import catalog_of, storage_of
@@ -96,6 +98,7 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
     warehouse = _place(file.text("warehouse") or "lake", path.parent)
     checkpoints = file.text("checkpoints")
     sources = tuple(_source(table, name) for name, table in file.named_tables("sources"))
+    references = tuple(_reference(table, name) for name, table in file.named_tables("references"))
     steps = [_step(table) for table in file.table_list("steps")]
     sinks = tuple(_sink(table, name) for name, table in file.named_tables("sinks"))
     for key, found, example in (("sources", sources, "[sources.orders]"), ("sinks", sinks, "[sinks.lake]")):
@@ -113,8 +116,9 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
         spark=spark,
         kafka=file.options("kafka"),
         sources=sources,
-        steps=_linked(steps, [source.name for source in sources], file.notes),
+        steps=_linked(steps, [source.name for source in sources], [each.name for each in references], file.notes),
         sinks=sinks,
+        references=references,
         storage=storage_of(file),
         catalog=catalog_of(file),
         admin=admin_of(file),
@@ -353,11 +357,16 @@ def _check_reference(table: Table, key: str, given: str) -> None:
         table.wrong(key, f"{key} = {given!r} is not module:function")
 
 
-def _linked(steps: list[Step], sources: list[str], notes: Notes) -> tuple[Step, ...]:
+def _reference(table: Table, name: str) -> Reference:
+    _check_view_name(table, name)
+    return reference_of(table, name)
+
+
+def _linked(steps: list[Step], sources: list[str], references: list[str], notes: Notes) -> tuple[Step, ...]:
     """Steps with what their SQL reads, in an order in which they can be made; circles are noted."""
-    check_names(sources, steps, notes)
+    check_names(sources, steps, notes, references)
     known: dict[str, str] = {}
-    for name in (*sources, *(step.name for step in steps if step.name)):
+    for name in (*sources, *references, *(step.name for step in steps if step.name)):
         known.setdefault(name.lower(), name)
     linked = []
     for index, step in enumerate(steps):
@@ -368,7 +377,7 @@ def _linked(steps: list[Step], sources: list[str], notes: Notes) -> tuple[Step, 
             if name.lower() not in known:
                 sql = at >= 0 and step.sql is not None
                 place = notes.positions.inside(where, step.sql or "", at) if sql else notes.positions.of(where)
-                words = f"step {step.name} reads {name!r}, which is neither a source nor a step"
+                words = f"step {step.name} reads {name!r}, which is no source, reference or step"
                 notes.wrong_at(place, words + did_you_mean(name, known.values()))
         inputs = tuple(known[name.lower()] for name, _, _ in reads if name.lower() in known)
         linked.append(replace(step, inputs=inputs))

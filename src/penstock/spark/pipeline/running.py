@@ -18,6 +18,7 @@ from penstock.spark.pipeline.cures import told_with_cure
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink
 from penstock.spark.pipeline.home import Progress, SinkProgress
 from penstock.spark.pipeline.mirroring import begun
+from penstock.spark.pipeline.references import ReferenceWatch
 from penstock.spark.pipeline.retrying import SINKS, Patience, Tries
 from penstock.spark.pipeline.starts import begin_of, forget_wish
 from penstock.spark.progress.records import ProgressRecord, record_of
@@ -49,6 +50,7 @@ class SinkRun:
         self.late_rows = 0
         self.batches = 0
         self.last: ProgressRecord | None = None
+        self.references = ReferenceWatch(flow, sink)
         self._seen: tuple[str, int, str] = ("", -1, "")
         """Run, batch and time of what was last taken in."""
 
@@ -138,6 +140,8 @@ class Runner:
         for run in self.sinks:
             if run.state == RUNNING:
                 self._look_at(run)
+                if run.state == RUNNING:
+                    self._refresh(run)
             elif run.state == RETRYING and self._clock() >= run.retry_at_s and not self._stopping:
                 self._start(run)
 
@@ -205,6 +209,13 @@ class Runner:
         status = run.query.status
         return not status["isTriggerActive"] or not status["isDataAvailable"]
 
+    def _refresh(self, run: SinkRun) -> None:
+        """Begins a query again between two batches when a table that its steps join has moved."""
+        now_s = self._clock()
+        if run.references.moved(now_s) and (run.references.late(now_s) or self._rests(run, run.batches)):
+            self._end(run)
+            self._start(run)
+
     def _end(self, run: SinkRun) -> None:
         assert run.query is not None, "a running sink has a query"
         try:
@@ -217,6 +228,7 @@ class Runner:
     def _start(self, run: SinkRun) -> None:
         run.tries = run.tries.started(self._clock())
         try:
+            run.references.begun(self._clock())
             run.query = self._begin(self.spark, self.flow, run.sink)
         except Exception as failure:  # whatever it is, it is this sink's trouble and nobody else's
             _raise_if_session_is_gone(failure)

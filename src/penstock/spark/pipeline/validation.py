@@ -55,10 +55,11 @@ def check(flow: Flow, notes: Notes) -> None:
     _warn_of_counting(flow, notes)
 
 
-def check_names(sources: Sequence[str], steps: Sequence[Step], notes: Notes) -> None:
-    """Sources and steps are one namespace, and Spark compares names of views without regard to case."""
+def check_names(sources: Sequence[str], steps: Sequence[Step], notes: Notes, references: Sequence[str] = ()) -> None:
+    """Sources, references and steps are one namespace, and Spark compares names of views without regard to case."""
     taken: dict[str, str] = {}
     named: list[tuple[KeyPath, str, str]] = [(("sources", name), name, f"source {name}") for name in sources]
+    named += [(("references", name), name, f"reference {name}") for name in references]
     named += [(("steps", index), step.name, f"step {step.name}") for index, step in enumerate(steps) if step.name]
     for path, name, who in named:
         other = taken.setdefault(name.lower(), who)
@@ -90,6 +91,9 @@ def _warn_of_unused(flow: Flow, notes: Notes) -> None:
     for source in flow.sources:
         if source.name not in used:
             notes.warn(("sources", source.name), f"source {source.name} goes to no sink and will not be read")
+    for reference in flow.references:
+        if not any(reference in flow.references_of(sink) for sink in flow.sinks):
+            notes.warn(("references", reference.name), f"reference {reference.name} is joined by no step of a sink")
     for step in flow.steps:
         if step.name not in used:
             notes.warn(_step_path(flow, step, notes), f"step {step.name} goes to no sink and will not run")

@@ -105,8 +105,8 @@ def lake_options(flow: Flow, sink: Sink, *, path: str | None = None) -> dict[str
 
 
 def _told_feed(flow: Flow, sink: Sink) -> dict[str, str]:
-    """A table that is made of tables has no log that goes on after it."""
-    if any(source.table is not None for source in flow.lineage(sink)[0]):
+    """A table that is made of tables has no log that goes on after it by itself."""
+    if flow.references_of(sink) or any(source.table is not None for source in flow.lineage(sink)[0]):
         return {}
     return {"feed": feed_of(flow, sink).to_property()}
 

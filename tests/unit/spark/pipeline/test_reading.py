@@ -61,7 +61,7 @@ def test_relative_paths_begin_where_the_file_is() -> None:
         ('column = "at"', 'column = "att"', "13:15: the watermark's column 'att' is none of orders's; did you mean "),
         ('delay = "10 minutes"', 'delay = "10 mins"', "13:30: delay = '10 mins' is no interval such as"),
         ("maxOffsetsPerTrigger", "maxOffsetPerTrigger", "14:13: there is no option 'maxoffsetpertrigger'; did you m"),
-        ("FROM paid GROUP", "FROM payd GROUP", "19:6: step totals reads 'payd', which is neither a source nor a ste"),
+        ("FROM paid GROUP", "FROM payd GROUP", "19:6: step totals reads 'payd', which is no source, reference or ste"),
         ('name = "paid"\n', "", "21:1: step 2 has no name: what others read it by"),
         ('sql = "SELECT * FROM orders WHERE amount > 0"', 'python = "x"', "23:1: python = 'x' is not module:function"),
         ('sql = "SELECT * FROM orders WHERE amount > 0"', "x = 1", "21:1: step paid has neither sql and python"),
