@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,8 @@ def programs() -> Path:
 class PostgresServer:
     """One server, reached by its socket only."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._programs = folder, programs()
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.folder, self._settings, self._programs = folder, settings, programs()
         self._data = folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
         # Postgres refuses to run as root.
@@ -62,7 +62,7 @@ class PostgresServer:
         assert done.returncode == 0, done.stderr
 
     def start(self) -> None:
-        options = [argument for name, value in SETTINGS.items() for argument in ("-c", f"{name}={value}")]
+        options = [argument for name, value in self._settings.items() for argument in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(self._data), "-k", str(self.folder), *options]
         self._process = subprocess.Popen(command, user=self._user, cwd=self.folder, stderr=subprocess.DEVNULL)
         wait_for("Postgres answers", self._answers, timeout_s=20)
@@ -114,11 +114,11 @@ def _user() -> int:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
     # Not below pytest's folder, which is closed to all but its owner; and names of sockets are short.
     folder = Path(tempfile.mkdtemp(prefix="penstock-pg-"))
     try:
-        server = PostgresServer(folder)
+        server = PostgresServer(folder, SETTINGS | settings)
         try:
             server.start()
             yield server

@@ -51,7 +51,7 @@ def in_order(mirror: Mirror) -> None:
     assert {place for place, times in places.items() if times > 1} == set()
 
 
-@pytest.mark.parametrize("exactly", [True, False], ids=["exactly", "at-least"])
+@pytest.mark.parametrize("exactly", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["exactly", "at-least"])
 async def test_an_agent_that_is_killed_again_and_again(
     postgres: PostgresServer, node: EmbeddedBroker, tmp_path: Path, exactly: bool
 ) -> None:

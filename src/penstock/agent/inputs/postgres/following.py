@@ -29,8 +29,6 @@ log = logging.getLogger("penstock.agent")
 
 ACKNOWLEDGE_EVERY_S: Final = 1.0
 """Also a sign of life: a server ends connections that give none for a minute (wal_sender_timeout)."""
-IDLE_EVERY_MS: Final = 5_000.0
-"""How often a position moves that only says that nothing happened to these tables."""
 SLICE_MS: Final = 10.0
 """So long at a time messages are read; then it is the turn of others on the loop."""
 EVENTS_MAX: Final = 2_000
@@ -117,9 +115,9 @@ class LogFollower:
         await self.channel.put(gathered.portion(self.origin), done)
 
     def _say_idle(self, stream: LogStream, reader: LogReader) -> None:
-        """The server's log grows by what happens elsewhere too, and must not be kept for ever because of that."""
+        """Now and then. The server's log grows by what happens elsewhere too, and must not be kept because of that."""
         now_ms = self.env.monotonic_ms()
-        if not self.progress.settled or now_ms - self._idle_ms < IDLE_EVERY_MS:
+        if not self.progress.settled or now_ms - self._idle_ms < self.settings.watch_ms:
             return
         self._idle_ms = now_ms
         position = reader.idle(stream.sent_up_to)
