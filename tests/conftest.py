@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator
 from typing import Any
@@ -17,6 +18,9 @@ properties.load_profile()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell makes what it starts in the background deaf to it, and so would be every child that is to be interrupted.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A console beside every node that tests start would take more than the node; those that are about it ask for it.
+os.environ.setdefault("PENSTOCK_NO_CONSOLE", "1")
 
 METER = took.Meter()
 

@@ -83,6 +83,7 @@ MISSING = (
     show_default=True,
     help="How often brokers and topics are looked at; offsets and groups half as often.",
 )
+@click.option("--while-input", is_flag=True, help="End when standard input does: whoever started this is gone then.")
 @log_level_option("warning")
 @log_format_option
 @connection_options
@@ -106,6 +107,7 @@ def console(
     name: str,
     others: tuple[str, ...],
     every: float,
+    while_input: bool,
     log_level: str,
     log_format: str,
     connection: Connection,
@@ -146,7 +148,8 @@ def console(
             read_only=read_only,
             audit_log=audit_log,
             every_ms=round(every * 1_000),
-        )
+        ),
+        while_input=while_input,
     )
 
 
@@ -164,10 +167,12 @@ def cluster_address(name: str, connection: Connection) -> ClusterAddress:
     return ClusterAddress(name, keywords(AdminSettings), keywords(ConsumerSettings), keywords(ProducerSettings))
 
 
-def run(settings: ConsoleSettings) -> None:
-    """Serves until a signal comes."""
+def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
+    """Serves until a signal comes, or, if that is asked for, until standard input ends."""
     import asyncio
+    import os
     import signal
+    import sys
 
     from penstock.cli import on_a_loop
     from penstock.console.serving import listen, serve
@@ -178,9 +183,12 @@ def run(settings: ConsoleSettings) -> None:
         click.echo(f"Penstock console is at {address}")
 
     async def main() -> None:
-        stop = asyncio.Event()
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, stop.set)
+        if while_input:
+            source = sys.stdin.fileno()
+            loop.add_reader(source, lambda: os.read(source, 4_096) or stop.set())
         await serve(settings, listening, stop, ready)
 
     on_a_loop.run(main())

@@ -60,6 +60,13 @@ DEMO_NODES = 3
 )
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
 @click.option(
+    "--no-console",
+    is_flag=True,
+    envvar="PENSTOCK_NO_CONSOLE",
+    show_envvar=True,
+    help="Do without the web console, which runs at port 8080 or a free one where the extra [console] is installed.",
+)
+@click.option(
     "--demo",
     is_flag=True,
     help="Show everything at work: an agent, three nodes, Spark and a table, three crashes, and checks of every line.",
@@ -86,6 +93,7 @@ def dev(
     ephemeral: bool,
     secure: bool,
     configs: tuple[str, ...],
+    no_console: bool,
     demo: bool,
     keep: bool,
     seconds: float | None,
@@ -116,10 +124,11 @@ def dev(
         given = pairs(configs)
         secure = _is_secure(Path(directory), secure, given)
         if nodes == 1 or (nodes is None and not (Path(directory) / "cluster.json").exists()):
-            _run_one(directory, port, given, ephemeral, log_level, log_format, secure=secure)
+            _run_one(directory, port, given, ephemeral, log_level, log_format, secure=secure, console=not no_console)
         else:
             chosen = port if context.get_parameter_source("port") is click.core.ParameterSource.COMMANDLINE else None
-            _run_several(Path(directory), nodes, chosen, given, ephemeral, log_level, log_format, secure=secure)
+            logs = (log_level, log_format)
+            _run_several(Path(directory), nodes, chosen, given, ephemeral, *logs, secure=secure, console=not no_console)
 
 
 def _is_secure(folder: Path, asked: bool, overrides: Mapping[str, str]) -> bool:
@@ -151,7 +160,9 @@ def _run_one(
     log_format: str,
     *,
     secure: bool,
+    console: bool,
 ) -> None:
+    from penstock.cli.dev_console import DevConsole
     from penstock.cli.dev_ports import HOST, controller_port, is_free, keep_controller_port
     from penstock.model.errors import PenstockError
     from penstock.server.launch import dev_node
@@ -170,12 +181,20 @@ def _run_one(
 
         port, overrides = secure_one(Path(directory), port, chosen, overrides)
 
+    beside: list[DevConsole] = []
+
     def ready(node: Node) -> None:
         # Only now: the folder is ours.
         keep_controller_port(Path(directory), chosen)
-        _announce(node, directory, ephemeral, secure=secure)
+        if console:
+            beside.append(DevConsole(Path(directory), f"{HOST}:{node.port}", secure=secure))
+        _announce(node, directory, ephemeral, [each.start() for each in beside], secure=secure)
 
-    serve(lambda: dev_node(directory, port=port, overrides=overrides, controller_port=chosen), ready)
+    try:
+        serve(lambda: dev_node(directory, port=port, overrides=overrides, controller_port=chosen), ready)
+    finally:
+        for each in beside:
+            each.stop()
 
 
 def _run_several(
@@ -188,6 +207,7 @@ def _run_several(
     log_format: str,
     *,
     secure: bool,
+    console: bool,
 ) -> None:
     from penstock.cli.dev_cluster import create, find
     from penstock.cli.dev_running import run
@@ -199,7 +219,7 @@ def _run_several(
         cluster = create(folder, nodes=nodes, port=first, overrides=overrides, secure=secure)
     else:
         cluster.agree(nodes=nodes, port=port, overrides=overrides)
-    run(cluster, ephemeral=ephemeral, log_level=log_level, log_format=log_format)
+    run(cluster, ephemeral=ephemeral, log_level=log_level, log_format=log_format, console=console)
 
 
 def _with_free_admin_port(directory: str, port: int, overrides: dict[str, str]) -> dict[str, str]:
@@ -213,12 +233,14 @@ def _with_free_admin_port(directory: str, port: int, overrides: dict[str, str]) 
     return overrides if is_free(int(admin_port), host) else {**overrides, ADMIN_LISTENER: f"{host}:0"}
 
 
-def _announce(node: Node, directory: str, ephemeral: bool, *, secure: bool) -> None:
+def _announce(node: Node, directory: str, ephemeral: bool, consoles: list[str], *, secure: bool) -> None:
     address = f"127.0.0.1:{node.port}"
     click.echo("Penstock is ready.")
     click.echo(f"  bootstrap   {address}")
     if node.admin_port:
         click.echo(f"  metrics     {node.admin_url}/metrics")
+    for told in consoles:
+        click.echo(f"  console     {told}")
     click.echo(f"  data        {directory}{' (gone when the node stops)' if ephemeral else ''}")
     if secure:
         from penstock.cli.dev_secure import announce

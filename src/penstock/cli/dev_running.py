@@ -13,6 +13,7 @@ from types import FrameType
 import click
 
 from penstock.cli.dev_cluster import DevCluster, find
+from penstock.cli.dev_console import DevConsole
 from penstock.cli.dev_processes import stop_all, wait_ready
 from penstock.cli.output import terminal_columns
 from penstock.model.errors import PenstockError
@@ -46,7 +47,7 @@ class Foreground:
         self._pid_file.unlink(missing_ok=True)
 
 
-def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str) -> None:
+def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str, console: bool) -> None:
     """Returns after Ctrl-C or SIGTERM, when all nodes are stopped."""
     running = [node for node in cluster.processes() if node.pid is not None]
     if running:
@@ -58,6 +59,7 @@ def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str
     signals = _Signals()
     foreground = Foreground(cluster.folder)
     foreground.write()
+    beside = DevConsole(cluster.folder, cluster.bootstrap, secure=cluster.secure)
     try:
         nodes = cluster.processes()
         for node in nodes:
@@ -65,9 +67,10 @@ def run(cluster: DevCluster, *, ephemeral: bool, log_level: str, log_format: str
         try:
             wait_ready(nodes, stopping=signals.came)
             if not signals.came():
-                _announce(cluster, ephemeral)
-                _watch(cluster, signals)
+                _announce(cluster, ephemeral, beside.start() if console else None)
+                _watch(cluster, signals, beside)
         finally:
+            beside.stop()
             # Those that `dev start` added meanwhile are in the file.
             now = find(cluster.folder) or cluster
             stop_all(now.processes(), again=signals.came_again)
@@ -106,11 +109,14 @@ class _Signals:
         return self._woken.wait(timeout_s)
 
 
-def _watch(cluster: DevCluster, signals: _Signals) -> None:
+def _watch(cluster: DevCluster, signals: _Signals, console: DevConsole) -> None:
     """Tells of nodes that come and go, until a signal comes."""
     up = {node.node_id: node for node in cluster.processes()}
     gone: set[int] = set()
     while not signals.wait(LOOK_EVERY_S):
+        ended = console.ended()
+        if ended is not None:
+            click.echo(ended, err=True)
         now = find(cluster.folder) or cluster
         for node_id in sorted(up.keys() - set(now.nodes)):
             del up[node_id]
@@ -139,10 +145,12 @@ def _tell_gone(cluster: DevCluster, node_id: int) -> None:
     click.echo(f"{what} {command}" if fits else f"{what}\n  {command}", err=True)
 
 
-def _announce(cluster: DevCluster, ephemeral: bool) -> None:
+def _announce(cluster: DevCluster, ephemeral: bool, console: str | None) -> None:
     last = cluster.nodes[-1]
     click.echo("Penstock is ready.")
     click.echo(f"  bootstrap   {cluster.bootstrap}")
+    if console is not None:
+        click.echo(f"  console     {console}")
     click.echo(f"  data        {cluster.folder}{' (gone when the nodes stop)' if ephemeral else ''}")
     click.echo(f"  logs        {cluster.folder}/node-1.log and so on")
     if cluster.secure:
