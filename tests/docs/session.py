@@ -3,7 +3,7 @@
 The pages say 9092, 9093 and 9644 and /var/lib/penstock, as a reader would have it. Here commands and files are given
 free ports and a temporary folder instead, and what they print is translated back. A page may speak of three hosts,
 10.0.0.1 and so on: their blocks are labelled on-1, on-2 and on-3, their nodes run side by side, and are waited for when
-somebody who is on none of them runs the next command. An agent runs beside the node until the page starts another.
+somebody who is on none of them runs the next command. An agent runs beside the node until the page starts another, an object store until the page ends.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from tests.patience import within
 
 SERVERS = ("penstock dev", "penstock server start")
 AGENTS = ("penstock agent run",)
+STORES = ("python -m moto.server",)
+STORE_PORT = "9000"
 AGENT_PORTS = ("9645", "5514", "6514", "8089", "5170")
 NO_SERVERS = ("penstock dev kill", "penstock dev start", "penstock dev stop")
 SERVER_PORTS = ("9092", "9093", "9644")
@@ -44,7 +46,7 @@ class Reader:
         self._folder = folder
         port = _free_port()
         # All at once, so that they are all different: what is printed is translated back.
-        ports = free_ports(3 * len(HOSTS) + len(AGENT_PORTS))
+        ports = free_ports(3 * len(HOSTS) + len(AGENT_PORTS) + 1)
         self._words = {
             f"10.0.0.{host}:{name}": f"127.0.0.1:{ports.pop()}"
             for host in range(1, len(HOSTS) + 1)
@@ -53,6 +55,7 @@ class Reader:
             "9092": str(port),
             "9644": str(port + ADMIN_STEP),
             "9093": str(port + 2 * ADMIN_STEP),
+            STORE_PORT: str(ports.pop()),
             FOLDER: str(folder / "var"),
             **{there: str(here) for there, here in zip(AGENT_PORTS, ports, strict=True)},
         }
@@ -67,6 +70,7 @@ class Reader:
         self._quick = warm.install(folder / "quick")
         self._node: Child | None = None
         self._agent: Child | None = None
+        self._store: Child | None = None
         self._hosts: dict[str, Child] = {}
         self._last_code = 0
 
@@ -74,7 +78,7 @@ class Reader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for node in (self._agent, self._node, *self._hosts.values()):
+        for node in (self._agent, self._node, self._store, *self._hosts.values()):
             if node is not None:
                 node.kill()
 
@@ -92,6 +96,8 @@ class Reader:
             printed = self._serve(command)
         elif command.startswith(AGENTS):
             printed = self._collect(command)
+        elif command.startswith(STORES):
+            printed = self._keep_objects(command)
         else:
             if host not in HOSTS:
                 self._meet_hosts()
@@ -131,6 +137,18 @@ class Reader:
         if not agent.running():
             self._last_code, self._agent = agent.wait(DEADLINE_S), None
         return log.read_text()
+
+    def _keep_objects(self, command: str) -> str:
+        """An object store of others: it runs until the page ends, and nobody minds what it says."""
+        log = self._folder / "store.log"
+        store = self._store = Child(["bash", "-c", f"exec {self._here(command)}"], log, self._environment)
+        wait_for(
+            f"{command} to be ready or to end",
+            lambda: not store.running() or "Running on" in log.read_text(),
+            timeout_s=DEADLINE_S,
+        )
+        assert store.running(), store.tail()
+        return ""
 
     def _serve_on(self, host: str, command: str) -> str:
         """A node of a cluster is not ready before the others are there, so nobody waits for it yet."""

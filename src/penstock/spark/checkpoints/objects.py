@@ -37,10 +37,8 @@ class Objects:
             raise Missing(NEEDS_OBSTORE) from missing
         options: dict[str, Any] = dict(storage.for_objects(place))
         http = options.pop("allow_http", "false") == "true"
-        # Which options there are depends on the store that the place names.
-        opened: Any = from_url
         try:
-            store = opened(
+            store: Any = from_url(
                 place,
                 client_options={"timeout": REQUEST_WITHIN, "connect_timeout": REQUEST_WITHIN, "allow_http": http},
                 retry_config={"max_retries": RETRIES, "retry_timeout": RETRIES_WITHIN},

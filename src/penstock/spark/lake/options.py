@@ -11,10 +11,10 @@ from penstock.spark.errors import BadOption
 from penstock.spark.naming import LAKE_FORMAT, MIRROR_OPTION
 from penstock.spark.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage, under
 
-_NOT_PEOPLES: Final = frozenset(
+_NOT_USERS: Final = frozenset(
     {"checkpointlocation", "queryname", "numrows", "truncate", "expect", "batch", "fan", "apart", MIRROR_OPTION}
 )
-"""What Spark itself and pipelines put among a sink's options."""
+"""What Spark itself puts among a sink's options, and what pipelines do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ NAMES: Final = (
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in NAMES}
     for name in given:
-        if name in known or name in _NOT_PEOPLES or name.startswith((f"{STORAGE}.", f"{CATALOG}.")):
+        if name in known or name in _NOT_USERS or name.startswith((f"{STORAGE}.", f"{CATALOG}.")):
             continue
         near = closest(name, NAMES, least=0.6)
         hint = f"; did you mean {near}?" if near is not None else f"; there are {', '.join(NAMES)}"

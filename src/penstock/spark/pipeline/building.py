@@ -134,7 +134,7 @@ def start_query(spark: SparkSession, flow: Flow, sink: Sink, *, start: str | Non
 def _start_shared(spark: SparkSession, flow: Flow, sink: Sink, start: str | None) -> StreamingQuery:
     """The query of all sinks that stand together, unless a mate has started it."""
     query = flow.query_name(sink)
-    running = next((each for each in spark.streams.active if each.name == query), None)
+    running = query_of_mates(spark, flow, sink)
     if running is not None:
         return running
     lead = lead_of(flow, sink)
@@ -146,7 +146,16 @@ def _start_shared(spark: SparkSession, flow: Flow, sink: Sink, start: str | None
     # What the source itself expects is judged once, and its bits are there for every mate that judges.
     judged = _judged(rows, flow, source)
     writer = judged.writeStream.queryName(query).option("checkpointLocation", flow.checkpoint(sink))
-    return _triggered(writer, sink.trigger).foreachBatch(shared_writer(flow, mates, rows_for)).start()
+    write = kept_first(flow, sink, shared_writer(flow, mates, rows_for))
+    return _triggered(writer, sink.trigger).foreachBatch(write).start()
+
+
+def query_of_mates(spark: SparkSession, flow: Flow, sink: Sink) -> StreamingQuery | None:
+    """The query that a sink shares, when a mate has started it."""
+    if sink.together is None:
+        return None
+    query = flow.query_name(sink)
+    return next((each for each in spark.streams.active if each.name == query), None)
 
 
 def _triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
@@ -165,7 +174,7 @@ def _aimed(writer: DataStreamWriter, flow: Flow, sink: Sink) -> DataStreamWriter
             return writer.format(TOPIC_FORMAT).options(**topic_options(flow, sink))
         case SinkKind.TOPIC:
             # Spark lets no Python sink take changes of rows; a batch of them it writes anywhere.
-            return writer.foreachBatch(writer_of(flow, sink))
+            return writer.foreachBatch(kept_first(flow, sink, writer_of(flow, sink)))
         case SinkKind.PARQUET:
             named = writer.format("parquet").option("path", flow.table_path(sink)).options(**plain_options(sink))
             return named.partitionBy(*sink.partition_by) if sink.partition_by else named

@@ -235,7 +235,7 @@ class Flow:
 
     def mirror(self, sink: Sink) -> str:
         """Where copies of its checkpoint are kept; "" when the checkpoint itself is where it shall be."""
-        return f"{self.checkpoints}/{sink.name}" if self.checkpoints_here else ""
+        return f"{self.checkpoints}/{sink.together or sink.name}" if self.checkpoints_here else ""
 
     def mates(self, sink: Sink) -> tuple[Sink, ...]:
         """The sinks of its query, itself among them."""

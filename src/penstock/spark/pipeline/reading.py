@@ -119,8 +119,8 @@ def _flow(file: Table, path: Path, digest: str) -> Flow:
         steps=_linked(steps, [source.name for source in sources], [each.name for each in references], file.notes),
         sinks=sinks,
         references=references,
-        storage=storage_of(file),
-        catalog=catalog_of(file),
+        storage=storage_of(file, path.parent),
+        catalog=catalog_of(file, path.parent),
         admin=admin_of(file),
         checkpoints_here=checkpoints_here(name, checkpoints, spark),
     )

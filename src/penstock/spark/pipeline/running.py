@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.pipeline import home
-from penstock.spark.pipeline.building import ship, start_query
+from penstock.spark.pipeline.building import query_of_mates, ship, start_query
 from penstock.spark.pipeline.cures import told_with_cure
 from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink
 from penstock.spark.pipeline.home import Progress, SinkProgress
@@ -271,7 +271,8 @@ class Runner:
 
 
 def _begin(spark: SparkSession, flow: Flow, sink: Sink) -> StreamingQuery:
-    sink = begun(flow, sink)
+    if query_of_mates(spark, flow, sink) is None:
+        sink = begun(flow, sink)
     begin = begin_of(flow, sink)
     _log.info("sink %s %s", sink.name, begin.why)
     return start_query(spark, flow, sink, start=begin.start)

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from penstock.declared.fields import Table
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline.flow import Flow, Sink
+from penstock.spark.stores.secrets import FILE, is_reference
 from penstock.spark.stores.settings import CATALOG, STORAGE, as_options, check_catalog, check_storage
 
 URI: Final = "uri"
 """Of [catalog]: where it is, which is the option `catalog` of tables."""
 
 
-def storage_of(file: Table) -> dict[str, str]:
-    found = file.options(STORAGE)
+def storage_of(file: Table, directory: Path) -> dict[str, str]:
+    found = _placed(file.options(STORAGE), directory)
     _told(file, STORAGE, lambda: check_storage(found))
     return found
 
 
-def catalog_of(file: Table) -> dict[str, str]:
-    found = file.options(CATALOG)
+def catalog_of(file: Table, directory: Path) -> dict[str, str]:
+    found = _placed(file.options(CATALOG), directory)
     if found and URI not in found:
         file.wrong(CATALOG, f'{CATALOG} has no uri: where it is, such as "https://catalog.example.com/api/catalog"')
     _told(file, CATALOG, lambda: check_catalog(_without_uri(found)))
     return found
+
+
+def _placed(given: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Files with secrets lie where the pipeline's file does, unless they say where, like every other path in it."""
+    return {
+        name: f"{FILE}{directory / Path(value.removeprefix(FILE)).expanduser()}" if _is_file(value) else value
+        for name, value in given.items()
+    }
+
+
+def _is_file(value: str) -> bool:
+    return value.startswith(FILE) and is_reference(value)
 
 
 def _told(file: Table, title: str, check: Callable[[], None]) -> None:

@@ -39,6 +39,12 @@ def test_tables_of_both_formats_are_reached() -> None:
     }
 
 
+def test_files_with_secrets_lie_where_the_file_does() -> None:
+    flow = flow_of(changed(('warehouse = "lake"\n', STORE.replace("env:SHOP_SECRET", "file:keys/secret"))))
+    assert flow.storage["secret_key"] == "file:/somewhere/keys/secret"
+    assert FLOW.catalog["credential"] == "file:/run/polaris"
+
+
 def test_what_a_sink_says_itself_wins() -> None:
     sink = replace(FLOW.sinks[0], options={"storage.region": "eu-1", "storage.path_style": "false"})
     made = lake_options(FLOW, sink)
