@@ -3,7 +3,8 @@
 The pages say 9092, 9093 and 9644 and /var/lib/penstock, as a reader would have it. Here commands and files are given
 free ports and a temporary folder instead, and what they print is translated back. A page may speak of three hosts,
 10.0.0.1 and so on: their blocks are labelled on-1, on-2 and on-3, their nodes run side by side, and are waited for when
-somebody who is on none of them runs the next command. An agent runs beside the node until the page starts another, an object store until the page ends.
+somebody who is on none of them runs the next command. An agent runs beside the node until the page starts another, an
+object store until the page ends.
 """
 
 from __future__ import annotations

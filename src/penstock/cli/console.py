@@ -188,7 +188,12 @@ def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
             loop.add_signal_handler(number, stop.set)
         if while_input:
             source = sys.stdin.fileno()
-            loop.add_reader(source, lambda: os.read(source, 4_096) or stop.set())
+
+            def heard() -> None:
+                if not os.read(source, 4_096):
+                    stop.set()
+
+            loop.add_reader(source, heard)
         await serve(settings, listening, stop, ready)
 
     on_a_loop.run(main())

@@ -16,8 +16,8 @@ from penstock.spark.pipeline.following import table_stream
 from penstock.spark.pipeline.functions import function_of
 from penstock.spark.pipeline.mirroring import kept_first
 from penstock.spark.pipeline.records import as_records
-from penstock.spark.pipeline.rule_letters import HIDDEN
 from penstock.spark.pipeline.references import rows_of_reference
+from penstock.spark.pipeline.rule_letters import HIDDEN
 from penstock.spark.pipeline.together import check_stateless, lead_of, shared_writer
 from penstock.spark.pipeline.wiring import lake_options, plain_options, sends_rows, source_options, topic_options
 
