@@ -57,7 +57,7 @@ def test_tables_are_chosen_by_globs() -> None:
 )
 def test_a_mistake_names_its_line_and_what_to_write(text: str, line: int, words: str) -> None:
     (mistake,) = examined(text).mistakes
-    assert mistake.place.line == line
+    assert mistake.line == line
     assert words in mistake.words
 
 
@@ -72,7 +72,7 @@ def test_a_mistake_names_its_line_and_what_to_write(text: str, line: int, words:
 )
 def test_a_password_in_the_file_is_warned_of_and_never_shown(dsn: str, warned: bool) -> None:
     text = f'dsn = "{dsn}"\ntables = "a.b"\n'
-    assert [warning.place.line for warning in examined(text).warnings] == ([5] if warned else [])
+    assert [warning.line for warning in examined(text).warnings] == ([5] if warned else [])
     assert dsn not in repr(settings(text))
 
 

@@ -14,7 +14,9 @@ from penstock.testing import EmbeddedBroker, broker
 Administer: TypeAlias = Callable[[Callable[[Admin], Awaitable[Any]]], Any]
 
 
-@pytest.fixture(scope="package")
+# Of the module: the folder is no package to pytest, so a broker of it would live to the end of the session, also beside
+# tests that plant bugs into the classes it is made of.
+@pytest.fixture(scope="module")
 def shared() -> Iterator[EmbeddedBroker]:
     with broker() as running:
         yield running

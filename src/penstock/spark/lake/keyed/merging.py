@@ -14,7 +14,7 @@ from penstock.spark.errors import SparkRoomError
 from penstock.spark.lake.keyed import graves as remembered
 from penstock.spark.lake.keyed.changes import DELETE, IGNORED, KIND, SEEN, UPSERT, ChangeColumns, key_of_each
 from penstock.spark.lake.keyed.graves import DIED
-from penstock.spark.lake.keyed.reduction import FROM_TABLE, reduced, settled
+from penstock.spark.lake.keyed.reduction import FROM_TABLE, in_one_piece, reduced, settled
 from penstock.spark.lake.store import MergeCounts
 
 
@@ -82,14 +82,14 @@ class BucketMerge:
         live = winners.filter(pc.equal(winners.column(KIND), UPSERT)).select(self._columns.rows.names)
         return live, self._to_remember(winners, now_ms)
 
-    def _concerned(self, rows: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
+    def _concerned(self, rows: pa.Table | pa.RecordBatch) -> pa.Array:
         """Whether each row has the key of a change. Most have not even its first column."""
         keys = self._columns.keys
-        near = pc.is_in(rows.column(keys[0]), value_set=self._first)
+        near = in_one_piece(pc.is_in(rows.column(keys[0]), value_set=self._first))
         if len(keys) == 1 or not pc.any(near).as_py():
             return near
         exact = pc.is_in(key_of_each(rows.filter(near), keys), value_set=self._keys)
-        return pc.replace_with_mask(near, near, exact)
+        return pc.replace_with_mask(near, near, in_one_piece(exact))
 
     def _rows_before(self) -> pa.Table:
         """The rows that the table has of the changed keys, as changes."""

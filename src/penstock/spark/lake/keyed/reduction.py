@@ -141,7 +141,7 @@ def _check_stays(found: pa.Table, columns: ChangeColumns) -> None:
 def _latest_with(ranked: pa.Table, latest: pa.Table, name: str) -> pa.ChunkedArray:
     """Ranks of the latest changes that have a value of a column, for the keys whose latest change has none."""
     open_keys = latest.filter(_lacks(latest, name)).column(_KEY)
-    having = pc.and_(pc.is_in(ranked.column(_KEY), value_set=_whole(open_keys)), pc.invert(_lacks(ranked, name)))
+    having = pc.and_(pc.is_in(ranked.column(_KEY), value_set=in_one_piece(open_keys)), pc.invert(_lacks(ranked, name)))
     found = ranked.filter(having).group_by(_KEY).aggregate([(_RANK, "max")]).column(f"{_RANK}_max")
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
@@ -151,12 +151,12 @@ def _filled(ranked: pa.Table, latest: pa.Table, name: str) -> pa.Table:
     ranks = _latest_with(ranked, latest, name)
     before = ranked.take(ranks)
     before = before.filter(pc.not_equal(before.column(KIND), DELETE))
-    where = pc.index_in(_whole(latest.column(_KEY)), value_set=_whole(before.column(_KEY)))
+    where = pc.index_in(in_one_piece(latest.column(_KEY)), value_set=in_one_piece(before.column(_KEY)))
     lacking = pc.and_(_lacks(latest, name), where.is_valid())
-    values = _whole(before.column(name)).take(where) if before.num_rows else None
+    values = in_one_piece(before.column(name)).take(where) if before.num_rows else None
     if values is None:
         return latest
-    return _with(latest, name, pc.if_else(_whole(lacking), values, _whole(latest.column(name))))
+    return _with(latest, name, pc.if_else(in_one_piece(lacking), values, in_one_piece(latest.column(name))))
 
 
 def _lacks(rows: pa.Table, name: str) -> pa.ChunkedArray:
@@ -174,7 +174,7 @@ def _with(rows: pa.Table, name: str, values: pa.ChunkedArray | pa.Array) -> pa.T
     return rows.set_column(place, rows.schema.field(place), values.cast(rows.schema.field(place).type))
 
 
-def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def in_one_piece(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
