@@ -1,8 +1,8 @@
 """The loop of transactions of one agent: begin, fill, positions, commit; what failed is sent again, in its order.
 
-One transaction holds what took off from all lanes while it was open. It is closed after `EVERY_MS`, sooner when it is
-large, or when somebody waits; then no shipment takes off, the positions behind those that did are written into it, and
-it is committed. Only after that are they done.
+One transaction holds what took off from all lanes while it was open. It is closed after `EVERY_MS`, sooner when it
+holds what the link carries in time (`Allowance`), or when somebody waits; then no shipment takes off, the positions
+behind those that did are written into it, and it is committed. Only after that are they done.
 
 An abort gives everything back to the lanes. Any other failure, and every one after the commit was asked for, of which
 an answer may have been lost, ends the producer: another one with the same
@@ -23,6 +23,7 @@ from penstock.agent.checkpoints import Change
 from penstock.agent.counting import TransactionsStatus
 from penstock.agent.environment import monotonic_ms
 from penstock.agent.errors import AgentFenced
+from penstock.agent.exactly.allowance import Allowance
 from penstock.agent.exactly.beginning import Begins, Note, begins
 from penstock.agent.exactly.identity import Identity
 from penstock.agent.exactly.outcome import Outcome, judge
@@ -79,6 +80,7 @@ class ExactlyOnce:
         """The end of this one is not known."""
         self._open = self._begun = self._spoiled = self._hurried = self._ending = False
         self._closed_ms = monotonic_ms()
+        self._allowance = Allowance(TIMEOUT_MS)
         self._filled_bytes = 0
         self._since_ms: float | None = None
         self._news = asyncio.Event()
@@ -99,7 +101,7 @@ class ExactlyOnce:
 
     @property
     def open(self) -> bool:
-        return self._open and not self._spoiled
+        return self._open and not self._spoiled and not self._full
 
     @property
     def closed_since_ms(self) -> float:
@@ -119,7 +121,8 @@ class ExactlyOnce:
 
     @property
     def _full(self) -> bool:
-        return self._filled_bytes >= self._outlet.memory.limit_bytes // SHARE_OF_MEMORY
+        bytes_max = min(self._allowance.bytes, self._outlet.memory.limit_bytes // SHARE_OF_MEMORY)
+        return self._filled_bytes >= bytes_max
 
     def spoiled(self) -> None:
         self._spoiled = True
@@ -354,10 +357,16 @@ class ExactlyOnce:
         self._last, self._offset = attempt.stamp, offset
         self._lives[attempt.stamp.life] = attempt.stamp.number
         self.commits += 1
+        self._learn(committed=True)
         self._committed_ms = monotonic_ms()
         self._positions.commit(attempt.changes)
         for lane in self._outlet.lanes.values():
             lane.committed()
+
+    def _learn(self, *, committed: bool) -> None:
+        if self._filled_bytes and self._since_ms is not None:
+            self._allowance.learn(self._filled_bytes, monotonic_ms() - self._since_ms, committed=committed)
+        self._filled_bytes = 0
 
     # Failures.
 
@@ -366,6 +375,7 @@ class ExactlyOnce:
         attempt, self._doubt = self._doubt, None
         self._begun = self._ending = False
         self.aborts += 1
+        self._learn(committed=False)
         for lane in self._outlet.lanes.values():
             lane.aborted()
         if attempt is not None:
