@@ -44,6 +44,8 @@ TIMEOUT_MS: Final = 10_000
 SHARE_OF_MEMORY: Final = 2
 """A transaction that holds one part in so many of the memory is closed: inputs go on with the rest meanwhile."""
 LOOK_S: Final = 0.25
+LOOK_AT_TOPIC_EVERY: Final = 100
+"""So many commits apart it is asked whether the topic of positions is the one that it was."""
 RETRY_FIRST_MS: Final = 100
 RETRY_LONGEST_MS: Final = 5_000
 
@@ -74,6 +76,7 @@ class ExactlyOnce:
         self._last: Stamp | None = None
         """The last that is known to be committed."""
         self._lives: dict[str, int] = {}
+        self._topic_id = ""
         self._partition = 0
         self._offset = -1
         self._doubt: Attempt | None = None
@@ -213,11 +216,12 @@ class ExactlyOnce:
         """Fences whoever was before, and learns how far that one came."""
         note = await self._positions.note()
         proven = note is not None and note.follows and note.proven
-        partitions = await self._patiently(lambda: self._topic_of().partitions(make=not proven))
-        if not partitions:
+        topic = await self._patiently(lambda: self._topic_of().now(make=not proven))
+        if topic is None:
             raise vanished(self._identity, self._state_dir)
+        self._topic_id = topic.id
         await self._begin_patiently()
-        found = await self._patiently(lambda: self._topic_of().find(partitions))
+        found = await self._patiently(lambda: self._topic_of().find(topic.partitions))
         where = begins(note, stamped=found.stamp is not None)
         if where is Begins.NOWHERE:
             raise vanished(self._identity, self._state_dir)
@@ -264,6 +268,8 @@ class ExactlyOnce:
     # A transaction.
 
     async def _transaction(self) -> None:
+        if self.commits and self.commits % LOOK_AT_TOPIC_EVERY == 0:
+            await self._look_at_topic()
         await self._fill()
         self._doubt = Attempt(self._stamp, {})
         offset = await self._write(self._doubt)
@@ -322,6 +328,12 @@ class ExactlyOnce:
             return LOOK_S
         return max(self._since_ms + EVERY_MS - monotonic_ms(), 0.0) / 1000 + 0.001
 
+    async def _look_at_topic(self) -> None:
+        """Brokers that are written to by the names of topics do not say when another one is called the same."""
+        topic = await self._topic_of().now(make=False)
+        if topic is None or topic.id != self._topic_id:
+            raise vanished(self._identity, self._state_dir)
+
     async def _write(self, attempt: Attempt) -> int:
         """Stages what took off, and sends positions and stamp after it. Answers the offset of the stamp."""
         for lane in self._outlet.lanes.values():
@@ -338,7 +350,7 @@ class ExactlyOnce:
         await producer.flush()
         spans = (await delivery).spans
         offset = spans[-1].base_offset + spans[-1].count - 1
-        if offset <= self._offset:
+        if offset <= self._offset or producer.topic_id(TOPIC) != self._topic_id:
             # Made anew by somebody, perhaps by this very record: what it had is gone.
             raise vanished(self._identity, self._state_dir)
         return offset

@@ -115,6 +115,12 @@ def check_whole(slot: str, progress: PostgresProgress, server: tuple[str, str], 
             f"slot {slot} is gone, and with it the changes since {lsn_text(progress.saved.restart)}: {anew};"
             " rows that were deleted meanwhile are not told of"
         )
+    if now.end < progress.saved.restart:
+        raise PostgresFailed(
+            f"this Postgres was taken back to an older backup: its log ends at {lsn_text(now.end)}, and was read up to"
+            f" {lsn_text(progress.saved.restart)} before, so topics have changes that it knows nothing of: {anew};"
+            " rows that are only in topics are not told of"
+        )
     if now.confirmed > progress.saved.restart:
         raise PostgresFailed(
             f"slot {slot} was read by somebody else up to {lsn_text(now.confirmed)}, and here only up to"

@@ -85,7 +85,7 @@ class LogFollower:
         """Until it is cancelled: what is saved is told to the server, which may forget it then."""
         while True:
             if stream.streaming:
-                stream.acknowledge(self.progress.saved.restart)
+                stream.acknowledge(self.progress.copied.restart)
             await asyncio.sleep(ACKNOWLEDGE_EVERY_S)
 
     async def _take(self, stream: LogStream, reader: LogReader) -> bool:

@@ -117,7 +117,7 @@ class PostgresInput:
             return
         try:
             if stream.streaming:
-                stream.acknowledge(self._progress.saved.restart)
+                stream.acknowledge(self._progress.copied.restart)
         except PostgresFailed:
             pass  # it learns of that at the next start
         finally:

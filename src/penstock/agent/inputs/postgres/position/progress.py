@@ -60,6 +60,8 @@ class PostgresProgress:
         """System and database that the positions are of."""
         self.saved = LogPosition()
         """What a crash leaves."""
+        self.copied = LogPosition()
+        """The same of this machine alone: whoever gives `exactly_once` up goes on from there."""
         self.tables: dict[str, TableReading] = {}
         self._log: Ledger[LogPosition] | None = None
         self._events = 0
@@ -155,6 +157,7 @@ class PostgresProgress:
                     return False
                 raise
             change.committed()
+            change.copied()
             self._troubles.well(SUBJECT)
             return True
 
@@ -182,11 +185,15 @@ class PostgresProgress:
             if position is not None:
                 self.saved = max(self.saved, position)
 
+        def copied() -> None:
+            if position is not None:
+                self.copied = max(self.copied, position)
+
         def aborted() -> None:
             self._dirty = {key: None for key in dirty if key not in self._forgotten} | self._dirty
             self._forgotten |= forgotten - self._dirty.keys()
 
-        return Change([self._row(key) for key in dirty], sorted(forgotten), committed, aborted)
+        return Change([self._row(key) for key in dirty], sorted(forgotten), committed, aborted, copied)
 
     # Rows.
 
