@@ -23,7 +23,7 @@ from penstock.client.producer import Producer
 from penstock.testing import EmbeddedBroker, broker
 from tests.faults.agent.tailing import append, numbered
 from tests.faults.counts import SOAKING
-from tests.patience import until
+from tests.patience import until, within
 from tests.walks.agent.scene import committed_values, feed, lines, running, settings_of
 
 EXACTLY = 'exactly_once = true\nmachine_id = "m1"\n'
@@ -323,7 +323,8 @@ async def test_a_topic_of_positions_that_another_agent_has_made_anew_is_an_error
         before = commits(agent)
         append(log, numbered("line", 10, 10))
         with pytest.raises(PositionsVanished):
-            await life
+            async with asyncio.timeout(within(20)):
+                await life
         assert commits(agent) == before
 
 
