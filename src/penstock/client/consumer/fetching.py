@@ -182,7 +182,7 @@ class Fetcher:
             topic = self._view.cached(partition.tp.topic)
             if topic is not None:
                 was_fetchable = partition.fetchable
-                # A topic that was made anew may have fewer partitions; what was fetched of the former one goes all the same.
+                # A topic that was made anew may have fewer partitions; what was fetched of the former one goes anyway.
                 number = partition.tp.partition
                 epoch = topic.partitions[number].leader_epoch if number < len(topic.partitions) else -1
                 partition.led_anew(topic.id, epoch)
