@@ -20,14 +20,17 @@ from penstock.spark.topic_sink.transactions.effects import (
     Effect,
     End,
     Fence,
+    LedgerId,
     ListOpen,
     ReadLedger,
+    ReadMark,
     Seen,
     TopicIds,
     Witness,
     Write,
+    WriteMark,
 )
-from penstock.spark.topic_sink.transactions.machine import Handout, Superseded, TaskWrote, Torn
+from penstock.spark.topic_sink.transactions.machine import Handout, LedgerVanished, Superseded, TaskWrote, Torn
 from penstock.spark.topic_sink.transactions.names import driver_id, extra_id
 from tests.sim.exactly.world import DRIVER_TIMEOUT_MS, LEDGER, QUERY, Rows, SinkWorld
 from tests.sim.transactions.world import WALL_AT_START
@@ -229,7 +232,7 @@ class Driver:
         self._next_batch()
 
     def _commit_failed(self, failure: SparkRoomError) -> None:
-        if isinstance(failure, Torn):
+        if isinstance(failure, (Torn, LedgerVanished)):
             self._failed(failure)
             return
         self.world.note(f"{self}: {type(failure).__name__}")
@@ -247,7 +250,7 @@ class Driver:
         In the classic protocol a late copy of a request may open it again, and then it has its time.
         """
         listed = self.world.listed_by_decisions()
-        for each in tasks if self._version >= 2 else ():
+        for each in tasks if self._version >= 2 and not self.world.vanished else ():
             value = self.world.described(each.prepared.transactional_id)
             mine = (each.prepared.producer_id, each.prepared.producer_epoch)
             if value is not None and mine == (value.producer_id, value.producer_epoch) and mine not in listed:
@@ -257,6 +260,7 @@ class Driver:
 
     def _failed(self, failure: SparkRoomError) -> None:
         self.world.torn = self.world.torn or isinstance(failure, Torn)
+        self.world.forgotten = self.world.forgotten or isinstance(failure, LedgerVanished)
         self.superseded = isinstance(failure, Superseded)
         self._end(f"{type(failure).__name__}: {failure}")
 
@@ -300,6 +304,13 @@ class Driver:
     def _carry_out(self, effect: Effect, resume: Callable[[Any], None]) -> None:
         world = self.world
         match effect:
+            case ReadMark():
+                resume(world.mark)
+            case LedgerId():
+                resume(world.ledger_id)
+            case WriteMark(ledger_id):
+                world.mark = ledger_id
+                resume(None)
             case ReadLedger(waits):
                 self._read(world.ledger_end(stable=not waits), resume)
             case BeginDriver(named):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +12,14 @@ import pytest
 
 from penstock.blocking import Admin, Consumer, Producer
 from penstock.spark import dialogue
+from penstock.spark.checkpoints.local import LocalCheckpoint
 from penstock.spark.errors import BadOption, CommitRefused
 from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.options import SinkOptions
 from penstock.spark.topic_sink.transactions import incarnation, plan, writing
 from penstock.spark.topic_sink.transactions.driving import Driving
-from penstock.spark.topic_sink.transactions.machine import NotInTime, Superseded, TaskWrote, Torn
+from penstock.spark.topic_sink.transactions.ledger import LedgerUnfit
+from penstock.spark.topic_sink.transactions.machine import LedgerVanished, NotInTime, Superseded, TaskWrote, Torn
 from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, abort, commit
 from penstock.testing import EmbeddedBroker, broker
 from tests.patience import wait_for
@@ -205,6 +207,90 @@ def test_a_topic_that_was_made_anew_stops_the_query(query: Query) -> None:
         query.commit(planned, [wrote], 1)
     query.abort(planned, [wrote], 1)
     assert query.shown() == []
+
+
+def delete_ledger(query: Query) -> None:
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.delete_topic(DECISIONS_TOPIC)
+
+
+def make_ledger_anew(query: Query) -> None:
+    delete_ledger(query)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.create_topic(DECISIONS_TOPIC, 1, configs={"cleanup.policy": "compact"})
+
+
+def take_standing_away(query: Query) -> None:
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as vandal:
+        vandal.send(DECISIONS_TOPIC, None, key=f"query-of-{query.topic}", partition=0).result()
+
+
+@pytest.mark.parametrize("vanish", [delete_ledger, make_ledger_anew, take_standing_away])
+def test_a_ledger_that_vanished_is_never_a_fresh_start(query: Query, vanish: Callable[[Query], None]) -> None:
+    """The batch is decided and ended, and its driver has died before Spark wrote that down: it is played again."""
+    dead = query.plan("dead")
+    query.commit(dead, [query.write(dead, 0, [1, 2])], 0)
+    vanish(query)
+    for driver in ("dead", "successor"):
+        with pytest.raises(LedgerVanished, match=r"new checkpoint.*startingOffsets.*penstock-decisions\.json"):
+            query.plan(driver)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        assert (DECISIONS_TOPIC in {each.name for each in admin.topics(internal=True)}) == (
+            vanish is not delete_ledger
+        ), "no other one is made"
+    assert query.shown() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "policy", "told"),
+    [
+        (1, "delete", "cleanup.policy=delete"),
+        (1, "compact,delete", "cleanup.policy=compact,delete"),
+        (3, "compact", "3"),
+    ],
+)
+def test_a_ledger_that_would_forget_is_not_written_to(query: Query, partitions: int, policy: str, told: str) -> None:
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        if DECISIONS_TOPIC in {each.name for each in admin.topics(internal=True)}:
+            admin.delete_topic(DECISIONS_TOPIC)
+        admin.create_topic(DECISIONS_TOPIC, partitions, configs={"cleanup.policy": policy})
+        try:
+            with pytest.raises(LedgerUnfit, match=rf"__penstock_decisions has {told}"):
+                query.plan()
+        finally:
+            admin.delete_topic(DECISIONS_TOPIC)
+
+
+def test_a_ledger_that_vanishes_under_a_batch_stops_it(query: Query) -> None:
+    planned = query.plan()
+    wrote = query.write(planned, 0, [1, 2])
+    delete_ledger(query)
+    with pytest.raises(LedgerVanished):
+        query.commit(planned, [wrote], 0)
+
+
+def test_whoever_knows_what_it_means_goes_on_without_the_mark(query: Query) -> None:
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [1, 2])], 0)
+    delete_ledger(query)
+    (query.home / "penstock-decisions.json").unlink()
+    query.reads(1, 10, 20)
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [3])], 1)
+    assert query.shown() == [1, 2, 3]
+
+
+def test_a_query_that_wrote_at_least_once_may_go_over_to_exactly_once(query: Query) -> None:
+    """Batches were committed, and nothing is known of them."""
+    query.reads(1, 10, 20)
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [3])], 1)
+    assert query.shown() == [3]
+
+
+def test_the_mark_is_what_a_mirror_takes_along(query: Query) -> None:
+    query.plan()
+    assert "penstock-decisions.json" in LocalCheckpoint(query.home).files()
 
 
 class Died(Exception):

@@ -31,14 +31,18 @@ from penstock.spark.topic_sink.transactions.effects import (
     Effect,
     End,
     Fence,
+    LedgerId,
     ListOpen,
     ReadLedger,
+    ReadMark,
     Seen,
     TopicIds,
     Witness,
     Write,
+    WriteMark,
 )
 from penstock.spark.topic_sink.transactions.machine import Superseded
+from penstock.spark.topic_sink.transactions.mark import Mark
 from penstock.spark.topic_sink.transactions.names import driver_id
 from penstock.spark.topic_sink.transactions.records import Listed, Standing
 
@@ -61,13 +65,14 @@ class Driving:
         settings: Mapping[str, Any],
         admin: Admin,
         reader: SpanReader,
+        mark: Mark,
         *,
         timeout_ms: int,
         driver: ProducerEpoch | None = None,
         transaction_version: int | None = None,
     ) -> None:
         self._query_id, self._settings, self._timeout_ms = query_id, settings, timeout_ms
-        self._admin, self._reader = admin, reader
+        self._admin, self._reader, self._mark = admin, reader, mark
         self._driver, self._version = driver, transaction_version
         self._producer: Producer | None = None
 
@@ -95,6 +100,12 @@ class Driving:
 
     async def _obey(self, effect: Effect) -> Any:
         match effect:
+            case ReadMark():
+                return await asyncio.to_thread(self._mark.read)
+            case LedgerId(make):
+                return await ledger.id_of(self._admin, make=make)
+            case WriteMark(ledger_id):
+                return await asyncio.to_thread(self._mark.write, ledger_id)
             case ReadLedger(waits):
                 values = await ledger.read(self._admin, self._reader, self._cluster, waits=waits)
                 return ledger.standing_in(values, self._query_id)

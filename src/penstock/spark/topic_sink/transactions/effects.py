@@ -2,6 +2,9 @@
 
 | effect | answer |
 |---|---|
+| `ReadMark` | the id of the ledger that the query's checkpoint knows, or "" |
+| `LedgerId` | the id of the ledger; "" when there is none and none is to be made |
+| `WriteMark` | None |
 | `ReadLedger` | the `Standing` of the query, or None; with `waits`, of all that was committed before the question |
 | `BeginDriver` | its `ProducerEpoch`; None when it was named and another driver has begun since |
 | `BeginPool` | a `ProducerEpoch` for each id, which nobody had before |
@@ -21,6 +24,22 @@ from enum import Enum
 
 from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
 from penstock.spark.topic_sink.transactions.records import Listed, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMark:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerId:
+    make: bool
+    """Whether to make one where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMark:
+    ledger_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +115,18 @@ class TopicIds:
     topics: tuple[str, ...]
 
 
-Effect = ReadLedger | BeginDriver | BeginPool | Write | Describe | End | Witness | ListOpen | Fence | TopicIds
+Effect = (
+    ReadMark
+    | LedgerId
+    | WriteMark
+    | ReadLedger
+    | BeginDriver
+    | BeginPool
+    | Write
+    | Describe
+    | End
+    | Witness
+    | ListOpen
+    | Fence
+    | TopicIds
+)

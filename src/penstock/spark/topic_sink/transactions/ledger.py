@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from penstock.client.admin import Admin
 from penstock.client.arrow import record_batch
+from penstock.client.compaction import forgetful_policy, settings_of
 from penstock.client.errors import BrokerRefused, UnknownTopic
 from penstock.client.producer import Producer
 from penstock.client.spans import Piece, Span, SpanReader
 from penstock.model.errors import TOPIC_ALREADY_EXISTS
 from penstock.model.ids import TopicPartition
-from penstock.spark.errors import Missing
+from penstock.spark.errors import Missing, SparkRoomError
 from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.transactions.records import Decision, Standing
 
@@ -55,17 +56,39 @@ def history_key(query_id: str, sequence: int) -> str:
     return f"{query_id}/{sequence % HISTORY}"
 
 
-async def ensure(admin: Admin) -> str:
-    """Makes the topic unless it is there; its id."""
+class LedgerUnfit(SparkRoomError):
+    """The topic would forget decisions, or has them in an order that nobody can tell."""
+
+
+async def id_of(admin: Admin, *, make: bool) -> str:
+    """The id of the topic, which is looked at before it is believed; "" when it is not there and is not to be made."""
     try:
-        return (await admin.describe_topic(DECISIONS_TOPIC, offsets=False, configs=False)).id
+        return await _looked_at(admin)
     except UnknownTopic:
-        try:
-            await admin.create_topic(DECISIONS_TOPIC, 1, configs=CONFIGS)
-        except BrokerRefused as refused:
-            if refused.error is not TOPIC_ALREADY_EXISTS:
-                raise
-    return (await admin.describe_topic(DECISIONS_TOPIC, offsets=False, configs=False)).id
+        if not make:
+            return ""
+    try:
+        await admin.create_topic(DECISIONS_TOPIC, 1, configs=CONFIGS)
+    except BrokerRefused as refused:
+        if refused.error is not TOPIC_ALREADY_EXISTS:
+            raise
+    return await _looked_at(admin)
+
+
+async def _looked_at(admin: Admin) -> str:
+    info = await admin.describe_topic(DECISIONS_TOPIC, offsets=False, configs=False)
+    if len(info.partitions) != 1:
+        raise LedgerUnfit(
+            f"{DECISIONS_TOPIC} has {len(info.partitions)} partitions, and decisions are in an order that one alone "
+            "has: stop the queries that write exactly once, delete it, and begin them with new checkpoints"
+        )
+    policy = forgetful_policy(await settings_of(admin, DECISIONS_TOPIC))
+    if policy is not None:
+        raise LedgerUnfit(
+            f"{DECISIONS_TOPIC} has cleanup.policy={policy} and would forget decisions: set `penstock topic alter "
+            f"{DECISIONS_TOPIC} -c cleanup.policy=compact`"
+        )
+    return info.id
 
 
 async def read(
@@ -74,7 +97,10 @@ async def read(
     """The last value of every key: of all that is committed, and with `waits` of all that was in the log when asked.
 
     `reader` shows committed records only. What was read once is remembered by `cluster`."""
-    topic_id = await ensure(admin)
+    try:
+        topic_id = (await admin.describe_topic(DECISIONS_TOPIC, offsets=False, configs=False)).id
+    except UnknownTopic:
+        return {}
     known = _known.get(cluster)
     if known is None or known.topic_id != topic_id:
         known = _known[cluster] = Known(topic_id)

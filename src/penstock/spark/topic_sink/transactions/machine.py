@@ -8,6 +8,7 @@ back, or come back when another driver has gone on. That is what the simulation 
 | dies before the decision is committed | the batch is played again; the next plan aborts what was written |
 | dies after it | the batch is played again; the next plan ends the transactions, and what is written anew is aborted |
 | is replaced, and wakes | its decision is refused (the driver's epoch); what it ends is what the decision says |
+| finds the ledger without what its checkpoint knows is there | it writes nothing and says what to do |
 | task attempt that lost, failed or wakes | no decision lists it; its epoch is fenced at the commit or the next plan |
 | is away for longer than a transaction may take | the log says which ones were aborted: all of a decision, and it is
 dropped and the batch written again; some of it, and the query stops with their names |
@@ -22,6 +23,7 @@ from typing import Any, Final
 from penstock.client.producer.transactions.prepared import BUMPING_VERSION, PreparedTransaction, ProducerEpoch
 from penstock.spark.errors import CommitRefused, SparkRoomError
 from penstock.spark.lake.ranges import TableRange
+from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions.decided import Verdict, judge
 from penstock.spark.topic_sink.transactions.effects import (
@@ -32,14 +34,18 @@ from penstock.spark.topic_sink.transactions.effects import (
     Effect,
     End,
     Fence,
+    LedgerId,
     ListOpen,
     ReadLedger,
+    ReadMark,
     Seen,
     TopicIds,
     Witness,
     Write,
+    WriteMark,
 )
 from penstock.spark.topic_sink.transactions.names import (
+    MARK_FILE,
     driver_id,
     extra_prefix,
     pattern_of,
@@ -60,6 +66,10 @@ class Superseded(SparkRoomError):
 
 class Replaced(Superseded):
     """The ledger says so, and it will say so for as long as this process lives."""
+
+
+class LedgerVanished(SparkRoomError):
+    """The ledger has forgotten this query: what is in its topics, nobody can tell."""
 
 
 class Untold(SparkRoomError):
@@ -108,10 +118,17 @@ def plan(
     looked: Standing | None = yield ReadLedger(waits=False)
     _check_in_charge(query_id, run, looked)
     driver: ProducerEpoch = yield BeginDriver()
+    # Now nobody else can write a first record that this would not find and the mark not tell of.
+    marked: str = yield ReadMark()
+    ledger_id: str = yield LedgerId(make=not marked)
+    if marked and ledger_id != marked:
+        raise _vanished(query_id)
     found: Standing | None = yield ReadLedger()
     _check_in_charge(query_id, run, found)
     if looked is not None and found is not None and found.run not in (run, looked.run):
         raise _superseded(query_id)
+    if marked and found is None:
+        raise _vanished(query_id)
     standing = found or Standing(query_id, run, 0)
     settled = yield from _settled(standing)
     wanted = min(max(slots, settled.slots), SLOTS_MAX)
@@ -125,6 +142,9 @@ def plan(
             if fresh is None:
                 raise _superseded(query_id)
             driver = fresh
+    if not marked:
+        # After the record that it speaks of, and before anything can be decided.
+        yield WriteMark(ledger_id)
     yield from _abort_leftovers(settled, run)
     ids = pool_ids(query_id, run, wanted)
     begun: Mapping[str, ProducerEpoch] = yield BeginPool(ids)
@@ -136,7 +156,9 @@ def commit(
 ) -> Generator[Effect, Any, Standing]:
     """All tasks of a batch have written: decide, and end what was decided."""
     standing: Standing | None = yield ReadLedger()
-    if standing is None or standing.run != handout.run:
+    if standing is None:
+        raise _vanished(handout.query_id)
+    if standing.run != handout.run:
         raise _superseded(handout.query_id)
     if standing.decision is not None and not standing.decision.ended:
         raise _superseded(handout.query_id)
@@ -283,6 +305,16 @@ def _superseded(query_id: str) -> Superseded:
     return Superseded(
         f"another driver of this query has taken over (it has written as {driver_id(query_id)} since): nothing more is "
         "written here. If it is the other one that should stop, stop that, and start this one as a new process"
+    )
+
+
+def _vanished(query_id: str) -> LedgerVanished:
+    return LedgerVanished(
+        f"the topic {DECISIONS_TOPIC} has forgotten query {query_id}: it was deleted or made anew, or its record was "
+        "removed, or this is another cluster. Which batches are in the output topics cannot be told any more, so "
+        "nothing is written. Stop whatever removes it; then begin with a new checkpoint, at the offsets that you "
+        "choose with startingOffsets after a look at the output topics. Or, when you are sure that the last batch is "
+        f"not there, remove {MARK_FILE} from the checkpoint, and the query goes on after its last committed batch"
     )
 
 

@@ -16,6 +16,7 @@ from penstock.spark.topic_sink.transactions.audit import SinkAudit, gather, judg
 from penstock.spark.topic_sink.transactions.driving import Driving
 from penstock.spark.topic_sink.transactions.incarnation import driver_run
 from penstock.spark.topic_sink.transactions.machine import Handout, TaskWrote
+from penstock.spark.topic_sink.transactions.mark import Mark
 from penstock.spark.topic_sink.transactions.writing import write
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def _driving(query_id: str, options: SinkOptions, handout: Handout | None = None
         _writing(settings),
         admin_for(_those_of(AdminSettings, settings)),
         reader_for(reading),
+        Mark(options.checkpoint),
         timeout_ms=options.transaction_timeout_ms,
         driver=None if handout is None else handout.driver,
         transaction_version=None if handout is None else handout.transaction_version,
