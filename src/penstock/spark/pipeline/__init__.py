@@ -22,7 +22,7 @@
     for people view.py how it is doing; lag.py how far it is behind, now; freshness.py how old what waits is, and
                watching.py who looks; objectives.py what is promised, checking.py whether it is kept; admin_port.py and
                metrics.py for machines; listing.py here and elsewhere; resetting.py forgetting checkpoints; auditing.py
-               the proof of exactly-once topics
+               the proof of exactly-once topics; redriving.py dead letters back to their topic
 
 May import the rooms below, `penstock.spark.progress` and, where they act, Spark. Reading and validating need neither
 Spark nor Java.
