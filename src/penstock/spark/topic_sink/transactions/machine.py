@@ -201,6 +201,20 @@ def abort(handout: Handout, tasks: Sequence[TaskWrote], count: int) -> Generator
     yield from _abort(handout, tasks, count, kept=kept)
 
 
+def settle() -> Generator[Effect, Any, Standing | None]:
+    """Of a query that nobody goes on with, because its checkpoint is lost: what it has decided is carried out, what it
+    has not is aborted, and whoever still runs it writes no more. Where it stands then; None when it never decided."""
+    yield BeginDriver()
+    found: Standing | None = yield ReadLedger()
+    if found is None:
+        return None
+    settled = yield from _settled(found)
+    if settled != found:
+        yield Write(settled)
+    yield from _abort_leftovers(settled, run="")
+    return settled
+
+
 def _settled(standing: Standing, before: Decision | None = None) -> Generator[Effect, Any, Standing]:
     """The last decision carried out: committed as it says, or dropped when the log says that all of it was aborted.
 

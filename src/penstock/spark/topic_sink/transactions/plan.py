@@ -17,6 +17,7 @@ from penstock.spark.topic_sink.transactions.driving import Driving
 from penstock.spark.topic_sink.transactions.incarnation import driver_run
 from penstock.spark.topic_sink.transactions.machine import Handout, TaskWrote
 from penstock.spark.topic_sink.transactions.mark import Mark
+from penstock.spark.topic_sink.transactions.records import Standing
 from penstock.spark.topic_sink.transactions.writing import write
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ async def _planned(driving: Driving, query_id: str, options: SinkOptions) -> Han
         timeout_ms=options.transaction_timeout_ms,
     )
     return await driving.run(steps)
+
+
+def settled(options: SinkOptions, query_id: str) -> Standing | None:
+    """Where a query stands in the ledger whose checkpoint is lost, after it was ended for good."""
+    return for_process().run(_driving(query_id, options).run(machine.settle()))
 
 
 def commit(options: SinkOptions, handout: Handout, tasks: Sequence[TaskWrote], batch_id: int) -> None:
