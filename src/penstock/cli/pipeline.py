@@ -469,8 +469,8 @@ def audit(file: Path, sinks: tuple[str, ...], style: str, connection: Connection
     """Prove of the exactly-once topics of FILE that nothing was skipped or doubled on the way.
 
     The ranges that were read follow each other, every transaction that a decision lists is shown row for row, and
-    nothing that the sink wrote is shown beside them. The last thousand decisions of a sink are kept. For tables there
-    is `penstock lake audit`.
+    nothing that the sink wrote is shown beside them. The last decisions of a sink are kept, a thousand of them or
+    8 MiB. For tables there is `penstock lake audit`.
 
     Exit code 10 when something is not as it must be.
     """

@@ -31,6 +31,7 @@ _HOPELESS: Final = _LOST | {
     "CannotEvolve",
     "CheckpointTaken",
     "CommitRefused",
+    "LedgerFull",
     "LedgerUnfit",
     "LedgerVanished",
     "NotUnderstood",

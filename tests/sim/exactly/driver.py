@@ -13,6 +13,7 @@ from penstock.spark.lake.ranges import TableRange
 from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions import machine
 from penstock.spark.topic_sink.transactions.effects import (
+    AskLedger,
     BeginDriver,
     BeginPool,
     Describe,
@@ -20,7 +21,7 @@ from penstock.spark.topic_sink.transactions.effects import (
     Effect,
     End,
     Fence,
-    LedgerId,
+    LedgerTopic,
     ListOpen,
     ReadLedger,
     ReadMark,
@@ -240,7 +241,7 @@ class Driver:
 
     def _give_up(self) -> None:
         handout, tasks = self._handout, list(self._told.values())
-        self._handout = Handout(QUERY, self.run, self._epoch, (), self._version, 1)  # nobody else is listened to
+        self._handout = Handout(QUERY, self.run, self._epoch, (), self._version, 1, 0)  # nobody else is listened to
         steps = machine.abort(handout, tasks, len(self._parts))
         self._obey(steps, lambda _: self._aborted(tasks), self._failed)
 
@@ -306,8 +307,8 @@ class Driver:
         match effect:
             case ReadMark():
                 resume(world.mark)
-            case LedgerId():
-                resume(world.ledger_id)
+            case AskLedger():
+                resume(LedgerTopic(world.ledger_id, 1 << 20))
             case WriteMark(ledger_id):
                 world.mark = ledger_id
                 resume(None)

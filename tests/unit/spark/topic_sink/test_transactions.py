@@ -9,18 +9,29 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.blocking import Admin, Consumer, Producer
 from penstock.spark import dialogue
 from penstock.spark.checkpoints.local import LocalCheckpoint
 from penstock.spark.errors import BadOption, CommitRefused
+from penstock.spark.lake.ranges import TableRange
 from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.options import SinkOptions
-from penstock.spark.topic_sink.transactions import incarnation, plan, writing
+from penstock.spark.topic_sink.transactions import incarnation, ledger, plan, records, writing
 from penstock.spark.topic_sink.transactions.driving import Driving
 from penstock.spark.topic_sink.transactions.ledger import LedgerUnfit
-from penstock.spark.topic_sink.transactions.machine import LedgerVanished, NotInTime, Superseded, TaskWrote, Torn
+from penstock.spark.topic_sink.transactions.machine import (
+    LedgerFull,
+    LedgerVanished,
+    NotInTime,
+    Superseded,
+    TaskWrote,
+    Torn,
+)
 from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, abort, commit
+from penstock.spark.topic_sink.transactions.records import Decision, Standing
 from penstock.testing import EmbeddedBroker, broker
 from tests.patience import wait_for
 
@@ -404,6 +415,99 @@ def test_an_audit_finds_a_decision_that_is_lost(query: Query) -> None:
     assert "decision 3 begins at 20 of in-0, and decision 1 ended at 10: it skips 10 offsets" in findings[1]
     assert all("no decision lists them" in each for each in findings[2:])
     assert findings[2:]
+
+
+def keys_in_ledger(query: Query) -> set[str]:
+    """Of this query, those whose last record says something."""
+    found: dict[str, bytes | None] = {}
+    settings = {"bootstrap_servers": query.node.bootstrap_servers, "isolation_level": "read_committed"}
+    with Consumer(**settings, offset_reset="earliest") as consumer:
+        home = (DECISIONS_TOPIC, 0)
+        consumer.assign([home])
+        (end,) = consumer.end_offsets(home).values()
+
+        def read() -> bool:
+            found.update({record.key.decode(): record.value for record in consumer.poll(timeout_ms=50)})
+            return consumer.position(home) >= end
+
+        wait_for("the end of the ledger", read, timeout_s=20)
+    mine = f"query-of-{query.topic}"
+    return {key for key, value in found.items() if value is not None and key.partition("/")[0] == mine}
+
+
+def test_a_process_remembers_of_a_ledger_only_where_its_own_queries_stand(query: Query) -> None:
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as other:
+        other.send(DECISIONS_TOPIC, b"x" * 100_000, key=b"somebody else's", partition=0).result()
+    three_batches(query)
+    known = {whose: each for (_, whose), each in ledger._known.items()}
+    (standing,) = [known[f"query-of-{query.topic}"].standing]
+    assert standing is not None
+    assert len(standing) < 2_000
+    assert "somebody else's" not in known
+
+
+def test_what_is_forgotten_leaves_nothing_in_the_ledger(query: Query) -> None:
+    three_batches(query)
+    mine = f"query-of-{query.topic}"
+    assert keys_in_ledger(query) == {mine, *(f"{mine}/{sequence}" for sequence in (1, 2, 3))}
+    query.reads(3, 30, 40)
+    planned = query.plan("dead")
+    die_after_the_decision(query, planned, [query.write(planned, 0, [3])], batch=3)
+    plan.forgotten(query.options)
+    assert keys_in_ledger(query) == set()
+    assert query.shown() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], "what was decided is there"
+
+
+def test_a_decision_that_the_ledger_does_not_take_is_told_before_it_is_written(query: Query) -> None:
+    delete_ledger_if_there(query)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        configs = {"cleanup.policy": "compact", "max.message.bytes": "1500"}
+        admin.create_topic(DECISIONS_TOPIC, 1, configs=configs)
+        try:
+            planned = query.plan()
+            tasks = [query.write(planned, task, [task]) for task in range(30)]
+            with pytest.raises(
+                LedgerFull, match=r"about 30 tasks .* records of 1,500: .*coalesce.*max\.message\.bytes"
+            ):
+                query.commit(planned, tasks, 0)
+            query.abort(planned, tasks, len(tasks))
+            assert query.shown() == []
+            planned = query.plan()
+            query.commit(planned, [query.write(planned, task, [task]) for task in range(5)], 0)
+            with pytest.raises(LedgerFull):
+                plan_for(query, 30)
+        finally:
+            admin.delete_topic(DECISIONS_TOPIC)
+
+
+def delete_ledger_if_there(query: Query) -> None:
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        if DECISIONS_TOPIC in {each.name for each in admin.topics(internal=True)}:
+            admin.delete_topic(DECISIONS_TOPIC)
+
+
+def plan_for(query: Query, tasks: int) -> None:
+    """The plan of a batch that will have so many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "SLOTS_AT_FIRST", tasks)
+        query.plan()
+
+
+@given(st.lists(st.integers(1, 600), min_size=1, max_size=80))
+def test_the_decisions_that_are_kept_are_there_and_are_no_more_than_their_bytes(sizes: list[int]) -> None:
+    """Keys are used in turn, of fewer and fewer as decisions grow."""
+    standing, kept = Standing("q", "r", 1), dict[str, tuple[int, int]]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "HISTORY_BYTES", 20_000)
+        for sequence, size in enumerate(sizes, 1):
+            ranges = tuple(TableRange("in", "I", each, 0, 1) for each in range(size))
+            decision = Decision(sequence, sequence, ranges, ())
+            standing = standing.decided(decision).ended()
+            key = ledger.history_key("q", sequence, standing.history)
+            kept[key] = sequence, len(records.packed(decision.to_json()))
+            oldest = max(1, sequence - standing.history + 1)
+            assert {each for each, _ in kept.values()} >= set(range(oldest, sequence + 1))
+            assert sum(size for _, size in kept.values()) <= len(records._HISTORIES) * 20_000 + kept[key][1]
 
 
 def test_clusters_that_have_the_classic_protocol_alone_are_served_too(

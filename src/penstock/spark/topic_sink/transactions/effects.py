@@ -3,11 +3,12 @@
 | effect | answer |
 |---|---|
 | `ReadMark` | the id of the ledger that the query's checkpoint knows, or "" |
-| `LedgerId` | the id of the ledger; "" when there is none and none is to be made |
+| `AskLedger` | the `LedgerTopic`; without an id when there is none and none is to be made |
 | `WriteMark` | None |
 | `ReadLedger` | the `Standing` of the query, or None; with `waits`, of all that was committed before the question |
 | `BeginDriver` | its `ProducerEpoch`; None when it was named and another driver has begun since |
 | `BeginPool` | a `ProducerEpoch` for each id, which nobody had before |
+| `PutAway` | None; nothing of the query is in the ledger then |
 | `Write` | the driver's `ProducerEpoch` after it; raises `Superseded` when another driver has begun since |
 | `Describe` | `Described` by id; ids that nobody knows are left out |
 | `End` | by id, whether it was acknowledged |
@@ -32,9 +33,15 @@ class ReadMark:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerId:
+class AskLedger:
     make: bool
     """Whether to make one where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTopic:
+    id: str
+    record_bytes_max: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,11 @@ class BeginPool:
 
 @dataclass(frozen=True, slots=True)
 class Write:
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class PutAway:
     standing: Standing
 
 
@@ -117,12 +129,13 @@ class TopicIds:
 
 Effect = (
     ReadMark
-    | LedgerId
+    | AskLedger
     | WriteMark
     | ReadLedger
     | BeginDriver
     | BeginPool
     | Write
+    | PutAway
     | Describe
     | End
     | Witness

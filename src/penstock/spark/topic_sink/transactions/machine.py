@@ -27,6 +27,7 @@ from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions.decided import Verdict, judge
 from penstock.spark.topic_sink.transactions.effects import (
+    AskLedger,
     BeginDriver,
     BeginPool,
     Describe,
@@ -34,8 +35,9 @@ from penstock.spark.topic_sink.transactions.effects import (
     Effect,
     End,
     Fence,
-    LedgerId,
+    LedgerTopic,
     ListOpen,
+    PutAway,
     ReadLedger,
     ReadMark,
     Seen,
@@ -72,6 +74,10 @@ class LedgerVanished(SparkRoomError):
     """The ledger has forgotten this query: what is in its topics, nobody can tell."""
 
 
+class LedgerFull(SparkRoomError):
+    """A decision would be larger than the ledger takes."""
+
+
 class Untold(SparkRoomError):
     """Whether a transaction of a decision is committed is not to be seen yet."""
 
@@ -96,6 +102,8 @@ class Handout:
     """By slot."""
     transaction_version: int
     timeout_ms: int
+    record_bytes_max: int
+    """What the ledger takes."""
 
     def slot(self, number: int) -> PreparedTransaction:
         """The transaction that the first attempt of a task has."""
@@ -120,8 +128,8 @@ def plan(
     driver: ProducerEpoch = yield BeginDriver()
     # Now nobody else can write a first record that this would not find and the mark not tell of.
     marked: str = yield ReadMark()
-    ledger_id: str = yield LedgerId(make=not marked)
-    if marked and ledger_id != marked:
+    ledger: LedgerTopic = yield AskLedger(make=not marked)
+    if marked and ledger.id != marked:
         raise _vanished(query_id)
     found: Standing | None = yield ReadLedger()
     _check_in_charge(query_id, run, found)
@@ -133,6 +141,7 @@ def plan(
     settled = yield from _settled(standing)
     wanted = min(max(slots, settled.slots), SLOTS_MAX)
     led = settled.led_by(run, wanted)
+    _check_room(led.expected_bytes(wanted), ledger.record_bytes_max, wanted)
     if led != found:
         # Before anything is begun anew: nobody shall find a decision whose ids mean something else by now.
         driver = yield Write(led)
@@ -144,11 +153,12 @@ def plan(
             driver = fresh
     if not marked:
         # After the record that it speaks of, and before anything can be decided.
-        yield WriteMark(ledger_id)
+        yield WriteMark(ledger.id)
     yield from _abort_leftovers(settled, run)
     ids = pool_ids(query_id, run, wanted)
     begun: Mapping[str, ProducerEpoch] = yield BeginPool(ids)
-    return Handout(query_id, run, driver, tuple(begun[name] for name in ids), transaction_version, timeout_ms)
+    pool = tuple(begun[name] for name in ids)
+    return Handout(query_id, run, driver, pool, transaction_version, timeout_ms, ledger.record_bytes_max)
 
 
 def commit(
@@ -170,6 +180,7 @@ def commit(
     topics = yield from _check_topics(standing, written)
     decision = Decision(standing.sequence + 1, batch, tuple(ranges), written, topics)
     decided = standing.decided(decision)
+    _check_room(decided.size_bytes, handout.record_bytes_max, len(written))
     if not written:
         decided = decided.ended()
     yield Write(decided)
@@ -215,6 +226,13 @@ def settle() -> Generator[Effect, Any, Standing | None]:
     return settled
 
 
+def forget() -> Generator[Effect, Any, None]:
+    """Of a query whose checkpoint is going to be removed: it is settled, and nothing of it stays in the ledger."""
+    settled = yield from settle()
+    if settled is not None:
+        yield PutAway(settled)
+
+
 def _settled(standing: Standing, before: Decision | None = None) -> Generator[Effect, Any, Standing]:
     """The last decision carried out: committed as it says, or dropped when the log says that all of it was aborted.
 
@@ -254,6 +272,16 @@ def _abort_leftovers(standing: Standing, run: str) -> Generator[Effect, Any, Non
 def _check_in_charge(query_id: str, run: str, standing: Standing | None) -> None:
     if standing is not None and run in standing.superseded:
         raise Replaced(str(_superseded(query_id)))
+
+
+def _check_room(size_bytes: int, most_bytes: int, tasks: int) -> None:
+    if size_bytes > most_bytes:
+        raise LedgerFull(
+            f"a decision about {tasks} tasks takes {size_bytes:,} bytes, with every partition that they write to, and "
+            f"{DECISIONS_TOPIC} takes records of {most_bytes:,}: let fewer tasks write (coalesce, or "
+            "spark.sql.shuffle.partitions), or to fewer partitions; a ledger that takes less than 8 MiB is raised by "
+            f"`penstock topic alter {DECISIONS_TOPIC} -c max.message.bytes=16777216`"
+        )
 
 
 def _check_open(handout: Handout, written: Sequence[Listed]) -> Generator[Effect, Any, None]:

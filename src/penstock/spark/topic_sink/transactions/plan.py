@@ -64,6 +64,12 @@ def settled(options: SinkOptions, query_id: str) -> Standing | None:
     return for_process().run(_driving(query_id, options).run(machine.settle()))
 
 
+def forgotten(options: SinkOptions) -> None:
+    """Before the checkpoint of a query is removed: nothing of it stays in the ledger."""
+    query_id = offset_log.query_id_of(options.checkpoint)
+    for_process().run(_driving(query_id, options).run(machine.forget()))
+
+
 def commit(options: SinkOptions, handout: Handout, tasks: Sequence[TaskWrote], batch_id: int) -> None:
     """On the driver, when all tasks have written."""
     ranges = offset_log.ranges_of(options.checkpoint, batch_id).ranges
@@ -121,4 +127,4 @@ def audited(options: SinkOptions) -> SinkAudit:
     query_id = offset_log.query_id_of(options.checkpoint)
     reader = reader_for({**_those_of(ConsumerSettings, settings), "isolation_level": "read_committed"})
     admin = admin_for(_those_of(AdminSettings, settings))
-    return judge(for_process().run(gather(admin, reader, str(settings["bootstrap_servers"]), query_id)))
+    return judge(for_process().run(gather(admin, reader, query_id)))
