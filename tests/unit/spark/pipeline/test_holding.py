@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,11 +21,13 @@ from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.ranges import TableRange
 from penstock.spark.lake.store import BatchCommit
 from penstock.spark.pipeline.flow import Flow
+from penstock.spark.pipeline.releasing import release_topic
 from penstock.spark.pipeline.starts import begin_of
 from penstock.spark.pipeline.wiring import lake_options, topic_options
 from penstock.spark.topic_sink.options import SinkOptions
 from penstock.spark.topic_sink.transactions import plan, writing
 from penstock.spark.topic_sink.transactions.driving import Driving
+from penstock.spark.topic_sink.transactions.incarnation import run_of
 from penstock.spark.topic_sink.transactions.machine import TaskWrote
 from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, commit
 from penstock.testing import EmbeddedBroker, broker
@@ -140,3 +145,25 @@ def test_a_topic_of_which_nothing_is_known_is_not_gone_on_with(query: Query) -> 
     query.into_table(0, 0, 10)
     with pytest.raises(BadOption, match=r"what it has written nobody knows.*a source of its own, where start says"):
         begin_of(query.flow, query.flow.sinks[0])
+
+
+def test_a_query_that_ends_leaves_no_transaction_of_its_tasks_open(
+    query: Query, node: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its driver is the JVM below the process of the pipeline; here both are this one."""
+    monkeypatch.setattr(plan, "driver_run", lambda: run_of(os.getpid()))
+    monkeypatch.setattr(writing, "driver_run", lambda: run_of(os.getpid()))
+    query.into_topic(0, 0, 10)
+    planned = ExactlyOnce.planned(query.options)
+    planned.deliver([(query.flow.sinks[1].target, pa.record_batch({"value": pa.array([b"2"], pa.binary())}))])
+    place = Path(query.flow.checkpoint(query.flow.sinks[1]))
+    place.parent.mkdir(parents=True)
+    place.symlink_to(query.checkpoint)
+    process = SimpleNamespace(current=lambda: SimpleNamespace(pid=os.getpid))
+    java = SimpleNamespace(lang=SimpleNamespace(ProcessHandle=process))
+    jvm: Any = SimpleNamespace(_jvm=SimpleNamespace(java=java))
+    with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+        pattern = f".*{query.id}.*"
+        assert len(admin.list_transactions(states=["Ongoing"], pattern=pattern)) == 1
+        release_topic(jvm, query.flow, query.flow.sinks[1])
+        assert admin.list_transactions(states=["Ongoing"], pattern=pattern) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +13,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from penstock.blocking import Admin, Consumer, Producer
+from penstock.client.producer import Producer as AsyncProducer
+from penstock.client.producer.transactions.driver import TransactionDriver
+from penstock.model.ids import TopicPartition
 from penstock.spark import dialogue
 from penstock.spark.checkpoints.local import LocalCheckpoint
 from penstock.spark.errors import BadOption, CommitRefused
@@ -32,8 +38,9 @@ from penstock.spark.topic_sink.transactions.machine import (
 )
 from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, abort, commit
 from penstock.spark.topic_sink.transactions.records import Decision, Standing
+from penstock.spark.topic_sink.writers import TopicStreamWriter
 from penstock.testing import EmbeddedBroker, broker
-from tests.patience import wait_for
+from tests.patience import wait_for, within
 
 PARTITIONS = 2
 PREPARED = ("PrepareCommit", "PrepareAbort")
@@ -79,6 +86,14 @@ class Query:
 
     def abort(self, planned: ExactlyOnce, tasks: Sequence[TaskWrote], count: int) -> None:
         abort(self.options, planned.handout, tasks, count, 0)
+
+    def abort_untold(self, tasks: int) -> None:
+        """As Spark does it, with the writer that plans nothing, when no task has said anything."""
+        given = {"kafka.bootstrap.servers": self.node.bootstrap_servers, "topic": self.topic, "exactly.once": "true"}
+        schema = StructType([StructField("value", BinaryType())])
+        writer = TopicStreamWriter({**given, "checkpointLocation": str(self.home)}, schema, plans=False)
+        self._patch.setattr(incarnation, "driver_run", lambda: "one")
+        writer.abort([None] * tasks, 0)
 
     def shown(self) -> list[int]:
         """What readers of committed records see up to the end of the log, for which nothing may be open."""
@@ -203,6 +218,71 @@ def test_tasks_that_failed_hold_nobody_up(query: Query) -> None:
     query.write(planned, 0, [1])
     query.abort(planned, [wrote], 2)
     assert query.shown() == []
+
+
+def test_a_batch_of_which_no_task_came_back_holds_nobody_up(query: Query) -> None:
+    planned = query.plan()
+    query.write(planned, 0, [1])
+    query.write(planned, 1, [2], attempt=1)
+    query.abort_untold(2)
+    assert query.shown() == []
+
+
+def test_a_sink_that_ends_leaves_nothing_open_and_touches_no_other_driver(query: Query) -> None:
+    query.write(query.plan("first"), 0, [1])
+    planned = query.plan("second")
+    wrote = query.write(planned, 0, [2])
+    plan.release(query.options, "first")
+    query.commit(planned, [wrote], 0)
+    query.write(planned, 1, [3])
+    plan.release(query.options, "second")
+    assert query.shown() == [2]
+
+
+@pytest.mark.parametrize("deciding", [False, True], ids=["writing", "deciding"])
+def test_readers_go_on_within_ten_seconds_of_the_return_of_a_driver_that_was_killed(
+    query: Query, deciding: bool
+) -> None:
+    dead = query.plan("dead")
+    wrote = query.write(dead, 0, [1])
+    if deciding:
+        die_in_the_decision(query, dead, [wrote])
+    returned = time.monotonic()
+    query.plan("successor")
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        places = [TopicPartition(query.topic, index) for index in range(PARTITIONS)]
+        ends = {place: each.offset for place, each in admin.offsets(dict.fromkeys(places, "latest")).checked().items()}
+
+        def free() -> bool:
+            stable = admin.offsets(dict.fromkeys(places, "latest"), read_committed=True).checked()
+            return all(stable[place].offset >= end for place, end in ends.items())
+
+        wait_for("the last stable offset", free, timeout_s=10)
+    assert time.monotonic() - returned < within(10)
+    assert query.shown() == []
+
+
+def die_in_the_decision(query: Query, planned: ExactlyOnce, tasks: Sequence[TaskWrote]) -> None:
+    """Its record is in the ledger, and whether it counts nobody will ever say."""
+    closed = AsyncProducer.close
+
+    async def dies(self: TransactionDriver) -> None:
+        raise Died
+
+    async def vanishes(self: AsyncProducer, timeout_ms: float | None = None) -> None:
+        """A process that is killed aborts nothing."""
+        with pytest.MonkeyPatch.context() as quiet:
+            quiet.setattr(TransactionDriver, "abort", lambda *_: asyncio.sleep(0))
+            await self.flush()
+            await closed(self, 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionDriver, "commit", dies)
+        patch.setattr(AsyncProducer, "close", vanishes)
+        with pytest.raises(Died):
+            query.commit(planned, tasks, 0)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        assert any(each.endswith("-driver") for each in query.open(admin)), "its transaction is open"
 
 
 def test_a_topic_that_was_made_anew_stops_the_query(query: Query) -> None:

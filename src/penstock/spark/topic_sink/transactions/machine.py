@@ -233,6 +233,19 @@ def forget() -> Generator[Effect, Any, None]:
         yield PutAway(settled)
 
 
+def release(query_id: str, run: str) -> Generator[Effect, Any, None]:
+    """The query of this driver has ended, or a batch has of which no task said what it wrote: nothing that this run
+    gave to tasks stays open. Nothing is fenced of a run that was replaced; that was the next one's to do."""
+    standing: Standing | None = yield ReadLedger()
+    if standing is None or standing.run != run:
+        return
+    if standing.decision is not None and not standing.decision.ended:
+        # It may be listed: the next plan ends it.
+        return
+    opened: Sequence[str] = yield ListOpen(pattern_of_runs(query_id, (run,)))
+    yield Fence(tuple(sorted({*opened, *pool_ids(query_id, run, standing.slots)})))
+
+
 def _settled(standing: Standing, before: Decision | None = None) -> Generator[Effect, Any, Standing]:
     """The last decision carried out: committed as it says, or dropped when the log says that all of it was aborted.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.client.settings import AdminSettings, ConsumerSettings
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.spark.topic_sink")
 
+RELEASED_WITHIN_MS: Final = "10000"
+"""Whoever ends waits no longer for brokers that are gone."""
 SLOTS_AT_FIRST: Final = 2
 """A pool grows to as many as there were tasks."""
 
@@ -91,6 +93,17 @@ def abort(options: SinkOptions, handout: Handout, tasks: Sequence[TaskWrote], co
             batch_id,
             failure,
         )
+
+
+def release(options: SinkOptions, run: str) -> None:
+    """On the driver, when its query has ended. Never fails: the next start aborts what this could not."""
+    try:
+        query_id = offset_log.query_id_of(options.checkpoint)
+        patient = {**options.producer_settings, "default_api_timeout_ms": RELEASED_WITHIN_MS}
+        driving = _driving(query_id, replace(options, producer_settings=patient))
+        for_process().run(driving.run(machine.release(query_id, run)))
+    except Exception as failure:
+        _log.warning("what is open of %s is aborted by the next start, or its time: %s", options.topic, failure)
 
 
 def _driving(query_id: str, options: SinkOptions, handout: Handout | None = None) -> Driving:
