@@ -14,6 +14,7 @@ from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions import machine
 from penstock.spark.topic_sink.transactions.effects import (
     AskLedger,
+    AskTime,
     BeginDriver,
     BeginPool,
     Describe,
@@ -34,7 +35,6 @@ from penstock.spark.topic_sink.transactions.effects import (
 from penstock.spark.topic_sink.transactions.machine import Handout, LedgerVanished, Superseded, TaskWrote, Torn
 from penstock.spark.topic_sink.transactions.names import driver_id, extra_id
 from tests.sim.exactly.world import DRIVER_TIMEOUT_MS, LEDGER, QUERY, Rows, SinkWorld
-from tests.sim.transactions.world import WALL_AT_START
 
 ATTEMPTS_MAX = 3
 
@@ -73,9 +73,9 @@ class Attempt:
             self._write(PreparedTransaction(self._extra, reply.producer_id, reply.producer_epoch, version))
 
     def _write(self, mine: PreparedTransaction) -> None:
-        self._mine = mine
+        self._mine, self._began = mine, self.world.time
         if not self.values:
-            self._done(TaskWrote(PreparedTransaction(*_who(mine), empty=True), ()))
+            self._done(TaskWrote(PreparedTransaction(*_who(mine), empty=True), (), self.world.time, 0))
             return
         self._written = Rows(self.name)
         for value in self.values:
@@ -95,7 +95,10 @@ class Attempt:
             landed = tuple(
                 Landed(topic, index, len(values), 0, 0) for (topic, index), values in self._written.values.items()
             )
-            self._done(TaskWrote(self._mine, landed))
+            # Its host has another clock than the driver's.
+            skew_ms = self.world.rng.randint(-5_000, 5_000)
+            took_ms = self.world.time - self._began
+            self._done(TaskWrote(self._mine, landed, self._began + skew_ms, took_ms))
             return
         nap_ms = self.world.nap_ms()
         if nap_ms:
@@ -241,7 +244,7 @@ class Driver:
 
     def _give_up(self) -> None:
         handout, tasks = self._handout, list(self._told.values())
-        self._handout = Handout(QUERY, self.run, self._epoch, (), self._version, 1, 0)  # nobody else is listened to
+        self._handout = Handout(QUERY, self.run, self._epoch, (), self._version, 1, 0, 0)  # nobody else is listened to
         steps = machine.abort(handout, tasks, len(self._parts))
         self._obey(steps, lambda _: self._aborted(tasks), self._failed)
 
@@ -320,6 +323,8 @@ class Driver:
                 self._begin(list(ids), resume)
             case Write(standing):
                 self._write(standing, resume)
+            case AskTime():
+                resume(world.time)
             case Describe(ids):
                 resume({name: told for name in ids if (told := self._described(name)) is not None})
             case End(transactions, commit):
@@ -397,9 +402,7 @@ class Driver:
         value = self.world.described(name)
         if value is None:
             return None
-        wall = WALL_AT_START + self.world.time
-        left_ms = value.transaction_timeout_ms - (wall - value.transaction_start_timestamp_ms)
-        return Described(ProducerEpoch(value.producer_id, value.producer_epoch), value.transaction_status == 1, left_ms)
+        return Described(ProducerEpoch(value.producer_id, value.producer_epoch), value.transaction_status == 1)
 
     def _end_all(self, transactions: list[PreparedTransaction], commit: bool, resume: Callable[[Any], None]) -> None:
         found: dict[str, bool] = {}

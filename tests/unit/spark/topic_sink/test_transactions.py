@@ -18,6 +18,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from penstock.blocking import Admin, Consumer, Producer
 from penstock.client.producer import Producer as AsyncProducer
 from penstock.client.producer.transactions.driver import TransactionDriver
+from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
 from penstock.model.ids import TopicPartition
 from penstock.spark import dialogue
 from penstock.spark.checkpoints.local import LocalCheckpoint
@@ -29,12 +30,14 @@ from penstock.spark.topic_sink.transactions import incarnation, ledger, plan, re
 from penstock.spark.topic_sink.transactions.driving import Driving
 from penstock.spark.topic_sink.transactions.ledger import LedgerUnfit
 from penstock.spark.topic_sink.transactions.machine import (
+    Handout,
     LedgerFull,
     LedgerVanished,
     NotInTime,
     Superseded,
     TaskWrote,
     Torn,
+    left_ms,
 )
 from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, abort, commit
 from penstock.spark.topic_sink.transactions.records import Decision, Standing
@@ -443,6 +446,27 @@ def test_a_batch_whose_time_is_nearly_over_is_not_decided(query: Query) -> None:
         query.commit(planned, [wrote], 0)
     query.abort(planned, [wrote], 1)
     assert query.shown() == []
+
+
+def test_a_transaction_is_as_old_as_its_task_says_and_not_as_the_coordinators_clock(query: Query) -> None:
+    planned = query.plan()
+    wrote = query.write(planned, 0, [1])
+    ago_ms = 880_000
+    late = replace(wrote, begun_ms=wrote.begun_ms - ago_ms, took_ms=ago_ms)
+    earlier = replace(planned, handout=replace(planned.handout, planned_ms=planned.handout.planned_ms - ago_ms))
+    with pytest.raises(NotInTime, match=r"has \d+ s left of the 900 s"):
+        query.commit(earlier, [late], 0)
+    query.commit(planned, [wrote], 0)
+    assert query.shown() == [1]
+
+
+@pytest.mark.parametrize(("skew_ms", "left"), [(0, 700), (-3_600_000, 500), (3_600_000, 800)])
+def test_the_clock_of_another_host_counts_as_far_as_it_can_be_right(skew_ms: int, left: int) -> None:
+    """Planned 500 s ago, begun 300 s ago, and written within 200 s: of 1000 s there are 700 left."""
+    handout = Handout("q", "r", ProducerEpoch(1, 1), (), 2, 1_000_000, 1, planned_ms=0)
+    prepared = PreparedTransaction("t", 1, 1, 2)
+    task = TaskWrote(prepared, (), begun_ms=200_000 + skew_ms, took_ms=200_000)
+    assert left_ms(handout, task, now_ms=500_000) == left * 1_000
 
 
 def test_a_time_that_brokers_do_not_allow_is_told(query: Query) -> None:

@@ -25,6 +25,7 @@ from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions import ledger
 from penstock.spark.topic_sink.transactions.effects import (
     AskLedger,
+    AskTime,
     BeginDriver,
     BeginPool,
     Describe,
@@ -118,6 +119,8 @@ class Driving:
             case PutAway(standing):
                 await self._write(lambda producer: ledger.put_away(producer, standing))
                 return None
+            case AskTime():
+                return time.time() * 1000
             case Describe(ids):
                 return await self._describe(ids)
             case End(transactions, commit):
@@ -245,6 +248,4 @@ class Driving:
 
 
 def _described(info: TransactionInfo) -> Described:
-    now_ms = time.time() * 1000
-    left_ms = info.timeout_ms - (now_ms - info.started_ms) if info.started_ms is not None else info.timeout_ms
-    return Described(ProducerEpoch(info.producer_id, info.epoch), info.state == _ONGOING, left_ms)
+    return Described(ProducerEpoch(info.producer_id, info.epoch), info.state == _ONGOING)

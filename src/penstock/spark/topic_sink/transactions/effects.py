@@ -10,6 +10,7 @@
 | `BeginPool` | a `ProducerEpoch` for each id, which nobody had before |
 | `PutAway` | None; nothing of the query is in the ledger then |
 | `Write` | the driver's `ProducerEpoch` after it; raises `Superseded` when another driver has begun since |
+| `AskTime` | milliseconds of the driver's clock |
 | `Describe` | `Described` by id; ids that nobody knows are left out |
 | `End` | by id, whether it was acknowledged |
 | `Witness` | `Seen` by id, from the records themselves |
@@ -77,17 +78,21 @@ class PutAway:
 
 
 @dataclass(frozen=True, slots=True)
+class AskTime:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class Describe:
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """How a coordinator says that a transaction stands; `left_ms` of its time are left."""
+    """How a coordinator says that a transaction stands. How old it is its task says: clocks of others are others."""
 
     producer: ProducerEpoch
     ongoing: bool
-    left_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,7 @@ Effect = (
     | BeginPool
     | Write
     | PutAway
+    | AskTime
     | Describe
     | End
     | Witness

@@ -28,6 +28,7 @@ from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions.decided import Verdict, judge
 from penstock.spark.topic_sink.transactions.effects import (
     AskLedger,
+    AskTime,
     BeginDriver,
     BeginPool,
     Describe,
@@ -104,6 +105,8 @@ class Handout:
     timeout_ms: int
     record_bytes_max: int
     """What the ledger takes."""
+    planned_ms: float
+    """By the driver's clock; no transaction of the batch is older."""
 
     def slot(self, number: int) -> PreparedTransaction:
         """The transaction that the first attempt of a task has."""
@@ -117,6 +120,10 @@ class TaskWrote:
 
     prepared: PreparedTransaction
     landed: tuple[Landed, ...]
+    begun_ms: float
+    """When it began its transaction, by its own clock."""
+    took_ms: float
+    """From then to its end, which is a duration and so everybody's."""
 
 
 def plan(
@@ -156,9 +163,10 @@ def plan(
         yield WriteMark(ledger.id)
     yield from _abort_leftovers(settled, run)
     ids = pool_ids(query_id, run, wanted)
+    planned_ms: float = yield AskTime()
     begun: Mapping[str, ProducerEpoch] = yield BeginPool(ids)
     pool = tuple(begun[name] for name in ids)
-    return Handout(query_id, run, driver, pool, transaction_version, timeout_ms, ledger.record_bytes_max)
+    return Handout(query_id, run, driver, pool, transaction_version, timeout_ms, ledger.record_bytes_max, planned_ms)
 
 
 def commit(
@@ -176,7 +184,7 @@ def commit(
     if judge(standing, batch, ranges) is Verdict.REPLAY:
         yield from _abort(handout, tasks, len(tasks), kept=())
         return standing
-    yield from _check_open(handout, written)
+    yield from _check_open(handout, [each for each in tasks if not each.prepared.empty])
     topics = yield from _check_topics(standing, written)
     decision = Decision(standing.sequence + 1, batch, tuple(ranges), written, topics)
     decided = standing.decided(decision)
@@ -297,20 +305,31 @@ def _check_room(size_bytes: int, most_bytes: int, tasks: int) -> None:
         )
 
 
-def _check_open(handout: Handout, written: Sequence[Listed]) -> Generator[Effect, Any, None]:
+def left_ms(handout: Handout, task: TaskWrote, now_ms: float) -> float:
+    """What is left of the time of a transaction, by the driver's clock; rather less than the coordinator gives it.
+
+    A task on another host has another clock. But its transaction began after the plan, and so long before its end."""
+    begun_ms = min(max(task.begun_ms, handout.planned_ms), now_ms - task.took_ms)
+    return handout.timeout_ms - (now_ms - begun_ms)
+
+
+def _check_open(handout: Handout, written: Sequence[TaskWrote]) -> Generator[Effect, Any, None]:
     """Whether every transaction is as its task has left it, with time enough to end it."""
     if not written:
         return
-    found: Mapping[str, Described] = yield Describe(tuple(each.id for each in written))
+    found: Mapping[str, Described] = yield Describe(tuple(each.prepared.transactional_id for each in written))
+    now_ms: float = yield AskTime()
     least_ms = min(LEFT_LEAST_MS, handout.timeout_ms / 4)
     for each in written:
-        told = found.get(each.id)
+        name = each.prepared.transactional_id
+        told = found.get(name)
         wanted = ProducerEpoch(each.prepared.producer_id, each.prepared.producer_epoch)
-        if told is None or not told.ongoing or told.producer != wanted or told.left_ms < least_ms:
-            over = told is None or not told.ongoing or told.producer != wanted
-            how = "is over" if over else f"has {told.left_ms / 1000:.0f} s left" if told is not None else ""
+        over = told is None or not told.ongoing or told.producer != wanted
+        left = left_ms(handout, each, now_ms)
+        if over or left < least_ms:
+            how = "is over" if over else f"has {max(left, 0) / 1000:.0f} s left"
             raise NotInTime(
-                f"transaction {each.id} {how} of the {handout.timeout_ms / 1000:.0f} s that it may take, so the batch "
+                f"transaction {name} {how} of the {handout.timeout_ms / 1000:.0f} s that it may take, so the batch "
                 "is not committed and will be written again. Make batches smaller (maxOffsetsPerTrigger), or set "
                 "kafka.transaction.timeout.ms higher, up to the brokers' transaction.max.timeout.ms"
             )
