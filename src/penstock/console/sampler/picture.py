@@ -9,7 +9,6 @@ from typing import Final
 
 from penstock.client.admin import (
     ClusterInfo,
-    CommittedOffset,
     GroupInfo,
     GroupListing,
     LogDirInfo,
@@ -17,16 +16,23 @@ from penstock.client.admin import (
     Reassignment,
     TopicInfo,
 )
+from penstock.console.sampler.lags import GroupLag, Standing
 from penstock.model.ids import TopicPartition
 from penstock.operations.health import Reason
 
 METADATA: Final = "metadata"
-OFFSETS: Final = "offsets"
 GROUPS: Final = "groups"
+OFFSETS: Final = "offsets"
+STARTS: Final = "starts"
 LOG_DIRS: Final = "log_dirs"
 SETTINGS: Final = "settings"
 HEALTH: Final = "health"
-PARTS: Final = (METADATA, OFFSETS, GROUPS, LOG_DIRS, SETTINGS, HEALTH)
+PARTS: Final = (METADATA, GROUPS, OFFSETS, STARTS, LOG_DIRS, SETTINGS, HEALTH)
+"""In this order: a look at groups takes one at offsets along, because positions have to be asked for before ends."""
+
+
+LOOKED_INTO: Final = ("", "classic", "consumer")
+"""Types of groups that have positions as Kafka's consumers have them; old brokers do not tell the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class TopicSums:
 DERIVED: Final = {
     "led_by": ("topics",),
     "sizes": ("log_dirs", "topics"),
-    "readers": ("committed", "described"),
+    "readers": ("lags", "described"),
     "sums": ("topics", "starts", "ends", "rates", "log_dirs"),
     "loads": ("topics",),
 }
@@ -83,7 +89,14 @@ class Picture:
     settings: Mapping[str, KeptFor] = field(default_factory=dict)
     groups: Mapping[str, GroupListing] = field(default_factory=dict)
     described: Mapping[str, GroupInfo] = field(default_factory=dict)
-    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+    committed: Mapping[str, Mapping[TopicPartition, Standing]] = field(default_factory=dict)
+    lags: Mapping[str, GroupLag] = field(default_factory=dict)
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    """Groups that could not be looked at, or not wholly, and why."""
+    groups_until: str = ""
+    """The last group of the last round: of very many some are looked at each time, and those behind it come next."""
+    byte_rates: Mapping[str, float] = field(default_factory=dict)
+    """Bytes a second that came to the leaders of each topic, as they are stored."""
     reasons: tuple[Reason, ...] = ()
     at_ms: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -140,9 +153,9 @@ class Picture:
     def readers(self) -> dict[str, list[str]]:
         """The groups that have positions in, or members for, each topic."""
         found: dict[str, set[str]] = {}
-        for group, positions in self.committed.items():
-            for item in positions:
-                found.setdefault(item.topic, set()).add(group)
+        for group, lag in self.lags.items():
+            for topic in lag.topics:
+                found.setdefault(topic, set()).add(group)
         for group, info in self.described.items():
             for member in info.members:
                 for topic in member.assignment:
@@ -163,8 +176,9 @@ class Picture:
         return TopicSums(
             behind=sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions),
             leaderless=sum(partition.leader < 0 for partition in topic.partitions),
-            # A sum in which one partition is missing would be a wrong number.
-            records=sum(held) if len(held) == len(items) else None,
+            # A sum in which one partition is missing would be a wrong number, and so would one of a log that was cut
+            # to nothing after its start was asked for.
+            records=sum(held) if len(held) == len(items) and min(held, default=0) >= 0 else None,
             bytes=sum(known) if len(known) == len(items) else None,
             rate=sum(rates) if rates else None,
         )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from penstock.console.sampler.picture import HEALTH, OFFSETS
-from penstock.console.sampler.sampler import Logged
+from penstock.console.sampler.happened import Logged
+from penstock.console.sampler.picture import HEALTH, METADATA, OFFSETS
 from penstock.console.views.brokers import broker_rows
 from penstock.console.views.groups import worst_lags
 from penstock.console.views.seeing import Seeing
@@ -48,7 +48,9 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
             "rates": {
                 "records_in": sum(rates) if picture.rates else None,
                 "records_out": next((point for point in reversed(consumed) if point is not None), None),
-                "bytes_in": None,
+                "bytes_in": sum(rate for name, rate in picture.byte_rates.items() if vision.topic(name))
+                if picture.byte_rates
+                else None,
             },
             "history": seeing.drawn("cluster", "", 10, records_in="in", records_out="out") if whole else None,
             "brokers": rows,
@@ -57,6 +59,7 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
             "events": [event_item(each) for each in events if vision.occurrence(each.what)][:EVENTS_SHOWN],
             "command": "penstock cluster health",
         },
+        METADATA,
         OFFSETS,
     )
 
