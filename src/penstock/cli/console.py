@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from penstock.console.settings import ClusterAddress, ConsoleSettings, LoginBy
 
 PORT = 8080
+COLLECT_AFTER = (20_000, 50, 1_000)
+"""New objects, young collections and middle ones until cycles are looked for."""
 MISSING = (
     "the console needs the packages of the extra `console`:"
-    " pip install 'starlette>=1.0' 'uvicorn>=0.40', or install Penstock with [console]"
+    " pip install 'starlette>=0.50' 'uvicorn>=0.38', or install Penstock with [console]"
 )
 
 
@@ -170,6 +172,7 @@ def cluster_address(name: str, connection: Connection) -> ClusterAddress:
 def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     """Serves until a signal comes, or, if that is asked for, until standard input ends."""
     import asyncio
+    import gc
     import os
     import signal
     import sys
@@ -177,6 +180,10 @@ def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     from penstock.cli import on_a_loop
     from penstock.console.serving import listen, serve
 
+    # What is known of a large cluster is a million objects without cycles, which go when they are replaced. To walk
+    # through all of them would hold up browsers and samplers for tenths of a second each time.
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
     listening = listen(settings)
 
     def ready(address: str) -> None:

@@ -59,8 +59,8 @@ def test_a_part_that_was_taken_along_is_not_due_and_costs_nothing_more() -> None
     schedule = looked_at(cost_ms=100)
     schedule.taken_along(OFFSETS, 20_000, 0)
     assert GROUPS in due(schedule, 20_000)
-    assert OFFSETS not in due(schedule, 20_000 + COST_TIMES * 100 - 1)
-    assert OFFSETS in due(schedule, 20_000 + COST_TIMES * 100)
+    assert OFFSETS not in due(schedule, 20_000 + COST_TIMES[OFFSETS] * 100 - 1)
+    assert OFFSETS in due(schedule, 20_000 + COST_TIMES[OFFSETS] * 100)
 
 
 def test_the_first_look_compiles_what_reads_it_and_the_second_need_not_wait_for_that() -> None:
@@ -81,7 +81,11 @@ def test_changes_without_end_cost_no_more_than_their_credit(cost_ms: float, ever
             schedule.looked(OFFSETS, now_ms, cost_ms, 0)
             spent_ms, last_ms = spent_ms + cost_ms, now_ms
         now_ms += every_ms
-    assert spent_ms <= end_ms / COST_TIMES + cost_ms + EARLY_MS_MAX + EARLY_SHARE * end_ms
+    assert spent_ms <= end_ms / COST_TIMES[OFFSETS] + cost_ms + EARLY_MS_MAX + EARLY_SHARE * end_ms
+
+
+def test_all_parts_together_stay_below_a_twentieth_of_a_core() -> None:
+    assert sum(1 / times for times in COST_TIMES.values()) + EARLY_SHARE <= 0.05
 
 
 @given(st.lists(st.floats(0, 5_000), min_size=1, max_size=50))
@@ -89,6 +93,6 @@ def test_looks_take_no_more_than_their_share_of_a_core(costs_ms: list[float]) ->
     schedule, now_ms = looked_at(every_ms=1), 0.0
     for cost_ms in costs_ms:
         schedule.looked(METADATA, now_ms, cost_ms, 0)
-        assert METADATA not in due(schedule, now_ms + COST_TIMES * cost_ms - 1)
-        now_ms += max(COST_TIMES * cost_ms, PERIODS_MS[METADATA])
+        assert METADATA not in due(schedule, now_ms + COST_TIMES[METADATA] * cost_ms - 1)
+        now_ms += max(COST_TIMES[METADATA] * cost_ms, PERIODS_MS[METADATA])
         assert METADATA in due(schedule, now_ms)

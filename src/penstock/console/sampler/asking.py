@@ -24,6 +24,7 @@ from penstock.console.sampler.picture import (
     STARTS,
     KeptFor,
     Picture,
+    items_of,
 )
 from penstock.model.errors import GROUP_ID_NOT_FOUND
 from penstock.model.ids import TopicPartition
@@ -39,13 +40,13 @@ _KEPT: Final = ("retention.ms", "cleanup.policy", "min.insync.replicas")
 async def first_look(admin: Admin) -> Picture:
     """The least that a page can be made of."""
     cluster = await admin.describe_cluster()
-    topics = await admin.topics(internal=True)
-    return Picture(cluster, {topic.name: topic for topic in topics}, at_ms={METADATA: _now_ms()})
+    topics = await admin.watched_topics()
+    return Picture(cluster, topics, items_of(topics), at_ms={METADATA: _now_ms()})
 
 
 async def _metadata(admin: Admin, seen: Picture, _: EndsSeen) -> Picture:
     cluster = await admin.describe_cluster()
-    topics = {topic.name: topic for topic in await admin.topics(internal=True)}
+    topics = await admin.watched_topics()
     moves = await admin.list_partition_reassignments()
     try:
         quorum = await admin.describe_quorum() if cluster.controller >= 0 else None
@@ -53,10 +54,10 @@ async def _metadata(admin: Admin, seen: Picture, _: EndsSeen) -> Picture:
         if not unsupported(failure):
             raise
         quorum = None
-    # The same topics are the same value, so that what is derived of them is not made again.
-    same = topics == seen.topics
-    found = replace(seen, cluster=cluster, topics=seen.topics if same else topics, moves=moves, quorum=quorum)
-    return found if same else _without_made_anew(found, seen)
+    found = replace(seen, cluster=cluster, moves=moves, quorum=quorum)
+    if topics is seen.topics:
+        return found
+    return _without_made_anew(replace(found, topics=topics, items=items_of(topics, seen)), seen)
 
 
 def _without_made_anew(found: Picture, seen: Picture) -> Picture:
@@ -226,7 +227,10 @@ async def _health(admin: Admin, seen: Picture, _: EndsSeen) -> Picture:
     alive = seen.alive()
     suspects = health.suspects(topics, alive)
     damage = await admin.find_damage(suspects) if suspects else []
-    held_by = await held_back.holding_back(admin, health.led_by(topics, alive))
+    # Ends are known, and were asked for before: what is written in between holds nothing back.
+    stable = await admin.ends_of_led(seen.led_alive(), read_committed=True)
+    held = [item for item, end in seen.ends.items() if stable.get(item, end) < end][: held_back.HELD_MAX]
+    held_by = await admin.open_transactions(held) if held else []
     found = health.reasons(
         seen.cluster,
         topics,

@@ -211,9 +211,7 @@ class Sampler:
     def _remember_rates(self, after: Picture) -> None:
         if not after.rates:
             return
-        now_ms, topics = after.at_ms[OFFSETS], dict[str, float]()
-        for item, rate in after.rates.items():
-            topics[item.topic] = topics.get(item.topic, 0.0) + rate
+        now_ms, topics = after.at_ms[OFFSETS], after.topic_rates
         brokers = {
             str(node): {"in": sum(after.rates.get(item, 0.0) for item in led)} for node, led in after.led_by.items()
         }

@@ -26,7 +26,7 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
     reasons = [visible(seeing, reason) for reason in picture.reasons] if vision.cluster else []
     rows = broker_rows(seeing) if vision.cluster else []
     seen = {name: topic for name, topic in picture.topics.items() if vision.topic(name)}
-    rates = [rate for item, rate in picture.rates.items() if vision.topic(item.topic)]
+    rates = [rate for name, rate in picture.topic_rates.items() if vision.topic(name)]
     whole = seeing.whole
     consumed = seeing.points("cluster", "", "out", wanted=2) if whole else []
     return seeing.stamped(
@@ -40,7 +40,7 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
                 "internal": sum(is_internal(topic) for topic in seen.values()),
                 "partitions": sum(len(topic.partitions) for topic in seen.values()),
                 "groups": sum(vision.group(name) for name in picture.groups),
-                "bytes": str(sum(size for item, size in picture.sizes.items() if vision.topic(item.topic))),
+                "bytes": str(sum(size for name, size in picture.topic_sizes.items() if vision.topic(name))),
             },
             "healthy": not reasons if HEALTH in picture.at_ms and vision.cluster else None,
             "sentence": sentence(seeing, reasons),

@@ -81,17 +81,17 @@ def topic_page(seeing: Seeing, topic: TopicInfo, step_s: int) -> dict[str, Any]:
 
 
 def topic_row(seeing: Seeing, topic: TopicInfo) -> TopicRow:
-    picture = seeing.picture
-    sums = picture.sums.get(topic.name)
-    groups = [name for name in picture.readers.get(topic.name, []) if seeing.vision.group(name)]
-    lags = [lag for name in groups if (lag := group_lag(seeing, name, topic.name)) is not None]
+    picture, name = seeing.picture, topic.name
+    behind, leaderless = picture.troubled.get(name, (0, 0))
+    groups = [group for group in picture.readers.get(name, []) if seeing.vision.group(group)]
+    lags = [lag for group in groups if (lag := group_lag(seeing, group, name)) is not None]
     return TopicRow(
         topic,
-        behind=sums.behind if sums else 0,
-        leaderless=sums.leaderless if sums else 0,
-        records=sums.records if sums else None,
-        bytes=sums.bytes if sums else None,
-        rate=sums.rate if sums else None,
+        behind=behind,
+        leaderless=leaderless,
+        records=picture.records.get(name),
+        bytes=picture.topic_sizes.get(name),
+        rate=picture.topic_rates.get(name),
         groups=groups,
         lag=max(lags) if lags else None,
     )
