@@ -85,6 +85,11 @@ MISSING = (
     show_default=True,
     help="How often brokers and topics are looked at; offsets and groups half as often.",
 )
+@click.option(
+    "--no-history",
+    is_flag=True,
+    help="Keep the past in memory only, and not in the topic __penstock_history of each cluster.",
+)
 @click.option("--while-input", is_flag=True, help="End when standard input does: whoever started this is gone then.")
 @log_level_option("warning")
 @log_format_option
@@ -109,6 +114,7 @@ def console(
     name: str,
     others: tuple[str, ...],
     every: float,
+    no_history: bool,
     while_input: bool,
     log_level: str,
     log_format: str,
@@ -149,6 +155,7 @@ def console(
             hosts=hosts,
             read_only=read_only,
             audit_log=audit_log,
+            history=not no_history,
             every_ms=round(every * 1_000),
         ),
         while_input=while_input,

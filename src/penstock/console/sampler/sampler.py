@@ -13,6 +13,7 @@ from typing import Final
 
 from penstock.client.admin import Admin
 from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting
+from penstock.console.history.keeping import Keeper
 from penstock.console.sampler import asking, changes
 from penstock.console.sampler.changes import Occurrence
 from penstock.console.sampler.happened import Happened, Logged
@@ -30,6 +31,7 @@ AGAIN_AFTER_S: Final = 1.0
 TELL_EVERY_S: Final = 2.0
 """So often it is looked whether something is due that was repeated and added up."""
 STOP_WITHIN_S: Final = 10.0
+LEAVE_WITHIN_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,15 @@ Listener = Callable[["Sampler", str, object], None]
 class Sampler:
     """Looks at a cluster until it is stopped. All attributes may be read from any thread."""
 
-    def __init__(self, address: ClusterAddress, every_ms: int) -> None:
+    def __init__(
+        self, address: ClusterAddress, every_ms: int, keeper_of: Callable[[Past], Keeper] | None = None
+    ) -> None:
+        """`keeper_of` makes what keeps the past beyond this process; None keeps it in memory."""
         self.address = address
         self.picture: Picture | None = None
         self.outage: Outage | None = None
         self.past, self.ends_seen = Past(), EndsSeen()
+        self.keeper = keeper_of(self.past) if keeper_of is not None else None
         self._happened, self._happened_lock = Happened(), threading.Lock()
         self._listeners: list[Listener] = []
         self._schedule = Schedule(every_ms)
@@ -131,7 +137,9 @@ class Sampler:
     async def _look_on(self) -> None:
         self._wake, self._loop = asyncio.Event(), asyncio.get_running_loop()
         self._ready.set()
-        telling = asyncio.create_task(self._tell_on())
+        beside = [asyncio.create_task(self._tell_on())]
+        if self.keeper is not None:
+            beside.append(asyncio.create_task(self.keeper.run()))
         try:
             while not self._stopping:
                 try:
@@ -142,7 +150,9 @@ class Sampler:
                     self._lost(failure)
                     await self._rest(AGAIN_AFTER_S * 1_000)
         finally:
-            telling.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside, timeout=LEAVE_WITHIN_S)
 
     async def _tell_on(self) -> None:
         while True:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from penstock.console.history.keeping import Keeper
 from penstock.console.sampler.happened import Logged
 from penstock.console.sampler.picture import HEALTH, METADATA, OFFSETS
 from penstock.console.views.brokers import broker_rows
@@ -21,7 +22,7 @@ LAGS_SHOWN: Final = 8
 EVENTS_SHOWN: Final = 20
 
 
-def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
+def overview(seeing: Seeing, events: Sequence[Logged], keeper: Keeper | None = None) -> dict[str, Any]:
     picture, vision = seeing.picture, seeing.vision
     reasons = [visible(seeing, reason) for reason in picture.reasons] if vision.cluster else []
     rows = broker_rows(seeing) if vision.cluster else []
@@ -53,6 +54,7 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
                 else None,
             },
             "history": seeing.drawn("cluster", "", 10, records_in="in", records_out="out") if whole else None,
+            "kept": _kept(keeper) if vision.cluster else None,
             "brokers": rows,
             "lags": worst_lags(seeing, LAGS_SHOWN),
             "tables": [],
@@ -62,6 +64,13 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
         METADATA,
         OFFSETS,
     )
+
+
+def _kept(keeper: Keeper | None) -> dict[str, str]:
+    """Whether the past outlives this console, and if not, why."""
+    if keeper is None:
+        return {"state": "off", "why": "it was started with --no-history"}
+    return {"state": keeper.state, "why": keeper.why}
 
 
 def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:
