@@ -114,21 +114,24 @@ class Past:
 
     def restore(self, told: Mapping[Measured, Mapping[int, float]]) -> None:
         """Takes over means by minute, counted from 1970, of what there is room for; what was seen here stays."""
-        with self._lock:
-            now_ms = 60_000 * max((max(minutes) for minutes in told.values() if minutes), default=0)
-            for of, minutes in told.items():
-                places = self._places.get(of.kind)
-                if places is None or not minutes:
-                    continue
-                place = places.get(of.name)
-                if place is None:
-                    if len(places) >= self._quotas[of.kind]:
-                        continue
-                    place = places[of.name] = _Place(now_ms, 0.0)
-                rings = place.series.get(of.number)
-                if rings is None:
-                    rings = place.series[of.number] = Rings()
-                rings.restore(minutes)
+        now_ms = 60_000 * max((max(minutes) for minutes in told.values() if minutes), default=0)
+        for of, minutes in told.items():
+            with self._lock:  # one after the other: those who answer wait for one series at most
+                self._restore(of, minutes, now_ms)
+
+    def _restore(self, of: Measured, minutes: Mapping[int, float], now_ms: int) -> None:
+        places = self._places.get(of.kind)
+        if places is None or not minutes:
+            return
+        place = places.get(of.name)
+        if place is None:
+            if len(places) >= self._quotas[of.kind]:
+                return
+            place = places[of.name] = _Place(now_ms, 0.0)
+        rings = place.series.get(of.number)
+        if rings is None:
+            rings = place.series[of.number] = Rings()
+        rings.restore(minutes)
 
     def __len__(self) -> int:
         return sum(1 for _ in self._all())
