@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from penstock.console.settings import ClusterAddress, ConsoleSettings, LoginBy
 
 PORT = 8080
-COLLECT_AFTER = (20_000, 50, 1_000)
+COLLECT_AFTER = (5_000, 10, 10_000)
 """New objects, young collections and middle ones until cycles are looked for."""
+SWITCH_S = 0.001
 MISSING = (
     "the console needs the packages of the extra `console`:"
     " pip install 'starlette>=0.50' 'uvicorn>=0.38', or install Penstock with [console]"
@@ -176,10 +177,22 @@ def cluster_address(name: str, connection: Connection) -> ClusterAddress:
     return ClusterAddress(name, keywords(AdminSettings), keywords(ConsumerSettings), keywords(ProducerSettings))
 
 
+def one_of_many_threads() -> None:
+    """Settles how the threads of this process live together: samplers, those who make answers, and browsers' loop."""
+    import gc
+    import sys
+
+    # What is known of a large cluster is a million objects without cycles, which go when they are replaced. To walk
+    # through all of them would hold up browsers for tenths of a second each time.
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+    # Whoever waits for the interpreter's lock behind two busy threads gets it after 2 ms and not after 10.
+    sys.setswitchinterval(SWITCH_S)
+
+
 def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     """Serves until a signal comes, or, if that is asked for, until standard input ends."""
     import asyncio
-    import gc
     import os
     import signal
     import sys
@@ -187,10 +200,7 @@ def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     from penstock.cli import on_a_loop
     from penstock.console.serving import listen, serve
 
-    # What is known of a large cluster is a million objects without cycles, which go when they are replaced. To walk
-    # through all of them would hold up browsers and samplers for tenths of a second each time.
-    gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
+    one_of_many_threads()
     listening = listen(settings)
 
     def ready(address: str) -> None:
