@@ -10,7 +10,7 @@ from penstock.agent.errors import AgentError, PositionsVanished
 from penstock.agent.exactly.identity import Identity
 from penstock.agent.exactly.rows import Found, UnknownFormat, take_in
 from penstock.client.admin import Admin
-from penstock.client.admin.configs import ConfigResource
+from penstock.client.compaction import forgetful_policy, settings_of
 from penstock.client.consumer import Consumer
 from penstock.client.errors import BrokerRefused, UnknownTopic
 from penstock.model.errors import TOPIC_ALREADY_EXISTS
@@ -63,13 +63,10 @@ class PositionsTopic:
 
     async def _look(self, admin: Admin) -> TopicNow:
         info = await admin.describe_topic(TOPIC, offsets=False, configs=False)
-        resource = ConfigResource.topic(TOPIC)
-        # Who may not see the settings is believed to have made the topic with care.
-        entries = (await admin.describe_configs([resource])).done.get(resource, {})
-        policy = entries.get("cleanup.policy")
-        if policy is not None and policy.value != "compact":
+        policy = forgetful_policy(await settings_of(admin, TOPIC))
+        if policy is not None:
             raise AgentError(
-                f"{TOPIC} has cleanup.policy={policy.value} and would forget positions: set"
+                f"{TOPIC} has cleanup.policy={policy} and would forget positions: set"
                 f" `penstock topic alter {TOPIC} -c cleanup.policy=compact`, or delete it if no agent has used it yet"
             )
         return TopicNow(info.id, len(info.partitions))
