@@ -13,10 +13,10 @@ from typing import Final
 
 from penstock.client.admin import Admin
 from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting
-from penstock.console.history.keeping import Keeper
 from penstock.console.sampler import asking, changes
 from penstock.console.sampler.changes import Occurrence
 from penstock.console.sampler.happened import Happened, Logged
+from penstock.console.sampler.keeping import Keeper
 from penstock.console.sampler.lags import EndsSeen, GroupLag
 from penstock.console.sampler.past import Past
 from penstock.console.sampler.picture import GROUPS, HEALTH, LOG_DIRS, METADATA, OFFSETS, PARTS, STARTS, Picture
