@@ -93,6 +93,7 @@ compat: $(STAMP)
 
 # Words for a suite: COMPARE=1, AGAINST=REVISION, KEEP=1 and QUICK=1 are the headline's, MINUTES the soak's; BENCH_ARGS is for any other.
 BENCH_headline := $(if $(COMPARE),--compare) $(if $(AGAINST),--against $(AGAINST)) $(if $(KEEP),--keep) $(if $(QUICK),--quick)
+BENCH_console := $(if $(KEEP),--keep)
 BENCH_soak := --minutes $(MINUTES)
 
 bench: $(STAMP)
