@@ -42,7 +42,7 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
                 "groups": sum(vision.group(name) for name in picture.groups),
                 "bytes": str(sum(size for item, size in picture.sizes.items() if vision.topic(item.topic))),
             },
-            "healthy": not reasons if HEALTH in picture.at_ms and vision.cluster else None,
+            "healthy": healthy(seeing),
             "sentence": sentence(seeing, reasons),
             "reasons": [_reason(each) for each in reasons],
             "rates": {
@@ -59,6 +59,13 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
         },
         OFFSETS,
     )
+
+
+def healthy(seeing: Seeing) -> bool | None:
+    """None for who may not see it, and until it was looked at. A cluster out of reach is not healthy for anybody."""
+    if seeing.outage is not None:
+        return False
+    return not seeing.picture.reasons if HEALTH in seeing.picture.at_ms and seeing.vision.cluster else None
 
 
 def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:
