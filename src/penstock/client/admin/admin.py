@@ -89,6 +89,12 @@ class Admin:
 
         return await list_topics(self._session, internal=internal)
 
+    async def topic_operations(self) -> dict[str, frozenset[str]]:
+        """What this very login may do with each topic that it may describe, as `read` or `alter_configs`."""
+        from penstock.client.admin.topics import topic_operations
+
+        return await topic_operations(self._session)
+
     async def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
         """A topic with its partitions, the ends of their logs and what was set on it; UnknownTopic."""
         return (await self.describe_topics([name], offsets=offsets, configs=configs)).checked()[name]
