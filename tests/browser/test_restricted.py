@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from penstock.blocking import Admin, Producer
-from penstock.client.admin import Acl
+from penstock.client.admin import Acl, AclFilter
 from penstock.client.admin.scram_users import ScramPassword
 from penstock.model.ids import TopicPartition
 from penstock.testing import EmbeddedBroker, broker
@@ -81,3 +81,32 @@ def test_what_is_not_known_is_not_called_bad(person: Eyes) -> None:
     person.open(f"/groups/{TOPIC}")
     panel = person.page.locator(".panel").filter(has=person.page.get_by_role("heading", name="Lag over time"))
     expect(panel).to_contain_text("you may not see all that is in it")
+
+
+def test_who_logs_in_again_hears_what_happens_at_once(person: Eyes, secured: EmbeddedBroker) -> None:
+    """The stream of the login before ends when the next one has begun: its good-bye must not end the new one."""
+    person.pardon(r"status of 40[13]")
+    person.page.get_by_role("button", name="Log out").click()
+    person.page.get_by_label("User").fill(NAME)
+    person.page.get_by_label("Password").fill(PASSWORD)
+    person.page.get_by_role("button", name="Log in").click()
+    expect(person.row(TOPIC)).to_be_visible()
+    person.page.get_by_role("navigation", name="Pages").get_by_role("link", name="Events").click()
+    expect(person.heading).to_have_text("Events")
+    with Admin(**secured.client_settings) as admin:
+        admin.grow_topic(TOPIC, len(admin.describe_topic(TOPIC).partitions) + 1)
+    expect(person.page.get_by_text(f"topic {TOPIC} has 3 partitions, after 2")).to_be_visible()
+
+
+def test_what_is_taken_away_leaves_the_page(person: Eyes, secured: EmbeddedBroker) -> None:
+    person.pardon(r"status of 40[134]")
+    person.open(f"/topics/{TOPIC}/messages")
+    expect(person.page.get_by_text(f"record 0 of {TOPIC}")).to_be_visible()
+    with Admin(**secured.client_settings) as admin:
+        admin.delete_acls([AclFilter(principal=f"User:{NAME}", resource="topic")]).checked()
+        try:
+            expect(person.page.get_by_text(f"record 0 of {TOPIC}")).to_have_count(0)
+            person.open("/topics")
+            expect(person.page.get_by_role("main")).not_to_contain_text(TOPIC)
+        finally:
+            admin.create_acls([Acl(f"User:{NAME}", "read", "topic", TOPIC)]).checked()
