@@ -102,7 +102,10 @@ def running(settings: ConsoleSettings, *, ready_path: str = "overview") -> Itera
         if "failure" not in found:
             with httpx.Client(base_url=found["address"], timeout=within(30)) as client:
                 console = RunningConsole(found["address"], client)
-                console.wait(ready_path, lambda told: ready_path != "session" or told["clusters"][0]["state"] == "ok")
+                if ready_path:
+                    console.wait(
+                        ready_path, lambda told: ready_path != "session" or told["clusters"][0]["state"] == "ok"
+                    )
                 yield console
     finally:
         if "failure" not in found:

@@ -13,6 +13,7 @@ import pytest
 from penstock.blocking import Admin, Producer
 from penstock.client.admin import Acl, AclFilter
 from penstock.client.admin.scram_users import ScramPassword
+from penstock.console.people import sessions, tries
 from penstock.model.ids import TopicPartition
 from penstock.testing import EmbeddedBroker, broker
 from tests.console.running import RunningConsole, parsed, running, settings_for
@@ -130,6 +131,24 @@ def test_each_sees_what_is_theirs(anna: RunningConsole, ben: RunningConsole) -> 
         assert person.get(f"groups/{topic}")["lag"] == "6"
 
 
+def test_what_a_topic_is_kept_for_needs_its_right_and_sizes_that_of_the_cluster(
+    console: RunningConsole, anna: RunningConsole, admin: Admin
+) -> None:
+    """Brokers tell configurations to DESCRIBE_CONFIGS, and what is in their directories to DESCRIBE of the cluster."""
+    told = anna.wait("topics", lambda told: told["items"] and told["items"][0]["retention_ms"] is not None)["items"][0]
+    assert (told["retention_ms"], told["compacted"], told["bytes"]) == ("604800000", False, None)
+    assert anna.get("overview")["cluster"]["bytes"] is None
+    assert [each["bytes"] for each in anna.get("topics/anna-orders/partitions")["partitions"]] == [None, None]
+    rule = Acl("User:nobody", "describe", "topic", "anna-orders")
+    admin.create_acls([rule]).checked()
+    with logged_in(console, "nobody") as person:
+        told = person.wait("topics", lambda told: len(told["items"]) == 1)["items"][0]
+        assert (told["retention_ms"], told["compacted"], told["bytes"]) == (None, None, None)
+        admin.create_acls([Acl("User:nobody", "describe", "cluster")]).checked()
+        person.wait("topics", lambda told: int(told["items"][0]["bytes"] or 0) > 0)
+    admin.delete_acls([AclFilter(principal="User:nobody")]).checked()
+
+
 def test_what_somebody_may_not_do_is_not_done(anna: RunningConsole, ben: RunningConsole, admin: Admin) -> None:
     before = admin.describe_topic("anna-orders")
     refused = [
@@ -227,6 +246,18 @@ def test_logging_out_ends_everything(console: RunningConsole, admin: Admin) -> N
         assert len(admin.describe_tokens(["User:anna"])) == len(owned) - 1, "its token has ended too"
 
 
+def test_a_login_that_nobody_uses_ends_by_itself(console: RunningConsole, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when nobody else logs in: its stream is cut, and its place is free for the next one at once."""
+    tab = "a-tab-that-was-left-open"
+    with logged_in(console, "anna") as person, person.events(tab) as events:
+        next(events)
+        monkeypatch.setattr(sessions, "IDLE_S", 0.0)
+        assert next(data for event, data in events if event == "bye")["code"] == "logged_out"
+        monkeypatch.undo()
+        with logged_in(console, "ben") as other, other.events(tab) as others:
+            assert next(others)[0] == "hello"
+
+
 def test_a_browser_that_is_logged_in_cannot_be_made_to_act(anna: RunningConsole) -> None:
     other = httpx.Client(base_url=anna.address, cookies=anna.client.cookies)
     with other:
@@ -234,13 +265,15 @@ def test_a_browser_that_is_logged_in_cannot_be_made_to_act(anna: RunningConsole)
         assert (reply.status_code, reply.json()["error"]["code"]) == (403, "csrf")
 
 
-def test_a_login_needs_its_password_and_is_not_guessed(console: RunningConsole) -> None:
+def test_a_login_needs_its_password_and_guessing_shuts_nobody_out(
+    console: RunningConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tries, "ADDRESS_WAITS_S", 0.1)
+    monkeypatch.setattr(tries, "NAME_WAITS_S", 0.1)
     with httpx.Client(base_url=console.address, timeout=within(30), headers=BROWSER) as client:
-        codes = []
         for _ in range(6):
-            reply = client.post("api/v1/login", json={"user": "guessed", "password": "wrong"})
-            codes.append((reply.status_code, reply.json()["error"]["code"]))
-        assert codes[0] == (401, "wrong_login")
-        assert codes[-1] == (429, "too_many")
-        assert int(reply.headers["retry-after"]) > 0
+            reply = client.post("api/v1/login", json={"user": "anna", "password": "wrong"})
+            assert (reply.status_code, reply.json()["error"]["code"]) == (401, "wrong_login")
         assert not client.cookies
+    with logged_in(console, "anna") as found:
+        assert found.client.get("api/v1/topics").status_code == 200

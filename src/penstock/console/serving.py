@@ -11,7 +11,7 @@ from typing import Final
 import uvicorn
 
 from penstock.console.app import application
-from penstock.console.auditing import ChangeLog
+from penstock.console.auditing import AuditTrail
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.routes.desk import Desks
 from penstock.console.sampler.sampler import Sampler
@@ -69,9 +69,10 @@ async def serve(
 ) -> None:
     """Serves until `stop` is set. `ready` is told the address."""
     samplers = {address.name: Sampler(address, settings.every_ms) for address in settings.clusters}
-    reading, changes = ReadingThread(), ChangeLog(settings.audit_log)
-    desks = Desks(settings, samplers, reading, changes, lambda session: hub.left(session.key))
-    hub = Hub(samplers.values(), desks.vision_of, Subscriptions(reading))
+    reading, trail = ReadingThread(), AuditTrail(settings.audit_log)
+    trail.open()
+    desks = Desks(settings, samplers, reading, trail, lambda session: hub.left(session.key))
+    hub = Hub(samplers.values(), desks.vision_of, desks.belongs, Subscriptions(reading))
     server = Served(
         uvicorn.Config(
             application(settings, desks, hub),
@@ -91,6 +92,7 @@ async def serve(
         thread.start()
     serving = asyncio.create_task(server.serve([listening]))
     stopping = asyncio.create_task(stop.wait())
+    sweeping = asyncio.create_task(desks.door.sessions.watch())
     try:
         ready(address_of(settings, listening))
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -98,9 +100,10 @@ async def serve(
         await serving
     finally:
         stopping.cancel()
+        sweeping.cancel()
         await desks.close()
         await asyncio.to_thread(_stop, threads)
-        changes.close()
+        trail.close()
 
 
 def _stop(threads: Sequence[Sampler | ReadingThread]) -> None:

@@ -64,7 +64,7 @@ class ConsoleSettings:
     behind_tls: bool = False
     """Whether somebody in front speaks TLS to browsers."""
     audit_log: str | None = None
-    """A file that gets a line for each change."""
+    """A file that gets a line for each login, look at records and change."""
     every_ms: int = 5_000
     """How often the least of a cluster is looked at; what is dearer in proportion."""
 

@@ -22,12 +22,11 @@ EVENTS_SHOWN: Final = 20
 
 
 def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
-    picture, vision = seeing.picture, seeing.vision
+    picture, vision, whole = seeing.picture, seeing.vision, seeing.whole
     reasons = [visible(seeing, reason) for reason in picture.reasons] if vision.cluster else []
     rows = broker_rows(seeing) if vision.cluster else []
     seen = {name: topic for name, topic in picture.topics.items() if vision.topic(name)}
     rates = [rate for item, rate in picture.rates.items() if vision.topic(item.topic)]
-    whole = seeing.whole
     consumed = seeing.points("cluster", "", "out", wanted=2) if whole else []
     return seeing.stamped(
         {
@@ -40,7 +39,9 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
                 "internal": sum(is_internal(topic) for topic in seen.values()),
                 "partitions": sum(len(topic.partitions) for topic in seen.values()),
                 "groups": sum(vision.group(name) for name in picture.groups),
-                "bytes": str(sum(size for item, size in picture.sizes.items() if vision.topic(item.topic))),
+                "bytes": str(sum(size for item, size in picture.sizes.items() if vision.topic(item.topic)))
+                if vision.cluster
+                else None,
             },
             "healthy": healthy(seeing),
             "sentence": sentence(seeing, reasons),
@@ -70,7 +71,8 @@ def healthy(seeing: Seeing) -> bool | None:
 
 def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:
     if seeing.outage is not None:
-        return f"The cluster cannot be reached: {seeing.outage.message}"
+        why = f": {seeing.outage.message}" if seeing.told_all else ""
+        return f"The cluster cannot be reached{why}."
     if not seeing.vision.cluster:
         return "Whether the cluster is well is told to those who may describe it."
     if HEALTH not in seeing.picture.at_ms:
