@@ -73,7 +73,8 @@ class DevConsole:
             return subprocess.Popen(
                 [
                     sys.executable, "-P", "-m", "penstock.cli.main", "console", "--port", str(port), "--name", "dev",
-                    "--while-input", "-b", self._bootstrap, *where,
+                    "--while-input", "--audit-log", str(self._folder / "console-audit.log"), "-b", self._bootstrap,
+                    *where,
                 ],
                 stdin=subprocess.PIPE,
                 stdout=out,

@@ -68,9 +68,14 @@ async def serve(
     settings: ConsoleSettings, listening: socket.socket, stop: asyncio.Event, ready: Callable[[str], None]
 ) -> None:
     """Serves until `stop` is set. `ready` is told the address."""
+    trail = AuditTrail(settings.audit_log)
+    try:
+        trail.open()
+    except ConsoleRefused:
+        listening.close()
+        raise
     samplers = {address.name: Sampler(address, settings.every_ms) for address in settings.clusters}
-    reading, trail = ReadingThread(), AuditTrail(settings.audit_log)
-    trail.open()
+    reading = ReadingThread()
     desks = Desks(settings, samplers, reading, trail, lambda session: hub.left(session.key))
     hub = Hub(samplers.values(), desks.vision_of, desks.belongs, Subscriptions(reading))
     server = Served(

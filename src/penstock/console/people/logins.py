@@ -79,11 +79,18 @@ class Logins:
         async def arrive(console: Acting) -> Arrival:
             try:
                 async with Admin(**{**PATIENCE, **with_login(console.address.admin, login)}) as admin:
-                    known = [token for token in await admin.describe_tokens() if token.token_id == token_id]
+                    await admin.groups()  # which everybody may ask, and is told their own
             except AuthenticationFailed as failure:
                 raise _not_taken(failure) from None
+            # Over a connection that a token logged in, brokers tell nothing of tokens: the console asks whose it is.
+            known = [token for token in await console.admin.describe_tokens() if token.token_id == token_id]
             if not known:
-                raise Declined(401, "wrong_login", "the cluster knows no such delegation token")
+                raise Declined(
+                    403,
+                    "forbidden",
+                    "the cluster takes this token, and does not tell the console whose it is",
+                    "an ACL can allow the console DESCRIBE_TOKENS on its owner",
+                )
             return Arrival(known[0].owner, login, None)
 
         return self.made(await self.arrive(self._own, arrive), lasts_s)
