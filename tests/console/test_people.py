@@ -374,14 +374,17 @@ def test_a_login_that_nobody_uses_ends_by_itself(
 ) -> None:
     """Also when nobody else logs in: its stream is cut, and its place is free for the next one at once."""
     tab = "a-tab-that-was-left-open"
-    with running(settings_for(node.client_settings, login="kafka"), ready_path="session") as console:
-        with logged_in(console, "anna") as person, person.events(tab) as events:
-            next(events)
-            monkeypatch.setattr(sessions, "IDLE_S", 0.0)
-            assert next(data for event, data in events if event == "bye")["code"] == "logged_out"
-            monkeypatch.undo()
-            with logged_in(console, "ben") as other, other.events(tab) as others:
-                assert next(others)[0] == "hello"
+    with (
+        running(settings_for(node.client_settings, login="kafka"), ready_path="session") as console,
+        logged_in(console, "anna") as person,
+        person.events(tab) as events,
+    ):
+        next(events)
+        monkeypatch.setattr(sessions, "IDLE_S", 0.0)
+        assert next(data for event, data in events if event == "bye")["code"] == "logged_out"
+        monkeypatch.undo()
+        with logged_in(console, "ben") as other, other.events(tab) as others:
+            assert next(others)[0] == "hello"
 
 
 def test_a_browser_that_is_logged_in_cannot_be_made_to_act(anna: RunningConsole) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -216,6 +218,21 @@ def test_a_header_that_comes_twice_names_nobody(secured: EmbeddedBroker) -> None
     with running(proxied(secured), ready_path="session") as console:
         twice = console.client.get("api/v1/topics", headers=[("X-User", "dora"), ("x-user", "dora")])
         assert (twice.status_code, twice.json()["error"]["code"]) == (401, "not_logged_in")
+
+
+def test_where_a_request_came_from_is_the_proxys_word(secured: EmbeddedBroker, tmp_path: Path) -> None:
+    """Or everybody behind it would pay for what one of them guesses. What came before the proxy is anybody's word."""
+    audit = tmp_path / "audit.log"
+    with running(proxied(secured, audit_log=str(audit)), ready_path="session") as console:
+        told = {"x-user": "dora", "x-forwarded-for": "10.9.9.9, 10.1.2.3, 127.0.0.1"}
+        assert console.client.get("api/v1/topics", headers=told).status_code == 200
+        told = {"x-user": "emil", "x-forwarded-for": "nowhere"}
+        assert console.client.get("api/v1/topics", headers=told).status_code in (400, 403)
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(line["who"], line["from"], line["outcome"]) for line in lines] == [
+        ("User:dora", "10.1.2.3", "done"),
+        ("User:emil", "127.0.0.1", "failed"),
+    ]
 
 
 def test_only_the_proxy_is_believed(secured: EmbeddedBroker) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 
 from penstock.client.admin import TopicInfo
-from penstock.client.errors import AuthenticationFailed
+from penstock.client.errors import AuthenticationFailed, NotTrusted
 from penstock.console.auditing import AuditTrail
 from penstock.console.failures import Declined, bad_request
 from penstock.console.messages.thread import ReadingThread
@@ -53,8 +53,11 @@ class Desk:
         if picture is None:
             outage = self.sampler.outage
             if outage is not None:
-                words = outage_words(outage, told_all=self.vision == ALL)
-                raise Declined(503, outage.code, words["message"], "the console tries again every second", **words)
+                words, attempt = (
+                    outage_words(outage, told_all=self.vision == ALL),
+                    "the console tries again every second",
+                )
+                raise Declined(503, outage.code, words["message"], attempt, since_ms=outage.since_ms)
             raise Declined(503, "starting", "the cluster is being looked at for the first time", retry_after_s=1)
         return Seeing(picture, self.sampler.past, self.sampler.ends_seen, self.vision, now_ms(), self.sampler.outage)
 
@@ -132,6 +135,8 @@ class Desks:
             raise Declined(403, "forbidden", f"this login is none of cluster {name!r}", "log in to that cluster")
         try:
             vision = await session.eyes[name].look()
+        except NotTrusted:
+            raise
         except AuthenticationFailed:
             # Its token was taken away: then it is no login any more.
             await self.door.sessions.end(session)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin import Admin
-from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting
+from penstock.client.errors import AuthenticationFailed, ClientError, NotReachable, NotTrusted, TimedOutWaiting
 from penstock.console.sampler import asking, changes
 from penstock.console.sampler.changes import Occurrence
 from penstock.console.sampler.lags import EndsSeen, lag_of
@@ -166,6 +166,9 @@ class Sampler:
         began = time.thread_time()
         try:
             after = await asking.look(admin, before, part)
+        except AuthenticationFailed:
+            # Nobody answers whom the other side does not know, or who cannot be trusted: that is no missing right.
+            raise
         except (NotReachable, TimedOutWaiting) as away:
             if part in (METADATA, OFFSETS):
                 raise
@@ -230,7 +233,15 @@ class Sampler:
             self.past.put(Measured("cluster", "", "out"), now_ms, consumed)
 
     def _lost(self, failure: Exception) -> None:
-        code = "unreachable" if isinstance(failure, (NotReachable, TimedOutWaiting, OSError)) else "failed"
+        match failure:
+            case NotTrusted():
+                code = "not_trusted"
+            case AuthenticationFailed():
+                code = "own_login"
+            case NotReachable() | TimedOutWaiting() | OSError():
+                code = "unreachable"
+            case _:
+                code = "failed"
         since = self.outage.since_ms if self.outage else time.time_ns() // 1_000_000
         outage = Outage(code, str(failure), since)
         if outage != self.outage:
