@@ -348,6 +348,23 @@ def test_what_cannot_be_written_down_is_not_done(node: EmbeddedBroker, admin: Ad
         raise AssertionError("it does not start")
 
 
+def test_a_console_stops_though_brokers_are_silent(node: EmbeddedBroker, admin: Admin) -> None:
+    """Twenty logins, each of which has a connection to close and a token to end, wait for it all at once."""
+    with running(settings_for(node.client_settings, login="kafka"), ready_path="session") as console:
+        for _ in range(20):
+            reply = httpx.post(
+                f"{console.address}api/v1/login", json={"user": "anna", "password": PASSWORD}, headers=BROWSER
+            )
+            assert reply.status_code == 200
+            shown = {"cookie": reply.headers["set-cookie"].partition(";")[0]}
+            assert console.client.get("api/v1/topics", headers=shown).status_code == 200
+        node.pause()
+        began = time.monotonic()
+    took_s = time.monotonic() - began
+    node.resume()
+    assert took_s < within(20)
+
+
 TAB = "the-tab-of-somebody-1"
 
 

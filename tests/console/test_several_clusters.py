@@ -11,7 +11,7 @@ import pytest
 from penstock.blocking import Admin
 from penstock.client.admin import Acl
 from penstock.client.admin.scram_users import ScramPassword
-from penstock.console.people import logins
+from penstock.console.people import door, logins
 from penstock.console.settings import ConsoleSettings
 from penstock.testing import EmbeddedBroker, broker
 from tests.console.running import RunningConsole, cluster_address, running
@@ -82,3 +82,25 @@ def test_a_wrong_password_is_told_with_who_could_not_be_asked(
     reply = console.client.post("api/v1/login", json={"user": "anna", "password": "wrong"})
     assert (reply.status_code, reply.json()["error"]["code"]) == (401, "wrong_login")
     assert GONE in reply.json()["error"]["message"]
+
+
+def test_whom_a_proxy_names_is_in_a_cluster_once_it_is_back(
+    hers: EmbeddedBroker, others: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a person cannot log in anew, so the cluster that was away is asked again by itself."""
+    monkeypatch.setattr(door, "AWAY_AGAIN_S", 0.2)
+    clusters = (cluster_address(hers.client_settings, HERS), cluster_address(others.client_settings, NOBODYS))
+    settings = ConsoleSettings(clusters, port=0, every_ms=100, login="proxy", proxy_header="X-User")
+    others.stop()
+    try:
+        with running(settings, ready_path="session") as console:
+            console.client.headers["x-user"] = "anna"
+            assert [row["name"] for row in console.get("topics")["items"]] == ["annas"]
+            assert console.refusal("topics", cluster=NOBODYS) == (503, "unreachable")
+            others.start()
+            console.wait("topics", lambda told: told["items"] == [], cluster=NOBODYS)
+            names = [each["name"] for each in console.get("session")["clusters"]]
+            assert names == [HERS, NOBODYS]
+    finally:
+        if not others.running:
+            others.start()

@@ -116,8 +116,9 @@ async def serve(
         stopping.cancel()
         for task in beside:
             task.cancel()
-        await desks.close()
-        await asyncio.to_thread(_stop, threads)
+        # Brokers may be gone, or silent, when the console stops: everything that waits for them waits at once.
+        await asyncio.gather(desks.close(), *(asyncio.to_thread(sampler.stop) for sampler in samplers.values()))
+        await asyncio.to_thread(reading.stop)
         trail.close()
 
 
@@ -156,8 +157,3 @@ def _stamps(paths: Sequence[Path]) -> list[tuple[int, int, int] | None]:
         else:
             found.append((about.st_mtime_ns, about.st_size, about.st_ino))
     return found
-
-
-def _stop(threads: Sequence[Sampler | ReadingThread]) -> None:
-    for thread in threads:
-        thread.stop()

@@ -18,9 +18,14 @@ from penstock.console.messages.thread import ReadingThread
 from penstock.console.people.vision import NOTHING, Vision
 
 FRESH_S: Final = 2.5
-"""Whoever looks later than this has it asked anew."""
+"""Whoever looks later than this has it asked anew; where names take long to tell, somewhat later."""
+STALE_S: Final = 4.0
 HOLDS_S: Final = 5.0
-"""Nothing older than this is believed, however long brokers take to tell it."""
+"""No name older than this is believed, however long brokers take to tell it."""
+CONFIGS_HOLD_S: Final = 30.0
+COST_TIMES: Final = 20
+"""What may be done with each topic costs brokers several times what its name does. It says only whether the retention
+of a topic that is seen anyhow is seen too, so it holds for so many times what it cost, up to that time."""
 WITHIN_S: Final = 15.0
 HANG_UP_WITHIN_S: Final = 3.0
 _SEES_CONFIGS: Final = "describe_configs"
@@ -33,7 +38,8 @@ class Eyes:
         self._keywords, self._thread = keywords, thread
         self._admin: Admin | None = None
         self._seen: Vision = NOTHING
-        self._as_of_s = float("-inf")
+        self._as_of_s = self._configs_until_s = float("-inf")
+        self._took_s = 0.0
         self._asking: asyncio.Task[Vision] | None = None
         self._closed = False
 
@@ -42,7 +48,8 @@ class Eyes:
         if self._closed:
             return NOTHING
         age_s = time.monotonic() - self._as_of_s
-        if age_s >= FRESH_S and (self._asking is None or self._asking.done()):
+        fresh_s = min(max(FRESH_S, COST_TIMES * self._took_s), STALE_S)
+        if age_s >= fresh_s and (self._asking is None or self._asking.done()):
             self._asking = asyncio.create_task(self._look_anew())
             self._asking.add_done_callback(_heard)
         if age_s < HOLDS_S:
@@ -68,7 +75,7 @@ class Eyes:
     async def _look_anew(self) -> Vision:
         began = time.monotonic()
         seen = await self._thread.do(self._ask())
-        self._seen, self._as_of_s = seen, began
+        self._seen, self._as_of_s, self._took_s = seen, began, time.monotonic() - began
         return seen
 
     async def _ask(self) -> Vision:
@@ -76,13 +83,18 @@ class Eyes:
             self._admin = Admin(**self._keywords)
         cluster = await self._sees_cluster(self._admin)
         groups = frozenset(group.id for group in await self._admin.groups())
+        began = time.monotonic()
+        if not cluster and began >= self._configs_until_s:
+            allowed = await self._admin.topic_operations()
+            took_s = time.monotonic() - began
+            self._configs_until_s = began + min(max(HOLDS_S, COST_TIMES * took_s), CONFIGS_HOLD_S)
+            configs = frozenset(topic for topic, operations in allowed.items() if _SEES_CONFIGS in operations)
+            return Vision(frozenset(allowed), groups, cluster=False, configs=configs)
+        topics = frozenset(topic.name for topic in await self._admin.topics(internal=True))
         if cluster:
-            topics = await self._admin.topics(internal=True)
-            return Vision(frozenset(topic.name for topic in topics), groups)
-        # What may be done with each topic costs brokers more to say; who sees the cluster has no need of it.
-        allowed = await self._admin.topic_operations()
-        configs = frozenset(topic for topic, operations in allowed.items() if _SEES_CONFIGS in operations)
-        return Vision(frozenset(allowed), groups, cluster=False, configs=configs)
+            self._configs_until_s = float("-inf")
+            return Vision(topics, groups)
+        return Vision(topics, groups, cluster=False, configs=self._seen.configs)
 
     async def _sees_cluster(self, admin: Admin) -> bool:
         try:

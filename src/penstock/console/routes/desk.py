@@ -95,7 +95,11 @@ class Desk:
         text = f"{self.person}: {text}"
         self.sampler.tell(Occurrence("changed", "info", text, told, tuple(sorted(topics)), group or None))
         self.sampler.soon(*parts)
-        await self.write(kind, "done", **params)
+        try:
+            await self.write(kind, "done", **params)
+        except Declined as unwritten:
+            message = f"this was done, and that it was could not be written down: {unwritten.message}"
+            raise Declined(503, unwritten.code, message, "do not do it again") from None
 
     async def write(self, action: str, outcome: str, **params: Any) -> None:
         """Into the audit."""
