@@ -8,6 +8,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +16,12 @@ import uvicorn
 
 from penstock.console.app import application
 from penstock.console.auditing import AuditTrail
+from penstock.console.history.keeping import Keeper
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.routes.desk import Desks
+from penstock.console.sampler.past import Past
 from penstock.console.sampler.sampler import Sampler
-from penstock.console.settings import ConsoleRefused, ConsoleSettings
+from penstock.console.settings import ClusterAddress, ConsoleRefused, ConsoleSettings
 from penstock.console.stream.hub import Hub
 from penstock.console.stream.subscriptions import Subscriptions
 
@@ -80,7 +83,12 @@ async def serve(
     except ConsoleRefused:
         listening.close()
         raise
-    samplers = {address.name: Sampler(address, settings.every_ms) for address in settings.clusters}
+    samplers = {
+        address.name: Sampler(
+            address, settings.every_ms, partial(_keeper, address, settings) if settings.history else None
+        )
+        for address in settings.clusters
+    }
     reading = ReadingThread()
     desks = Desks(settings, samplers, reading, trail, lambda session: hub.left(session.key))
     hub = Hub(samplers.values(), desks.vision_of, desks.belongs, Subscriptions(reading))
@@ -157,3 +165,7 @@ def _stamps(paths: Sequence[Path]) -> list[tuple[int, int, int] | None]:
         else:
             found.append((about.st_mtime_ns, about.st_size, about.st_ino))
     return found
+
+
+def _keeper(address: ClusterAddress, settings: ConsoleSettings, past: Past) -> Keeper:
+    return Keeper(address, past, read_only=settings.read_only)
