@@ -103,7 +103,9 @@ class ConsoleProcess:
         self.address, self._port = "", "0"
 
     def start(self) -> None:
-        command = [str(Path(sys.executable).parent / "penstock"), "console", "--port", self._port, *self._options]
+        audit = str(self._log.with_name("audit.log"))
+        penstock = str(Path(sys.executable).parent / "penstock")
+        command = [penstock, "console", "--port", self._port, "--audit-log", audit, *self._options]
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(self._environment or {})}

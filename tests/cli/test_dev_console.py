@@ -55,6 +55,7 @@ def test_it_comes_with_a_node_and_goes_with_it(tmp_path: Path) -> None:
         address = node.wait_to_say(ADDRESS)[1]
         wait_for("the overview", lambda: asked(address, "overview")[0] == 200, timeout_s=30)
         (console,) = consoles(folder)
+        assert (folder / "console-audit.log").stat().st_mode & 0o777 == 0o600, "what is done there is written down"
         assert os.getpriority(os.PRIO_PROCESS, console) == 10
         os.kill(console, signal.SIGKILL)
         wait_for("the console to be gone", lambda: not consoles(folder), timeout_s=10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,7 +74,9 @@ def cluster_address(settings: dict[str, Any], name: str = "local") -> ClusterAdd
 
 
 @contextmanager
-def running(settings: ConsoleSettings, *, ready_path: str = "overview") -> Iterator[RunningConsole]:
+def running(
+    settings: ConsoleSettings, *, ready_path: str = "overview", trust: ssl.SSLContext | bool = True
+) -> Iterator[RunningConsole]:
     """Serves in a thread until the block is left; what fails there fails here."""
     began = threading.Event()
     found: dict[str, Any] = {}
@@ -100,9 +103,12 @@ def running(settings: ConsoleSettings, *, ready_path: str = "overview") -> Itera
     assert began.wait(within(30))
     try:
         if "failure" not in found:
-            with httpx.Client(base_url=found["address"], timeout=within(30)) as client:
+            with httpx.Client(base_url=found["address"], timeout=within(30), verify=trust) as client:
                 console = RunningConsole(found["address"], client)
-                console.wait(ready_path, lambda told: ready_path != "session" or told["clusters"][0]["state"] == "ok")
+                if ready_path:
+                    console.wait(
+                        ready_path, lambda told: ready_path != "session" or told["clusters"][0]["state"] == "ok"
+                    )
                 yield console
     finally:
         if "failure" not in found:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import httpx
 import pytest
 
 from penstock.console.settings import ConsoleRefused, ConsoleSettings
-from penstock.testing import EmbeddedBroker
+from penstock.testing import EmbeddedBroker, broker
 from tests.console.running import RunningConsole, cluster_address, running, settings_for
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[EmbeddedBroker]:
+    with broker(secure=True) as found:
+        yield found
+
 
 JSON = {"content-type": "application/json"}
 
@@ -40,6 +49,26 @@ def test_a_form_of_another_site_changes_nothing(console: RunningConsole) -> None
     assert told(console, content_type="application/json", sec_fetch_site="cross-site", x_penstock="1") == (403, "csrf")
     assert told(console, content_type="application/json", origin="http://localhost:3000") == (403, "csrf")
     assert told(console, content_type="application/json", cookie="a=b") == (403, "csrf")
+
+
+@pytest.mark.parametrize("path", ["session", "topics", "groups/g/explain?seconds=30", "nothing"])
+def test_a_page_of_another_site_has_nothing_asked_for_it(console: RunningConsole, path: str) -> None:
+    """It could read no answer, but have brokers work for half a minute."""
+    for site in ("cross-site", "same-site"):
+        reply = console.client.get(f"api/v1/{path}", headers={"sec-fetch-site": site})
+        assert (reply.status_code, reply.json()["error"]["code"]) == (403, "csrf")
+    assert console.client.get("topics", headers={"sec-fetch-site": "cross-site"}).status_code == 200, "a link"
+    assert console.client.get("api/v1/session", headers={"sec-fetch-site": "none"}).status_code == 200
+
+
+def test_where_nobody_logs_in_nobody_is_asked_to(secured: EmbeddedBroker) -> None:
+    """The console's own login is wrong. A page that asked for another would have no form for it."""
+    own = {**secured.client_settings, "password": "no longer right"}
+    with running(settings_for(own), ready_path="") as console:
+        for path in ("topics/orders", "topics/orders/access", "groups/g"):
+            assert console.refusal(path) == (503, "own_login")
+        told = console.client.get("api/v1/overview").json()["error"]
+        assert told["code"] in ("starting", "own_login")
 
 
 def test_a_page_of_our_own_and_a_script_get_through(console: RunningConsole) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +15,8 @@ import pytest
 from penstock.blocking import Admin, Producer
 from penstock.client.admin import Acl, AclFilter
 from penstock.client.admin.scram_users import ScramPassword
+from penstock.console.people import sessions, tries
+from penstock.console.settings import ConsoleRefused
 from penstock.model.ids import TopicPartition
 from penstock.testing import EmbeddedBroker, broker
 from tests.console.running import RunningConsole, parsed, running, settings_for
@@ -22,6 +26,13 @@ PASSWORD = "right and long enough"
 BROWSER = {"x-penstock": "1"}
 PEOPLE = {"anna": "anna-orders", "ben": "ben-orders"}
 """Two people, and the one topic and group that each may use."""
+
+
+@pytest.fixture(autouse=True)
+def _who_was_wrong_waits_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long is `test_tries`'s; here everybody comes from one address."""
+    monkeypatch.setattr(tries, "ADDRESS_WAITS_S", 0.1)
+    monkeypatch.setattr(tries, "NAME_WAITS_S", 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +141,24 @@ def test_each_sees_what_is_theirs(anna: RunningConsole, ben: RunningConsole) -> 
         assert person.get(f"groups/{topic}")["lag"] == "6"
 
 
+def test_what_a_topic_is_kept_for_needs_its_right_and_sizes_that_of_the_cluster(
+    console: RunningConsole, anna: RunningConsole, admin: Admin
+) -> None:
+    """Brokers tell configurations to DESCRIBE_CONFIGS, and what is in their directories to DESCRIBE of the cluster."""
+    told = anna.wait("topics", lambda told: told["items"] and told["items"][0]["retention_ms"] is not None)["items"][0]
+    assert (told["retention_ms"], told["compacted"], told["bytes"]) == ("604800000", False, None)
+    assert anna.get("overview")["cluster"]["bytes"] is None
+    assert [each["bytes"] for each in anna.get("topics/anna-orders/partitions")["partitions"]] == [None, None]
+    rule = Acl("User:nobody", "describe", "topic", "anna-orders")
+    admin.create_acls([rule]).checked()
+    with logged_in(console, "nobody") as person:
+        told = person.wait("topics", lambda told: len(told["items"]) == 1)["items"][0]
+        assert (told["retention_ms"], told["compacted"], told["bytes"]) == (None, None, None)
+        admin.create_acls([Acl("User:nobody", "describe", "cluster")]).checked()
+        person.wait("topics", lambda told: int(told["items"][0]["bytes"] or 0) > 0)
+    admin.delete_acls([AclFilter(principal="User:nobody")]).checked()
+
+
 def test_what_somebody_may_not_do_is_not_done(anna: RunningConsole, ben: RunningConsole, admin: Admin) -> None:
     before = admin.describe_topic("anna-orders")
     refused = [
@@ -209,6 +238,136 @@ def test_what_is_taken_away_is_gone_within_seconds(console: RunningConsole, admi
         assert person.refusal("topics/lent/consumers") == (404, "unknown_topic")
 
 
+def test_a_stream_is_cut_when_a_right_is_taken_away(
+    console: RunningConsole, admin: Admin, node: EmbeddedBroker, ben: RunningConsole
+) -> None:
+    """The tail says so and ends; nothing that comes later is told, and nothing of what happens to the topic either."""
+    tab = "the-tab-of-nobody-0001"
+    admin.create_topic("watched", 1, 1)
+    admin.create_acls([Acl("User:nobody", "read", "topic", "watched")]).checked()
+    with logged_in(console, "nobody") as person, person.events(tab) as events:
+        next(events)
+        person.send("POST", f"tabs/{tab}/subscriptions", {"kind": "tail", "topic": "watched"})
+        tails = (data for event, data in events if event == "tail")
+        next(tails)
+        with Producer(**node.client_settings) as producer:
+            producer.send("watched", b"may be seen").result()
+            shown = next(data for data in tails if data["records"])
+            assert shown["records"][0]["value"]["text"] == "may be seen"
+            admin.delete_acls([AclFilter(principal="User:nobody")]).checked()
+            began = time.monotonic()
+            wait_for(
+                "the topic to be out of sight",
+                lambda: person.client.get("api/v1/topics/watched/consumers").status_code == 404,
+                timeout_s=10,
+            )
+            producer.send("watched", b"may not be seen").result()
+        admin.grow_topic("watched", 2)
+        told = []
+        for event, data in events:
+            told.append((event, data))
+            if event == "tail" and data["error"] is not None:
+                break
+        assert told[-1][1]["error"]["code"] in ("forbidden", "unknown_topic")
+        assert time.monotonic() - began < within(15)
+        ben.client.get("api/v1/topics")
+        console.wait("session", lambda told: True)
+        later = [next(events) for _ in range(5)]
+        assert "may not be seen" not in json.dumps(told + later)
+        assert not [data for event, data in told + later if event == "event" and "watched" in json.dumps(data)]
+
+
+def test_a_script_shows_who_it_is_with_every_request(console: RunningConsole, admin: Admin) -> None:
+    with httpx.Client(base_url=console.address, timeout=within(30), auth=("anna", PASSWORD)) as client:
+        before = len(admin.describe_tokens(["User:anna"]))
+        for _ in range(5):
+            assert [row["name"] for row in client.get("api/v1/topics").json()["items"]] == ["anna-orders"]
+        assert client.get("api/v1/topics/ben-orders/records").status_code in (403, 404)
+        sent = client.post("api/v1/topics/anna-orders/records", json={"value": "of a script", "partition": 1})
+        assert sent.status_code == 200, sent.text
+        assert len(admin.describe_tokens(["User:anna"])) <= before + 1, "a login is kept for a while"
+        assert "set-cookie" not in sent.headers
+        for auth in (("anna", "wrong"), ("anna", ""), ("", "")):
+            reply = client.get("api/v1/topics", auth=auth)
+            assert reply.status_code == 401
+            assert "www-authenticate" not in reply.headers, "a browser that asked for one would send it ever after"
+
+
+def test_a_script_shows_a_token_that_it_was_lent(console: RunningConsole, node: EmbeddedBroker, admin: Admin) -> None:
+    own = {**node.client_settings, "username": "anna", "password": PASSWORD}
+    with Admin(**own) as anna_herself:
+        lent = anna_herself.create_token()
+    shown = {"authorization": f"Bearer {lent.token_id}.{lent.password}"}
+    told = console.client.get("api/v1/session", headers=shown).json()
+    assert told["person"]["principal"] == "User:anna"
+    told = console.client.get("api/v1/topics", headers=shown).json()
+    assert [row["name"] for row in told["items"]] == ["anna-orders"]
+    assert lent.token_id in [token.token_id for token in admin.describe_tokens(["User:anna"])], (
+        "it is not the console's"
+    )
+    for wrong in (f"{lent.token_id}.{'x' * 40}", 'a" password="b.c', f"{lent.token_id}.", "neither"):
+        reply = console.client.get("api/v1/topics", headers={"authorization": f"Bearer {wrong}"})
+        assert reply.status_code == 401, wrong
+
+
+def test_who_came_in_and_who_looked_is_written_down(node: EmbeddedBroker, admin: Admin, tmp_path: Path) -> None:
+    audit = tmp_path / "made" / "audit.log"
+    settings = settings_for(node.client_settings, login="kafka", audit_log=str(audit))
+    with running(settings, ready_path="session") as console:
+        console.client.post("api/v1/login", json={"user": "anna", "password": "wrong"})
+        with logged_in(console, "anna") as anna:
+            anna.get("topics/anna-orders/records", **{"from": "oldest"})
+            anna.refusal("topics/ben-orders/records")
+            with anna.events(TAB) as events:
+                next(events)
+                search = {"kind": "search", "topic": "anna-orders", "where": "size > 0"}
+                anna.send("POST", f"tabs/{TAB}/subscriptions", search)
+            anna.get("topics")
+    assert audit.stat().st_mode & 0o777 == 0o600
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert PASSWORD not in audit.read_text()
+    assert [(line["action"], line["outcome"], line["who"], line.get("topic")) for line in lines] == [
+        ("login", "failed", "User:anna", None),
+        ("login", "done", "User:anna", None),
+        ("view_records", "asked", "User:anna", "anna-orders"),
+        ("view_records", "asked", "User:anna", "ben-orders"),
+        ("view_records", "failed", "User:anna", "ben-orders"),
+        ("view_records", "asked", "User:anna", "anna-orders"),
+        ("logout", "done", "User:anna", None),
+    ]
+    assert (lines[2]["position"], lines[5]["where"], lines[0]["from"]) == ("oldest", "size > 0", "127.0.0.1")
+
+
+def test_what_cannot_be_written_down_is_not_done(node: EmbeddedBroker, admin: Admin) -> None:
+    settings = settings_for(node.client_settings, audit_log="/dev/full")
+    with running(settings) as console:
+        assert console.refusal("topics", "POST", {"name": "unaccounted"}) == (503, "no_audit")
+        assert console.refusal("topics/anna-orders/records") == (503, "no_audit")
+    assert "unaccounted" not in [topic.name for topic in admin.topics()]
+    with pytest.raises(ConsoleRefused, match="--audit-log"), running(settings_for({}, audit_log="/dev/null/audit")):
+        raise AssertionError("it does not start")
+
+
+def test_a_console_stops_though_brokers_are_silent(node: EmbeddedBroker, admin: Admin) -> None:
+    """Twenty logins, each of which has a connection to close and a token to end, wait for it all at once."""
+    with running(settings_for(node.client_settings, login="kafka"), ready_path="session") as console:
+        for _ in range(20):
+            reply = httpx.post(
+                f"{console.address}api/v1/login", json={"user": "anna", "password": PASSWORD}, headers=BROWSER
+            )
+            assert reply.status_code == 200
+            shown = {"cookie": reply.headers["set-cookie"].partition(";")[0]}
+            assert console.client.get("api/v1/topics", headers=shown).status_code == 200
+        node.pause()
+        began = time.monotonic()
+    took_s = time.monotonic() - began
+    node.resume()
+    assert took_s < within(20)
+
+
+TAB = "the-tab-of-somebody-1"
+
+
 def test_logging_out_ends_everything(console: RunningConsole, admin: Admin) -> None:
     with httpx.Client(base_url=console.address, timeout=within(30), headers=BROWSER) as client:
         reply = client.post("api/v1/login", json={"user": "anna", "password": PASSWORD})
@@ -227,6 +386,24 @@ def test_logging_out_ends_everything(console: RunningConsole, admin: Admin) -> N
         assert len(admin.describe_tokens(["User:anna"])) == len(owned) - 1, "its token has ended too"
 
 
+def test_a_login_that_nobody_uses_ends_by_itself(
+    node: EmbeddedBroker, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when nobody else logs in: its stream is cut, and its place is free for the next one at once."""
+    tab = "a-tab-that-was-left-open"
+    with (
+        running(settings_for(node.client_settings, login="kafka"), ready_path="session") as console,
+        logged_in(console, "anna") as person,
+        person.events(tab) as events,
+    ):
+        next(events)
+        monkeypatch.setattr(sessions, "IDLE_S", 0.0)
+        assert next(data for event, data in events if event == "bye")["code"] == "logged_out"
+        monkeypatch.undo()
+        with logged_in(console, "ben") as other, other.events(tab) as others:
+            assert next(others)[0] == "hello"
+
+
 def test_a_browser_that_is_logged_in_cannot_be_made_to_act(anna: RunningConsole) -> None:
     other = httpx.Client(base_url=anna.address, cookies=anna.client.cookies)
     with other:
@@ -234,13 +411,11 @@ def test_a_browser_that_is_logged_in_cannot_be_made_to_act(anna: RunningConsole)
         assert (reply.status_code, reply.json()["error"]["code"]) == (403, "csrf")
 
 
-def test_a_login_needs_its_password_and_is_not_guessed(console: RunningConsole) -> None:
+def test_a_login_needs_its_password_and_guessing_shuts_nobody_out(console: RunningConsole) -> None:
     with httpx.Client(base_url=console.address, timeout=within(30), headers=BROWSER) as client:
-        codes = []
         for _ in range(6):
-            reply = client.post("api/v1/login", json={"user": "guessed", "password": "wrong"})
-            codes.append((reply.status_code, reply.json()["error"]["code"]))
-        assert codes[0] == (401, "wrong_login")
-        assert codes[-1] == (429, "too_many")
-        assert int(reply.headers["retry-after"]) > 0
+            reply = client.post("api/v1/login", json={"user": "anna", "password": "wrong"})
+            assert (reply.status_code, reply.json()["error"]["code"]) == (401, "wrong_login")
         assert not client.cookies
+    with logged_in(console, "anna") as found:
+        assert found.client.get("api/v1/topics").status_code == 200

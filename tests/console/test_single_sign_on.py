@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -137,6 +139,33 @@ def test_a_token_that_brokers_do_not_take_lets_nobody_in(console: RunningConsole
         assert came.headers["location"] == "/login?error=wrong_login"
 
 
+def test_behind_tls_the_way_back_and_cookies_are_of_tls(bearers: EmbeddedBroker, provider: PeopleProvider) -> None:
+    oidc = OidcSettings(f"http://127.0.0.1:{provider.port}", "penstock-console")
+    settings = settings_for(at(bearers, provider), login="oidc", oidc=oidc, behind_tls=True)
+    with running(settings, ready_path="session") as console, browser(console) as client:
+        sent = client.get("api/v1/login/oidc")
+        back, query = provider.authorize(sent.headers["location"])
+        assert back == f"{console.address.replace('http:', 'https:')}api/v1/login/oidc/back"
+        binding = sent.headers["set-cookie"]
+        assert binding.startswith("__Host-penstock-login=")
+        assert "Secure" in binding
+        shown = {"cookie": binding.partition(";")[0]}
+        came = client.get(f"api/v1/login/oidc/back?{query}", headers=shown)
+        assert came.headers["location"] == "/"
+        given = [each for each in came.headers.get_list("set-cookie") if each.startswith("__Host-penstock=")]
+        assert len(given) == 1
+        assert "Secure" in given[0]
+
+
+def test_a_script_shows_an_access_token(console: RunningConsole, provider: PeopleProvider) -> None:
+    shown = {"authorization": f"Bearer {provider.token('carla')}"}
+    told = console.client.get("api/v1/session", headers=shown).json()
+    assert told["person"]["principal"] == "User:carla"
+    assert console.client.get("api/v1/topics", headers=shown).status_code == 200
+    wrong = console.client.get("api/v1/topics", headers={"authorization": f"{shown['authorization']}x"})
+    assert wrong.status_code == 401
+
+
 @pytest.fixture(scope="module")
 def secured() -> Iterator[EmbeddedBroker]:
     with broker(secure=True) as found, Admin(**found.client_settings) as admin:
@@ -174,6 +203,36 @@ def test_whom_a_proxy_names_comes_in_but_no_super_user(secured: EmbeddedBroker) 
         assert get("admin").json()["error"]["code"] == "forbidden", "a super user, whom the console may make tokens for"
         assert get("emil").status_code in (400, 403), "nobody whom it may make tokens for"
         assert [get(name).status_code for name in (None, "", "a,b", "x" * 300)] == [401] * 4
+
+
+def test_whoever_is_refused_leaves_no_token_behind(secured: EmbeddedBroker) -> None:
+    """At every request of a page anew it would be one that lasts for half a day, and brokers keep them in memory."""
+    with running(proxied(secured), ready_path="session") as console, Admin(**secured.client_settings) as admin:
+        before = {token.token_id for token in admin.describe_tokens()}
+        for _ in range(20):
+            assert console.client.get("api/v1/topics", headers={"x-user": "admin"}).status_code == 403
+        assert {token.token_id for token in admin.describe_tokens()} - before == set()
+
+
+def test_a_header_that_comes_twice_names_nobody(secured: EmbeddedBroker) -> None:
+    with running(proxied(secured), ready_path="session") as console:
+        twice = console.client.get("api/v1/topics", headers=[("X-User", "dora"), ("x-user", "dora")])
+        assert (twice.status_code, twice.json()["error"]["code"]) == (401, "not_logged_in")
+
+
+def test_where_a_request_came_from_is_the_proxys_word(secured: EmbeddedBroker, tmp_path: Path) -> None:
+    """Or everybody behind it would pay for what one of them guesses. What came before the proxy is anybody's word."""
+    audit = tmp_path / "audit.log"
+    with running(proxied(secured, audit_log=str(audit)), ready_path="session") as console:
+        told = {"x-user": "dora", "x-forwarded-for": "10.9.9.9, 10.1.2.3, 127.0.0.1"}
+        assert console.client.get("api/v1/topics", headers=told).status_code == 200
+        told = {"x-user": "emil", "x-forwarded-for": "nowhere"}
+        assert console.client.get("api/v1/topics", headers=told).status_code in (400, 403)
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(line["who"], line["from"], line["outcome"]) for line in lines] == [
+        ("User:dora", "10.1.2.3", "done"),
+        ("User:emil", "127.0.0.1", "failed"),
+    ]
 
 
 def test_only_the_proxy_is_believed(secured: EmbeddedBroker) -> None:

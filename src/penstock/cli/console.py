@@ -63,14 +63,22 @@ MISSING = (
     default=("127.0.0.1/32", "::1/128"),
     show_default=True,
     metavar="NETWORK",
-    help="Where that proxy is; nobody else is believed. Repeatable.",
+    help="Where that proxy is; nobody else is believed. Repeatable. The default lets every user of this machine, who"
+    " can reach the console, say who they are.",
 )
 @click.option(
     "--certfile", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="Serve over TLS with this."
 )
 @click.option("--keyfile", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="The key of --certfile.")
 @click.option("--behind-tls", is_flag=True, help="A proxy in front speaks TLS to browsers.")
-@click.option("--audit-log", type=click.Path(dir_okay=False), metavar="FILE", help="Append a line for each change.")
+@click.option(
+    "--audit-log",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Append a line for each login, look at records and change. penstock/console-audit.log in the directory for"
+    " state of whoever starts this ($XDG_STATE_HOME, ~/.local/state), if not given.",
+)
+@click.option("--no-audit-log", is_flag=True, help="Write none.")
 @click.option("--name", default="", metavar="NAME", help="What to call this cluster; its first address if not given.")
 @click.option(
     "--cluster",
@@ -112,6 +120,7 @@ def console(
     keyfile: str | None,
     behind_tls: bool,
     audit_log: str | None,
+    no_audit_log: bool,
     name: str,
     others: tuple[str, ...],
     every: float,
@@ -155,12 +164,20 @@ def console(
             base_path=base_path,
             hosts=hosts,
             read_only=read_only,
-            audit_log=audit_log,
+            audit_log=None if no_audit_log else audit_log or usual_audit_log(),
             history=not no_history,
             every_ms=round(every * 1_000),
         ),
         while_input=while_input,
     )
+
+
+def usual_audit_log() -> str:
+    """Where state of a user's programs belongs, by the rules of freedesktop.org."""
+    import os
+
+    told = os.environ.get("XDG_STATE_HOME", "")
+    return str((Path(told) if told else Path.home() / ".local/state") / "penstock/console-audit.log")
 
 
 def cluster_address(name: str, connection: Connection) -> ClusterAddress:

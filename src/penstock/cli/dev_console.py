@@ -74,7 +74,8 @@ class DevConsole:
             return subprocess.Popen(
                 [
                     sys.executable, "-P", "-m", "penstock.cli.main", "console", "--port", str(port), "--name", "dev",
-                    "--no-history", "--while-input", "-b", self._bootstrap, *where,
+                    "--no-history", "--while-input", "--audit-log", str(self._folder / "console-audit.log"), "-b",
+                    self._bootstrap, *where,
                 ],
                 stdin=subprocess.PIPE,
                 stdout=out,

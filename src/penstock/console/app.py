@@ -22,6 +22,14 @@ from penstock.model.errors import PenstockError
 
 def application(settings: ConsoleSettings, desks: Desks, hub: Hub) -> ASGIApp:
     front = FrontEnd(settings.base_path)
+
+    async def tell(_: Request, failure: Exception) -> Response:
+        why = declined(failure)
+        if desks.door.open and why.status == 401:
+            # Nobody logs in here: a page that asked for a login would have no way to give one.
+            why = Declined(503, "own_login", f"the cluster does not take the console's own login: {why.message}")
+        return refusal(why)
+
     app = Starlette(
         routes=[
             Mount("/api/v1", routes=api_routes()),
@@ -29,15 +37,11 @@ def application(settings: ConsoleSettings, desks: Desks, hub: Hub) -> ASGIApp:
             Route("/assets/{name:path}", front.asset),
             Route("/{page:path}", front.page),
         ],
-        exception_handlers={Declined: _tell, PenstockError: _tell, HTTPException: _no_such_route, Exception: _broken},
+        exception_handlers={Declined: tell, PenstockError: tell, HTTPException: _no_such_route, Exception: _broken},
     )
     app.state.desks, app.state.hub = desks, hub
     guarded: ASGIApp = OutsideGuard(app, hosts=settings.known_hosts)
     return _Below(settings.base_path, guarded) if settings.base_path else guarded
-
-
-async def _tell(_: Request, failure: Exception) -> Response:
-    return refusal(declined(failure))
 
 
 async def _no_such_route(request: Request, failure: Exception) -> Response:

@@ -1,55 +1,79 @@
-"""What was changed through the console: by whom, what, how it ended. Lines of JSON, and the log that pages show."""
+"""Who did what through the console: logins, looks at records, changes. A line of JSON each, in a file.
+
+What cannot be written down is not done: a change that nobody can account for later is worse than one that waits. The
+brokers' own audit has the same changes as they see them, under the same person and the client id of the console; to
+their topic nobody but they can write.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from penstock.console.sampler.changes import Occurrence
-from penstock.console.sampler.sampler import Sampler
+from penstock.console.failures import Declined
+from penstock.console.settings import ConsoleRefused
+from penstock.server.auditing.file import AuditFile
+
+WITHIN_S: Final = 5.0
+TEXT_MAX: Final = 1_000
+"""So much of a text that came with a request is written down."""
 
 
-class ChangeLog:
-    """Appends to a file, if there is one. A line that cannot be written keeps its change from being made."""
+class AuditTrail:
+    """Appends to a file, if there is one; whoever moves it away for a new one is followed."""
 
     def __init__(self, path: str | None = None) -> None:
-        self._file = None
-        if path is not None:
-            self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115  # open as long as the console runs
+        self._file = AuditFile(path) if path is not None else None
+        self._turn = asyncio.Lock()
 
-    def asked(self, sampler: Sampler, person: str, kind: str, params: dict[str, Any]) -> None:
-        """Before anything is changed."""
-        self._write(sampler, person, kind, params, "asked")
+    def open(self) -> None:
+        """ConsoleRefused when it cannot be written to."""
+        if self._file is None:
+            return
+        try:
+            Path(self._file.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file.open()
+        except OSError as failure:
+            raise ConsoleRefused(
+                f"what is done through the console cannot be written to {self._file.path}: {failure.strerror};"
+                " name another file with --audit-log, or give --no-audit-log"
+            ) from None
 
-    def done(self, sampler: Sampler, person: str, kind: str, text: str, params: dict[str, Any]) -> None:
-        """What was changed. Who may not see all of what it concerns is not told of it."""
-        self._write(sampler, person, kind, params, "done")
-        told = {"by": person, "action": kind, **params}
-        concerns = {position["topic"] for position in params.get("positions", ())}
-        topics = concerns | ({params["topic"]} if "topic" in params else set())
-        sampler.tell(
-            Occurrence("changed", "info", f"{person}: {text}", told, tuple(sorted(topics)), params.get("group"))
-        )
-
-    def failed(self, sampler: Sampler, person: str, kind: str, params: dict[str, Any], why: str) -> None:
-        self._write(sampler, person, kind, {**params, "why": why}, "failed")
+    async def write(
+        self, action: str, outcome: str, who: str, address: str, *, cluster: str | None = None, **params: Any
+    ) -> None:
+        """`outcome` is asked, done or failed. Declined when it cannot be written."""
+        if self._file is None:
+            return
+        entry = {
+            "at_ms": time.time_ns() // 1_000_000,
+            "cluster": cluster,
+            "who": who,
+            "from": address,
+            "action": action,
+            "outcome": outcome,
+            **{name: _bounded(value) for name, value in params.items()},
+        }
+        line = msgspec.json.encode(entry) + b"\n"
+        try:
+            async with asyncio.timeout(WITHIN_S), self._turn:
+                await asyncio.to_thread(self._file.append, line)
+        except (OSError, TimeoutError) as failure:
+            raise Declined(
+                503,
+                "no_audit",
+                f"what is done here is written down, and that failed: {failure or 'the disk does not answer'}",
+                "whoever runs this console looks at its --audit-log",
+            ) from None
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
-    def _write(self, sampler: Sampler, person: str, kind: str, params: dict[str, Any], outcome: str) -> None:
-        if self._file is None:
-            return
-        entry = {
-            "at_ms": time.time_ns() // 1_000_000,
-            "cluster": sampler.address.name,
-            "who": person,
-            "action": kind,
-            "outcome": outcome,
-            **params,
-        }
-        self._file.write(msgspec.json.encode(entry) + b"\n")
+
+def _bounded(value: Any) -> Any:
+    return value[:TEXT_MAX] if isinstance(value, str) else value

@@ -11,6 +11,7 @@ from penstock.client.errors import (
     ClientError,
     NotAllowed,
     NotReachable,
+    NotTrusted,
     TimedOutWaiting,
     UnknownTopic,
 )
@@ -34,6 +35,7 @@ def bad_request(message: str, attempt: str = "", **params: Any) -> Declined:
 
 _ATTEMPTS: Final = {
     "unreachable": "look at `penstock doctor`; the console tries again by itself",
+    "not_trusted": "look at the certificates and host names of brokers: `penstock doctor`",
     "forbidden": "whoever manages the cluster's ACLs can allow it: `penstock acl allow`",
     "unknown_topic": "look at `penstock topic list`",
     "unknown_group": "look at `penstock group list`",
@@ -54,6 +56,8 @@ def _kind(failure: Exception) -> tuple[int, str]:
             return 404, "unknown_topic"
         case NotAllowed():
             return 403, "forbidden"
+        case NotTrusted():
+            return 503, "not_trusted"
         case AuthenticationFailed():
             return 401, "not_logged_in"
         case NotReachable():

@@ -17,6 +17,8 @@ from penstock.console.answers import BODY_MAX, refusal
 from penstock.console.failures import Declined
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+COMES_BACK: Final = "/api/v1/login/oidc/back"
+"""Where an identity provider, which is another site, sends a browser; what it brings is not believed as it is."""
 BODY_TYPES: Final = frozenset({"application/json", "application/x-ndjson"})
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -53,6 +55,7 @@ class OutsideGuard:
         try:
             headers = Headers(scope=scope)
             self._check_host(headers)
+            self._check_site(scope["path"], headers)
             if scope["method"] not in SAFE_METHODS:
                 self._check_change(scope["method"], headers)
                 receive = _bounded(receive)
@@ -70,6 +73,13 @@ class OutsideGuard:
                 "open it by the address that `penstock console` printed, or start it with --host-name NAME",
             )
 
+    def _check_site(self, path: str, headers: Headers) -> None:
+        """What is read may cost much, an explanation or a search; a page of another site may not have it done."""
+        if not path.startswith("/api/") or path == COMES_BACK:
+            return
+        if headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
+            raise Declined(403, "csrf", "a page of another site may ask for nothing here")
+
     def _check_change(self, method: str, headers: Headers) -> None:
         # A form sends POST and nothing else; before any other method a browser asks whether it may.
         if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() not in BODY_TYPES:
@@ -79,8 +89,6 @@ class OutsideGuard:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if origin is not None and host_name(urlsplit(origin).netloc) not in self._hosts:
             raise Declined(403, "csrf", f"a page of {origin} may change nothing here")
-        if site is not None and site not in ("same-origin", "none"):
-            raise Declined(403, "csrf", "a page of another site may change nothing here")
         browser = origin is not None or site is not None or "cookie" in headers
         if browser and headers.get("x-penstock") != "1":
             raise Declined(403, "csrf", "a request of a browser that changes something has the header X-Penstock: 1")

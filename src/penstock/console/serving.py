@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import uvicorn
 
 from penstock.console.app import application
-from penstock.console.auditing import ChangeLog
+from penstock.console.auditing import AuditTrail
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.routes.desk import Desks
 from penstock.console.sampler.keeping import Keeper
@@ -22,6 +25,9 @@ from penstock.console.settings import ClusterAddress, ConsoleRefused, ConsoleSet
 from penstock.console.stream.hub import Hub
 from penstock.console.stream.subscriptions import Subscriptions
 
+log = logging.getLogger(__name__)
+
+CERTIFICATE_EVERY_S: Final = 5.0
 LINGER_S: Final = 3
 """Requests that are under way when the console stops have so long."""
 BACKLOG: Final = 512
@@ -71,15 +77,21 @@ async def serve(
     settings: ConsoleSettings, listening: socket.socket, stop: asyncio.Event, ready: Callable[[str], None]
 ) -> None:
     """Serves until `stop` is set. `ready` is told the address."""
+    trail = AuditTrail(settings.audit_log)
+    try:
+        trail.open()
+    except ConsoleRefused:
+        listening.close()
+        raise
     samplers = {
         address.name: Sampler(
             address, settings.every_ms, partial(_keeper, address, settings) if settings.history else None
         )
         for address in settings.clusters
     }
-    reading, changes = ReadingThread(), ChangeLog(settings.audit_log)
-    desks = Desks(settings, samplers, reading, changes, lambda session: hub.left(session.key))
-    hub = Hub(samplers.values(), desks.vision_of, Subscriptions(reading))
+    reading = ReadingThread()
+    desks = Desks(settings, samplers, reading, trail, lambda session: hub.left(session.key))
+    hub = Hub(samplers.values(), desks.vision_of, desks.belongs, Subscriptions(reading))
     server = Served(
         uvicorn.Config(
             application(settings, desks, hub),
@@ -99,6 +111,10 @@ async def serve(
         thread.start()
     serving = asyncio.create_task(server.serve([listening]))
     stopping = asyncio.create_task(stop.wait())
+    beside = [
+        asyncio.create_task(desks.door.sessions.watch()),
+        asyncio.create_task(_show_new_certificates(server.config, settings)),
+    ]
     try:
         ready(address_of(settings, listening))
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -106,15 +122,50 @@ async def serve(
         await serving
     finally:
         stopping.cancel()
-        await desks.close()
-        await asyncio.to_thread(_stop, threads)
-        changes.close()
+        for task in beside:
+            task.cancel()
+        # Brokers may be gone, or silent, when the console stops: everything that waits for them waits at once.
+        await asyncio.gather(desks.close(), *(asyncio.to_thread(sampler.stop) for sampler in samplers.values()))
+        await asyncio.to_thread(reading.stop)
+        trail.close()
+
+
+async def _show_new_certificates(config: uvicorn.Config, settings: ConsoleSettings) -> None:
+    """Whoever connects from now on is shown what is in the files now. Files that are no use leave what there was."""
+    if settings.certfile is None:
+        return
+    paths = [Path(settings.certfile), *([Path(settings.keyfile)] if settings.keyfile else [])]
+    known = await asyncio.to_thread(_stamps, paths)
+    while True:
+        await asyncio.sleep(CERTIFICATE_EVERY_S)
+        now = await asyncio.to_thread(_stamps, paths)
+        if now == known or not config.loaded or config.ssl is None:
+            continue
+        known = now
+        try:
+            await asyncio.to_thread(_try_certificate, settings.certfile, settings.keyfile)
+            config.ssl.load_cert_chain(settings.certfile, settings.keyfile)
+        except (OSError, ValueError) as failure:
+            log.warning("%s has no certificate to go on with, the one before is shown: %s", settings.certfile, failure)
+
+
+def _try_certificate(certfile: str, keyfile: str | None) -> None:
+    """OSError for files that would leave a context without a certificate that fits its key."""
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certfile, keyfile, password="")
+
+
+def _stamps(paths: Sequence[Path]) -> list[tuple[int, int, int] | None]:
+    """When files were written, and which they are; None for one that is away for the moment."""
+    found: list[tuple[int, int, int] | None] = []
+    for path in paths:
+        try:
+            about = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((about.st_mtime_ns, about.st_size, about.st_ino))
+    return found
 
 
 def _keeper(address: ClusterAddress, settings: ConsoleSettings, past: Past) -> Keeper:
     return Keeper(address, past, read_only=settings.read_only)
-
-
-def _stop(threads: Sequence[Sampler | ReadingThread]) -> None:
-    for thread in threads:
-        thread.stop()

@@ -64,7 +64,7 @@ class ConsoleSettings:
     behind_tls: bool = False
     """Whether somebody in front speaks TLS to browsers."""
     audit_log: str | None = None
-    """A file that gets a line for each change."""
+    """A file that gets a line for each login, look at records and change."""
     history: bool = True
     """Whether the past is kept in a topic of each cluster, beside the memory."""
     every_ms: int = 5_000

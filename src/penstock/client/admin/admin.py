@@ -93,6 +93,12 @@ class Admin:
 
         return await list_topics(self._session, internal=internal)
 
+    async def topic_operations(self) -> dict[str, frozenset[str]]:
+        """What this very login may do with each topic that it may describe, as `read` or `alter_configs`."""
+        from penstock.client.admin.topics import topic_operations
+
+        return await topic_operations(self._session)
+
     async def watched_topics(self) -> Mapping[str, TopicInfo]:
         """All topics by name, those of the platform itself too, for whoever asks again and again: what has not changed
         since is the very same object, and the mapping too when nothing has."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.client.admin.session import Results, Session, check, refused
 from penstock.client.errors import ClientError
 from penstock.model.ids import TopicPartition, uuid_text
+from penstock.model.security import Operation
 
 if TYPE_CHECKING:
     from penstock.protocol.messages.metadata import MetadataResponse
@@ -56,6 +57,24 @@ async def list_topics(session: Session, *, internal: bool) -> list[TopicInfo]:
     reply = await session.metadata(None)
     topics = [topic_info(found) for found in reply.topics]
     return sorted((topic for topic in topics if internal or not topic.internal), key=lambda topic: topic.name)
+
+
+async def topic_operations(session: Session) -> dict[str, frozenset[str]]:
+    from penstock.protocol.messages.metadata import MetadataRequest
+
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
+
+    async def ask() -> MetadataResponse:
+        reply: MetadataResponse = await session.any(request)
+        return reply
+
+    reply = await session.patient(ask)
+    return {found.name or "": _operations(found.topic_authorized_operations) for found in reply.topics}
+
+
+def _operations(bits: int) -> frozenset[str]:
+    """Bit n says that operation n is allowed; a negative number says that the broker does not tell."""
+    return frozenset(each.name.lower() for each in Operation if bits >= 0 and bits >> each & 1)
 
 
 async def describe_topics(

@@ -73,6 +73,10 @@ class Admin:
         since is the very same object, and the mapping too when nothing has."""
         return self._thread.call(self._inner.watched_topics())
 
+    def topic_operations(self) -> dict[str, frozenset[str]]:
+        """What this very login may do with each topic that it may describe, as `read` or `alter_configs`."""
+        return self._thread.call(self._inner.topic_operations())
+
     def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
         """A topic with its partitions, the ends of their logs and what was set on it; UnknownTopic."""
         return self._thread.call(self._inner.describe_topic(name, offsets=offsets, configs=configs))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
 from penstock.client.admin import Admin, DelegationToken
+from penstock.client.admin.tokens import SCRAM_MODULE
 from penstock.client.errors import ClientError
 from penstock.client.producer import Producer
 from penstock.client.security_settings import SecuritySettings
@@ -20,11 +22,21 @@ PROBED_MS: Final = 60_000
 PATIENCE: Final = {"request_timeout_ms": ANSWER_WITHIN_MS, "default_api_timeout_ms": ANSWER_WITHIN_MS}
 LOGIN_KEYWORDS: Final = ("username", "password", "mechanism", "sasl_mechanism", "token_provider", "sasl_jaas_config")
 TOKEN_MECHANISM: Final = "SCRAM-SHA-512"
+_TOKEN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_HMAC: Final = re.compile(r"[A-Za-z0-9+/]{16,200}={0,2}")
 
 
 def as_owner_of(token: DelegationToken) -> dict[str, Any]:
     """The keywords of a client that logs in with a token."""
     return {"sasl_jaas_config": token.jaas_config, "mechanism": TOKEN_MECHANISM}
+
+
+def as_who_has(token_id: str, hmac: str) -> dict[str, Any]:
+    """The same of a token that somebody shows. ValueError for words that could become others of that line."""
+    if not _TOKEN_ID.fullmatch(token_id) or not _HMAC.fullmatch(hmac):
+        raise ValueError("this is no delegation token")
+    line = f'{SCRAM_MODULE} required username="{token_id}" password="{hmac}" tokenauth="true";'
+    return {"sasl_jaas_config": line, "mechanism": TOKEN_MECHANISM}
 
 
 def with_login(keywords: Mapping[str, Any], login: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import hashlib
+import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.client.admin import DelegationToken
-from penstock.client.errors import ClientError
 from penstock.console.failures import Declined
 from penstock.console.people.acting import Acting
 from penstock.console.people.seeing import Eyes
+
+log = logging.getLogger(__name__)
 
 IDLE_S: Final = 1_800.0
 LASTS_S: Final = 43_200.0
 SESSIONS_MAX: Final = 1_000
 OF_ONE_MAX: Final = 20
 """One person has so many browsers; the one that was idle longest makes room."""
+LOOK_EVERY_S: Final = 1.0
+END_WITHIN_S: Final = 5.0
+"""What brokers do not let go of in so long is left to end by itself: connections with the console, tokens in time."""
 
 
 @dataclass
 class LoggedIn:
-    """One person in one browser. `key` stands for the session in this process, and is no secret."""
+    """One person in one browser or script. `key` stands for the session in this process, and is no secret."""
 
     principal: str
     key: str
-    acting: Mapping[str, Acting]
-    eyes: Mapping[str, Eyes]
-    tokens: Mapping[str, DelegationToken]
+    acting: dict[str, Acting]
+    eyes: dict[str, Eyes]
+    tokens: dict[str, DelegationToken]
+    """Those that were made for it, and end with it."""
     began: float
     used: float = field(default=0.0)
+    lasts_s: float = LASTS_S
+    away: frozenset[str] = frozenset()
+    """Clusters that could not be asked when it began."""
 
     @property
     def ends_in_s(self) -> float:
         now = time.monotonic()
-        return max(min(self.used + IDLE_S, self.began + LASTS_S) - now, 0.0)
+        return max(min(self.used + IDLE_S, self.began + self.lasts_s) - now, 0.0)
 
 
 class Sessions:
@@ -51,12 +60,12 @@ class Sessions:
         """By the hash of what the cookie says: whoever reads this memory cannot make a cookie of it."""
 
     async def begin(self, session: LoggedIn) -> str:
-        """What the cookie is to say."""
+        """What the cookie is to say. A session that is declined has ended."""
         await self.sweep()
         mine = sorted((each for each in self._open.values() if each.principal == session.principal), key=_used)
-        for old in mine[: max(len(mine) - OF_ONE_MAX + 1, 0)]:
-            await self.end(old)
+        await self._end_all(mine[: max(len(mine) - OF_ONE_MAX + 1, 0)])
         if len(self._open) >= SESSIONS_MAX:
+            await self._finish(session)
             raise Declined(429, "too_many", f"{SESSIONS_MAX} people are logged in", retry_after_s=60)
         name = secrets.token_urlsafe(32)
         self._open[_hashed(name)] = session
@@ -70,6 +79,11 @@ class Sessions:
         found.used = time.monotonic()
         return found
 
+    def is_open(self, name: str) -> bool:
+        """As `find`, which counts as use."""
+        found = self._open.get(_hashed(name))
+        return found is not None and found.ends_in_s > 0
+
     def by_key(self, key: str) -> LoggedIn | None:
         return next((each for each in self._open.values() if each.key == key and each.ends_in_s > 0), None)
 
@@ -77,22 +91,43 @@ class Sessions:
         """Logs out: streams end, clients hang up, and the token is made to end, as far as brokers can be reached."""
         self._open = {name: each for name, each in self._open.items() if each is not session}
         self._left(session)
-        for eyes in session.eyes.values():
-            await eyes.close()
-        for cluster, token in session.tokens.items():
-            with contextlib.suppress(ClientError):
-                await self._own[cluster].admin.expire_token(token.hmac)
-        for acting in session.acting.values():
-            await acting.close()
+        await self._finish(session)
 
     async def sweep(self) -> None:
         """Ends what nobody used for long, or what has lasted long enough."""
-        for session in [each for each in self._open.values() if each.ends_in_s <= 0]:
-            await self.end(session)
+        await self._end_all([each for each in self._open.values() if each.ends_in_s <= 0])
+
+    async def watch(self) -> None:
+        """Sweeps as long as the console runs: a stream that only listens ends with its login too."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                await self.sweep()
+            except Exception:
+                log.exception("logins that are over were not all ended; it is tried again")
 
     async def close(self) -> None:
-        for session in list(self._open.values()):
-            await self.end(session)
+        await self._end_all(list(self._open.values()))
+
+    async def _end_all(self, sessions: Iterable[LoggedIn]) -> None:
+        await asyncio.gather(*map(self.end, sessions))
+
+    async def _finish(self, session: LoggedIn) -> None:
+        """All of it at once: a broker that says nothing holds up only what it is asked itself."""
+        work = [asyncio.ensure_future(eyes.close()) for eyes in session.eyes.values()]
+        work += [asyncio.ensure_future(expire(self._own[cluster], token)) for cluster, token in session.tokens.items()]
+        work += [asyncio.ensure_future(acting.close()) for acting in session.acting.values()]
+        if not work:
+            return
+        _, late = await asyncio.wait(work, timeout=END_WITHIN_S)
+        for each in late:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+async def expire(own: Acting, token: DelegationToken) -> None:
+    """Ends a token now, as the console, which renews it."""
+    await own.admin.expire_token(token.hmac)
 
 
 def _hashed(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,22 +12,24 @@ from typing import Any
 from starlette.requests import Request
 
 from penstock.client.admin import TopicInfo
-from penstock.console.auditing import ChangeLog
+from penstock.client.errors import AuthenticationFailed, NotTrusted
+from penstock.console.auditing import AuditTrail
 from penstock.console.failures import Declined, bad_request
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.people.acting import Acting
 from penstock.console.people.door import Door
+from penstock.console.people.logins import Logins
 from penstock.console.people.sessions import LoggedIn, Sessions
 from penstock.console.people.undoing import MovedGroups
-from penstock.console.people.vision import ALL, NOTHING, Vision
+from penstock.console.people.vision import ALL, ANYBODY, NOTHING, Vision
+from penstock.console.sampler.changes import Occurrence
 from penstock.console.sampler.sampler import Sampler
 from penstock.console.settings import ConsoleSettings
-from penstock.console.views.seeing import Seeing
+from penstock.console.views.seeing import Seeing, outage_words
 from penstock.model.errors import PenstockError
 
 STEPS_S = (10, 60, 600)
-ANYBODY = "anybody"
-"""Who asks where nobody logs in."""
+CLOSE_WITHIN_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Desk:
     shared: Desks
     key: str = ANYBODY
     """The session that asks: what one began another cannot end."""
+    address: str = ""
+    """Where the request came from."""
 
     def seeing(self) -> Seeing:
         """What this person sees now of what the sampler saw last."""
@@ -48,7 +53,11 @@ class Desk:
         if picture is None:
             outage = self.sampler.outage
             if outage is not None:
-                raise Declined(503, outage.code, outage.message, "the console tries again every second")
+                words, attempt = (
+                    outage_words(outage, told_all=self.vision == ALL),
+                    "the console tries again every second",
+                )
+                raise Declined(503, outage.code, words["message"], attempt, since_ms=outage.since_ms)
             raise Declined(503, "starting", "the cluster is being looked at for the first time", retry_after_s=1)
         return Seeing(picture, self.sampler.past, self.sampler.ends_seen, self.vision, now_ms(), self.sampler.outage)
 
@@ -72,17 +81,30 @@ class Desk:
         """Around a change: it is written down before and after, and the sampler looks at `parts` anew."""
         if self.shared.settings.read_only:
             raise Declined(403, "read_only", "this console changes nothing", "it was started with --read-only")
-        log, names = self.shared.changes, {"topic": topic, "group": group}
-        about = {name: value for name, value in names.items() if value}
-        params = {**about, **params}
-        log.asked(self.sampler, self.person, kind, params)
+        names = {"topic": topic, "group": group}
+        params = {**{name: value for name, value in names.items() if value}, **params}
+        await self.write(kind, "asked", **params)
         try:
             yield
         except PenstockError as failure:
-            log.failed(self.sampler, self.person, kind, params, str(failure))
+            await self.write(kind, "failed", **params, why=str(failure))
             raise
-        log.done(self.sampler, self.person, kind, text, params)
+        # It has been done: that is told to whoever may see all that it concerns, even if it cannot be written down.
+        topics = {position["topic"] for position in params.get("positions", ())} | ({topic} if topic else set())
+        told = {"by": self.person, "action": kind, **params}
+        text = f"{self.person}: {text}"
+        self.sampler.tell(Occurrence("changed", "info", text, told, tuple(sorted(topics)), group or None))
         self.sampler.soon(*parts)
+        try:
+            await self.write(kind, "done", **params)
+        except Declined as unwritten:
+            message = f"this was done, and that it was could not be written down: {unwritten.message}"
+            raise Declined(503, unwritten.code, message, "do not do it again") from None
+
+    async def write(self, action: str, outcome: str, **params: Any) -> None:
+        """Into the audit."""
+        cluster = self.sampler.address.name
+        await self.shared.trail.write(action, outcome, self.person, self.address, cluster=cluster, **params)
 
 
 class Desks:
@@ -93,28 +115,48 @@ class Desks:
         settings: ConsoleSettings,
         samplers: Mapping[str, Sampler],
         reading: ReadingThread,
-        changes: ChangeLog,
+        trail: AuditTrail,
         left: Callable[[LoggedIn], None],
     ) -> None:
-        self.settings, self.samplers, self.reading, self.changes = settings, samplers, reading, changes
+        self.settings, self.samplers, self.reading, self.trail = settings, samplers, reading, trail
         self.moved = MovedGroups()
         self._own = {name: Acting(sampler.address) for name, sampler in samplers.items()}
-        self.door = Door(settings, Sessions(left, self._own), self._own, reading)
+        self.door = Door(settings, Sessions(left, self._own), Logins(self._own, reading), trail)
 
     async def at(self, request: Request) -> Desk:
-        name = request.query_params.get("cluster") or self.settings.clusters[0].name
-        sampler = self.samplers.get(name)
-        if sampler is None:
-            raise bad_request(f"cluster: there is none called {name!r}; there are {', '.join(self.samplers)}")
+        wanted, address = request.query_params.get("cluster"), self.door.address_of(request)
         if self.door.open:
-            return Desk(sampler, self._own[name], ALL, ANYBODY, self)
+            name = wanted or next(iter(self.samplers))
+            return Desk(_among(self.samplers, name), self._own[name], ALL, ANYBODY, self, address=address)
+        session = await self.person(request)
+        name = wanted or next(name for name in self.samplers if name in session.acting)
+        sampler = _among(self.samplers, name)
+        if name in session.away and name not in session.acting:
+            raise Declined(
+                503, "unreachable", f"cluster {name!r} could not be asked when you logged in", "log in again"
+            )
+        if name not in session.acting:
+            raise Declined(403, "forbidden", f"this login is none of cluster {name!r}", "log in to that cluster")
+        try:
+            vision = await session.eyes[name].look()
+        except NotTrusted:
+            raise
+        except AuthenticationFailed:
+            # Its token was taken away: then it is no login any more.
+            await self.door.sessions.end(session)
+            raise
+        return Desk(sampler, session.acting[name], vision, session.principal, self, session.key, address)
+
+    async def person(self, request: Request) -> LoggedIn:
+        """Whose session it is, whatever it asks for; Declined for nobody's."""
         session = await self.door.who(request)
         if session is None:
             raise Declined(401, "not_logged_in", "you are not logged in, or no longer", "log in")
-        if name not in session.acting:
-            raise Declined(403, "forbidden", f"this login is none of cluster {name!r}", "log in to that cluster")
-        vision = await session.eyes[name].look()
-        return Desk(sampler, session.acting[name], vision, session.principal, self, session.key)
+        return session
+
+    async def key_of(self, request: Request) -> str:
+        """Who opens a stream, which is of no one cluster."""
+        return ANYBODY if self.door.open else (await self.person(request)).key
 
     async def vision_of(self, key: str, cluster: str) -> Vision:
         """What a session sees now; nothing when it has ended or nobody can be asked."""
@@ -128,10 +170,26 @@ class Desks:
         except PenstockError:
             return NOTHING
 
+    def belongs(self, key: str, cluster: str) -> bool:
+        """Whether a session is in a cluster at all."""
+        session = None if self.door.open else self.door.sessions.by_key(key)
+        return self.door.open or (session is not None and cluster in session.acting)
+
     async def close(self) -> None:
-        await self.door.sessions.close()
-        for acting in self._own.values():
-            await acting.close()
+        """All at once, within a few seconds: brokers may be gone before the console."""
+        await self.door.close()
+        work = [asyncio.ensure_future(acting.close()) for acting in self._own.values()]
+        _, late = await asyncio.wait(work, timeout=CLOSE_WITHIN_S)
+        for each in late:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+def _among(samplers: Mapping[str, Sampler], name: str) -> Sampler:
+    sampler = samplers.get(name)
+    if sampler is None:
+        raise bad_request(f"cluster: there is none called {name!r}", "api/v1/session has those that there are")
+    return sampler
 
 
 async def desk_of(request: Request) -> Desk:

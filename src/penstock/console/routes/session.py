@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from penstock.console.answers import answer, body_of
 from penstock.console.failures import Declined, declined
-from penstock.console.people.door import cookie_name, ends_ms, give_cookie, is_https
+from penstock.console.people.door import ends_ms
 from penstock.console.people.sessions import LoggedIn
 from penstock.console.routes.changing_topics import text_in
 from penstock.console.routes.desk import Desks
@@ -31,7 +31,7 @@ async def login(request: Request) -> Response:
     body = await body_of(request)
     name = await desks.door.by_password(request, text_in(body, "user"), text_in(body, "password"))
     response = answer(await _told(request, desks.door.sessions.find(name)))
-    give_cookie(request, response, name)
+    desks.door.give_cookie(request, response, name)
     return response
 
 
@@ -39,7 +39,7 @@ async def logout(request: Request) -> Response:
     desks: Desks = request.app.state.desks
     await desks.door.out(request)
     response = answer({})
-    give_cookie(request, response, None)
+    desks.door.give_cookie(request, response, None)
     return response
 
 
@@ -54,7 +54,12 @@ async def begin_oidc(request: Request) -> Response:
     url, binding = await desks.door.oidc.begin(_callback(request), safe)
     response = RedirectResponse(url, 302)
     response.set_cookie(
-        f"{cookie_name(request)}-login", binding, UNDER_WAY_S, path="/", secure=is_https(request), httponly=True
+        f"{desks.door.cookie_name(request)}-login",
+        binding,
+        UNDER_WAY_S,
+        path="/",
+        secure=desks.door.is_https(request),
+        httponly=True,
     )
     return response
 
@@ -63,7 +68,7 @@ async def finish_oidc(request: Request) -> Response:
     """The browser is back. What went wrong is told on the page where one logs in."""
     desks: Desks = request.app.state.desks
     base = prefix_of(request.scope, desks.settings.base_path)
-    query, binding_name = request.query_params, f"{cookie_name(request)}-login"
+    query, binding_name = request.query_params, f"{desks.door.cookie_name(request)}-login"
     try:
         if desks.door.oidc is None:
             raise Declined(404, "not_found", "this console has no single sign-on")
@@ -78,13 +83,13 @@ async def finish_oidc(request: Request) -> Response:
         return RedirectResponse(f"{base}/login?{urlencode({'error': why.code})}", 302)
     response = RedirectResponse(f"{base}{then}", 302)
     response.delete_cookie(binding_name, path="/")
-    give_cookie(request, response, name)
+    desks.door.give_cookie(request, response, name)
     return response
 
 
 def _callback(request: Request) -> str:
     desks: Desks = request.app.state.desks
-    scheme = "https" if is_https(request) else "http"
+    scheme = "https" if desks.door.is_https(request) else "http"
     base = prefix_of(request.scope, desks.settings.base_path)
     return f"{scheme}://{request.headers['host']}{base}/api/v1/login/oidc/back"
 

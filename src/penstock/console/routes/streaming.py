@@ -17,7 +17,7 @@ from penstock.console.messages.places import LogEnds, ends_of, positions_of
 from penstock.console.messages.searching import SearchBounds, SearchOrder, search
 from penstock.console.messages.tailing import TailOrder, tail
 from penstock.console.routes.changing_topics import text_in
-from penstock.console.routes.desk import Desk, desk_of, now_ms
+from penstock.console.routes.desk import Desk, Desks, desk_of, now_ms
 from penstock.console.routes.records import isolation_of
 from penstock.console.stream.hub import Hub
 from penstock.console.stream.subscriptions import Work
@@ -28,7 +28,9 @@ LARGEST = SearchBounds(hits=500, seconds=120.0, bytes=4_000_000_000, records=50_
 
 async def get_events(request: Request) -> Response:
     hub: Hub = request.app.state.hub
-    tab = hub.open(request.query_params.get("tab", ""), (await desk_of(request)).key)
+    desks: Desks = request.app.state.desks
+    # A stream is of all clusters that its owner is in: it tells of those that can be asked, and needs none of them.
+    tab = hub.open(request.query_params.get("tab", ""), await desks.key_of(request))
     hello = encode({"tab": tab.name, "version": VERSION})
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(hub.events(tab, hello), media_type="text/event-stream", headers=headers)
@@ -53,7 +55,8 @@ async def subscribe(request: Request) -> Response:
 
 async def unsubscribe(request: Request) -> Response:
     hub: Hub = request.app.state.hub
-    tab = hub.tab(request.path_params["tab"], (await desk_of(request)).key)
+    desks: Desks = request.app.state.desks
+    tab = hub.tab(request.path_params["tab"], await desks.key_of(request))
     if not hub.subscriptions.end(tab, request.path_params["id"]):
         raise Declined(404, "not_found", "this tab waits for no such thing")
     return answer({})

@@ -21,6 +21,8 @@ from penstock.console.routes import (
     streaming,
     topics,
 )
+from penstock.console.routes.rights import RIGHTS
+from penstock.console.routes.viewing import viewed
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -80,11 +82,15 @@ def api_routes() -> list[Route]:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for method, path, endpoint in TABLE:
         by_path.setdefault(path, {})[method] = endpoint
-    return [Route(path, _chosen(found), methods=list(found)) for path, found in by_path.items()]
+    return [Route(path, _chosen(path, found), methods=list(found)) for path, found in by_path.items()]
 
 
-def _chosen(endpoints: dict[str, Endpoint]) -> Endpoint:
+def _chosen(path: str, endpoints: dict[str, Endpoint]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+        method = "GET" if request.method == "HEAD" else request.method
+        needs = RIGHTS.get((method, path))
+        if needs is not None and needs.views:
+            return await viewed(request, endpoints[method])
+        return await endpoints[method](request)
 
     return endpoint

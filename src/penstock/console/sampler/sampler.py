@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin import Admin
-from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting
+from penstock.client.errors import AuthenticationFailed, ClientError, NotReachable, NotTrusted, TimedOutWaiting
 from penstock.console.sampler import asking, changes
 from penstock.console.sampler.changes import Occurrence
 from penstock.console.sampler.happened import Happened, Logged
@@ -186,6 +186,9 @@ class Sampler:
         began = time.thread_time()
         try:
             after = await asking.look(admin, before, part, self.ends_seen)
+        except AuthenticationFailed:
+            # Nobody answers whom the other side does not know, or who cannot be trusted: that is no missing right.
+            raise
         except (NotReachable, TimedOutWaiting) as away:
             if part in (METADATA, OFFSETS):
                 raise
@@ -242,7 +245,15 @@ class Sampler:
             self.past.put("cluster", now_ms, {"": {"out": sum(consumed.values())}})
 
     def _lost(self, failure: Exception) -> None:
-        code = "unreachable" if isinstance(failure, (NotReachable, TimedOutWaiting, OSError)) else "failed"
+        match failure:
+            case NotTrusted():
+                code = "not_trusted"
+            case AuthenticationFailed():
+                code = "own_login"
+            case NotReachable() | TimedOutWaiting() | OSError():
+                code = "unreachable"
+            case _:
+                code = "failed"
         since = self.outage.since_ms if self.outage else time.time_ns() // 1_000_000
         outage = Outage(code, str(failure), since)
         if outage != self.outage:

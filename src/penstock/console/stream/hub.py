@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from penstock.console.failures import Declined, bad_request
-from penstock.console.people.vision import Vision
+from penstock.console.people.vision import ANYBODY, Vision
 from penstock.console.sampler.happened import Logged
 from penstock.console.sampler.sampler import Outage, Sampler
 from penstock.console.stream.subscriptions import Subscriptions
 from penstock.console.stream.tab import BrowserTab, framed
 from penstock.console.views.overview import event_item
 from penstock.console.views.seeing import outage_words
+from penstock.model.errors import PenstockError
+
+log = logging.getLogger(__name__)
 
 TABS_MAX: Final = 500
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 VisionOf = Callable[[str, str], Awaitable[Vision]]
-"""What the owner of a tab may see of a cluster, by its name."""
+"""What the owner of a tab may see of a cluster, by its name. PenstockError when nobody can be asked."""
+Belongs = Callable[[str, str], bool]
+"""Whether the owner of a tab is in a cluster at all."""
 EVENTS_WAITING_MAX: Final = 10_000
+TOLD_AT_ONCE: Final = 200
+ASKED_WITHIN_S: Final = 5.0
+"""Whose brokers say nothing for so long is not told what happened: the others need not wait for longer."""
 
 
 class Hub:
     """Lives on the loop that serves browsers; samplers speak to it from their threads."""
 
-    def __init__(self, samplers: Iterable[Sampler], vision_of: VisionOf, subscriptions: Subscriptions) -> None:
+    def __init__(
+        self, samplers: Iterable[Sampler], vision_of: VisionOf, belongs: Belongs, subscriptions: Subscriptions
+    ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._belongs = belongs
         self.subscriptions = subscriptions
         self._tabs: dict[str, BrowserTab] = {}
         self._vision_of = vision_of
@@ -54,9 +66,8 @@ class Hub:
     async def events(self, tab: BrowserTab, hello: bytes) -> AsyncIterator[bytes]:
         try:
             yield framed("hello", hello)
-            while not tab.ended:
+            while not tab.over:
                 yield await tab.take()
-            yield await tab.take()
         finally:
             self.forget(tab)
 
@@ -75,9 +86,11 @@ class Hub:
 
     def left(self, owner: str) -> None:
         """Who has logged out waits for nothing any more."""
-        for tab in [each for each in self._tabs.values() if each.owner == owner]:
+        for tab in self._of(owner):
             self.subscriptions.forget(tab)
             tab.end("logged_out", "this login has ended")
+            # Whoever logs in next in this browser takes the place at once.
+            self._tabs.pop(tab.name, None)
 
     def close(self) -> None:
         self._telling.cancel()
@@ -95,20 +108,44 @@ class Hub:
                 self._happened.put_nowait((cluster, told))
             return
         for tab in list(self._tabs.values()):
+            if not self._belongs(tab.owner, cluster):
+                continue
             if what == "trouble":
-                outage = told if isinstance(told, Outage) else None
-                tab.put_newest(f"trouble {cluster}", what, {"cluster": cluster, "trouble": outage_words(outage)})
+                words = outage_words(told, told_all=tab.owner == ANYBODY) if isinstance(told, Outage) else None
+                data: dict[str, Any] = {"cluster": cluster, "trouble": words}
+                tab.put_newest(f"trouble {cluster}", what, data)
             elif isinstance(told, list):
                 as_of = max(sampler.picture.at_ms.values(), default=None) if sampler.picture else None
                 data = {"cluster": cluster, "parts": told, "as_of_ms": as_of}
                 tab.put_newest(f"sampled {cluster} {','.join(told)}", what, data)
 
     async def _tell_what_happened(self) -> None:
-        """One after the other: before somebody is told, it is asked what that very person may see."""
+        """Before somebody is told, it is asked what that very person may see: of all of them at once."""
         while True:
-            cluster, told = await self._happened.get()
-            for owner in {tab.owner for tab in self._tabs.values()}:
-                vision = await self._vision_of(owner, cluster)
-                if vision.occurrence(told.what):
-                    for tab in [each for each in self._tabs.values() if each.owner == owner]:
-                        tab.put("event", {"cluster": cluster, **event_item(told)})
+            happened = [await self._happened.get()]
+            while len(happened) < TOLD_AT_ONCE and not self._happened.empty():
+                happened.append(self._happened.get_nowait())
+            try:
+                owners = {tab.owner for tab in self._tabs.values()}
+                await asyncio.gather(*(self._tell(owner, happened) for owner in owners))
+            except Exception:
+                log.exception("the console did not tell %d events; the log of what happened has them", len(happened))
+
+    async def _tell(self, owner: str, happened: list[tuple[str, Logged]]) -> None:
+        clusters = list(dict.fromkeys(cluster for cluster, _ in happened if self._belongs(owner, cluster)))
+        seen = dict(zip(clusters, await asyncio.gather(*(self._seen(owner, each) for each in clusters)), strict=True))
+        for cluster, told in happened:
+            vision = seen.get(cluster)
+            if vision is not None and vision.occurrence(told.what):
+                for tab in self._of(owner):
+                    tab.put("event", {"cluster": cluster, **event_item(told)})
+
+    async def _seen(self, owner: str, cluster: str) -> Vision | None:
+        """None for whom nobody can be asked about now, or who is just leaving."""
+        try:
+            return await asyncio.wait_for(self._vision_of(owner, cluster), ASKED_WITHIN_S)
+        except (PenstockError, TimeoutError):
+            return None
+
+    def _of(self, owner: str) -> list[BrowserTab]:
+        return [each for each in self._tabs.values() if each.owner == owner]

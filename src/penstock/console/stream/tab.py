@@ -26,6 +26,11 @@ class BrowserTab:
         self._taken_at = time.monotonic()
         self.ended = False
 
+    @property
+    def over(self) -> bool:
+        """Whether everything was taken that will ever come."""
+        return self.ended and not self._waiting
+
     def put(self, event: str, data: object) -> None:
         """Queues an event; too much of it, or none taken for long, ends the tab."""
         if self.ended:

@@ -23,12 +23,11 @@ EVENTS_SHOWN: Final = 20
 
 
 def overview(seeing: Seeing, events: Sequence[Logged], keeper: Keeper | None = None) -> dict[str, Any]:
-    picture, vision = seeing.picture, seeing.vision
+    picture, vision, whole = seeing.picture, seeing.vision, seeing.whole
     reasons = [visible(seeing, reason) for reason in picture.reasons] if vision.cluster else []
     rows = broker_rows(seeing) if vision.cluster else []
     seen = {name: topic for name, topic in picture.topics.items() if vision.topic(name)}
     rates = [rate for name, rate in picture.topic_rates.items() if vision.topic(name)]
-    whole = seeing.whole
     consumed = seeing.points("cluster", "", "out", wanted=2) if whole else []
     return seeing.stamped(
         {
@@ -41,16 +40,18 @@ def overview(seeing: Seeing, events: Sequence[Logged], keeper: Keeper | None = N
                 "internal": sum(is_internal(topic) for topic in seen.values()),
                 "partitions": sum(len(topic.partitions) for topic in seen.values()),
                 "groups": sum(vision.group(name) for name in picture.groups),
-                "bytes": str(sum(size for name, size in picture.topic_sizes.items() if vision.topic(name))),
+                "bytes": str(sum(size for name, size in picture.topic_sizes.items() if vision.topic(name)))
+                if vision.cluster
+                else None,
             },
-            "healthy": not reasons if HEALTH in picture.at_ms and vision.cluster else None,
+            "healthy": healthy(seeing),
             "sentence": sentence(seeing, reasons),
             "reasons": [_reason(each) for each in reasons],
             "rates": {
                 "records_in": sum(rates) if picture.rates else None,
                 "records_out": next((point for point in reversed(consumed) if point is not None), None),
                 "bytes_in": sum(rate for name, rate in picture.byte_rates.items() if vision.topic(name))
-                if picture.byte_rates
+                if picture.byte_rates and vision.cluster
                 else None,
             },
             "history": seeing.drawn("cluster", "", 10, records_in="in", records_out="out") if whole else None,
@@ -66,6 +67,13 @@ def overview(seeing: Seeing, events: Sequence[Logged], keeper: Keeper | None = N
     )
 
 
+def healthy(seeing: Seeing) -> bool | None:
+    """None for who may not see it, and until it was looked at. A cluster out of reach is not healthy for anybody."""
+    if seeing.outage is not None:
+        return False
+    return not seeing.picture.reasons if HEALTH in seeing.picture.at_ms and seeing.vision.cluster else None
+
+
 def _kept(keeper: Keeper | None) -> dict[str, str]:
     """Whether the past outlives this console, and if not, why."""
     if keeper is None:
@@ -75,7 +83,8 @@ def _kept(keeper: Keeper | None) -> dict[str, str]:
 
 def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:
     if seeing.outage is not None:
-        return f"The cluster cannot be reached: {seeing.outage.message}"
+        why = f": {seeing.outage.message}" if seeing.told_all else ""
+        return f"The cluster cannot be reached{why}."
     if not seeing.vision.cluster:
         return "Whether the cluster is well is told to those who may describe it."
     if HEALTH not in seeing.picture.at_ms:

@@ -31,6 +31,11 @@ class Seeing:
             groups is None or self.picture.groups.keys() <= groups
         )
 
+    @property
+    def told_all(self) -> bool:
+        """Whether whoever looks may read whatever brokers told the console itself."""
+        return self.whole and self.vision.cluster
+
     def whole_group(self, group: str) -> bool:
         """Whether all that a group reads may be seen: its past is a sum over all of it."""
         return all(self.vision.topic(item.topic) for item in self.picture.committed.get(group, {}))
@@ -43,9 +48,9 @@ class Seeing:
         return {
             "as_of_ms": at_ms,
             "age_ms": None if at_ms is None else max(self.now_ms - at_ms, 0),
-            "trouble": outage_words(self.outage),
             # The reasons may name what not everybody sees.
-            "failed": dict(self.picture.failed) if self.whole and self.vision.cluster else {},
+            "trouble": None if self.outage is None else outage_words(self.outage, told_all=self.told_all),
+            "failed": dict(self.picture.failed) if self.told_all else {},
             **data,
         }
 
@@ -61,10 +66,10 @@ class Seeing:
         }
 
 
-def outage_words(outage: Outage | None) -> dict[str, Any] | None:
-    if outage is None:
-        return None
-    return {"code": outage.code, "message": outage.message, "since_ms": outage.since_ms}
+def outage_words(outage: Outage, *, told_all: bool) -> dict[str, Any]:
+    """What an outage is to a page. Its own words may name topics, which is not for everybody."""
+    message = outage.message if told_all else "the cluster cannot be looked at now"
+    return {"code": outage.code, "message": message, "since_ms": outage.since_ms}
 
 
 def text_of(number: int | None) -> str | None:

@@ -90,7 +90,8 @@ def topic_row(seeing: Seeing, topic: TopicInfo) -> TopicRow:
         behind=behind,
         leaderless=leaderless,
         records=picture.records.get(name),
-        bytes=picture.topic_sizes.get(name),
+        # Directories of brokers are for those who may describe the cluster.
+        bytes=picture.topic_sizes.get(name) if seeing.vision.cluster else None,
         rate=picture.topic_rates.get(name),
         groups=groups,
         lag=max(lags) if lags else None,
@@ -98,7 +99,7 @@ def topic_row(seeing: Seeing, topic: TopicInfo) -> TopicRow:
 
 
 def _item(seeing: Seeing, row: TopicRow) -> dict[str, Any]:
-    kept = seeing.picture.settings.get(row.info.name)
+    kept = seeing.picture.settings.get(row.info.name) if seeing.vision.config(row.info.name) else None
     return {
         "name": row.info.name,
         "internal": is_internal(row.info),
@@ -130,7 +131,7 @@ def partition_list(seeing: Seeing, topic: TopicInfo) -> dict[str, Any]:
     partitions = []
     for each, rate in zip(topic.partitions, rates, strict=True):
         item = TopicPartition(topic.name, each.partition)
-        move = picture.moves.get(item)
+        move = picture.moves.get(item) if seeing.vision.cluster else None
         partitions.append(
             {
                 "partition": each.partition,
@@ -142,7 +143,7 @@ def partition_list(seeing: Seeing, topic: TopicInfo) -> dict[str, Any]:
                 "start": text_of(each.start if each.start >= 0 else None),
                 "end": text_of(each.end if each.end >= 0 else None),
                 "last_stable": text_of(each.last_stable if each.last_stable >= 0 else None),
-                "bytes": text_of(picture.sizes.get(item)),
+                "bytes": text_of(picture.sizes.get(item) if seeing.vision.cluster else None),
                 "rate": rate,
                 "share": rate / whole if rate is not None and whole else None,
                 "moving": moving(move),

@@ -87,3 +87,13 @@ def test_a_view_outlives_a_restart_of_its_broker(node: EmbeddedBroker) -> None:
         return [found.name for found in await admin.topics()]
 
     assert "kept" in administer(node.bootstrap_servers, work)
+
+
+def test_what_one_may_do_with_topics_is_told(node: EmbeddedBroker) -> None:
+    async def work(admin: Admin) -> Any:
+        await admin.create_topic("mine", 1)
+        return await admin.topic_operations()
+
+    told = administer(node.bootstrap_servers, work)["mine"]
+    assert {"read", "write", "alter_configs", "describe_configs"} <= told
+    assert not told & {"all", "unknown", "cluster_action"}

@@ -7,7 +7,7 @@ import { computed } from "@preact/signals";
 import { render } from "preact";
 import { loginWanted } from "./asking/ask";
 import { lookAgain, session } from "./asking/session";
-import { openStream } from "./asking/stream";
+import { hear, openStream } from "./asking/stream";
 import { Empty } from "./parts/shown";
 import { match } from "./routing/match";
 import { path } from "./routing/place";
@@ -51,6 +51,10 @@ async function begin(): Promise<void> {
   if (!session.value?.needs_login) openStream();
 }
 
+// A login that has ended elsewhere, or by itself: whoever may come in without a form goes on where they were.
+hear("bye", ({ code }) => {
+  if (code === "logged_out") void begin();
+});
 addEventListener("keydown", pressed);
 render(<App />, document.body);
 void begin();

@@ -1,7 +1,9 @@
 // A thing that a page shows and keeps fresh. What was seen last stays on the page, with its age, while the server is away.
 import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { asked } from "../routing/place";
 import { asRefusal, ask, type Refusal } from "./ask";
+import { cluster } from "./session";
 import type { Trouble } from "./shapes";
 import { hear, streamOpen, type Part } from "./stream";
 import { answered } from "./trouble";
@@ -24,7 +26,8 @@ const REFUSED_MS = 2_000;
 export function useAsked<T>(path: string | null, parts: readonly Part[] = []): Resource<T> {
   const seen = useSignal<Seen<T>>({ data: null, refusal: null, asking: path !== null });
   const again = useRef<() => void>(() => undefined);
-  const kept = useRef(false);
+  const kept = useRef<string | null>(null);
+  const of = asked("cluster");
   const key = parts.join();
   useEffect(() => {
     if (path === null) return undefined;
@@ -50,17 +53,23 @@ export function useAsked<T>(path: string | null, parts: readonly Part[] = []): R
           if (trouble !== undefined) answered(trouble);
           ended({ data, refusal: null, asking: false });
         },
-        (error) => mine.signal.aborted || ended({ data: seen.peek().data, refusal: asRefusal(error), asking: false }),
+        (error) => {
+          if (mine.signal.aborted) return;
+          const refusal = asRefusal(error);
+          // What one may not see any more, or what is gone, does not stay on the page; what cannot be asked now does.
+          const kept = refusal.status === 0 || refusal.status === 429 || refusal.status >= 500;
+          ended({ data: kept ? seen.peek().data : null, refusal, asking: false });
+        },
       );
     };
     again.current = run;
     // Rows of the filter before stay until those of the next one are here; another thing begins empty.
-    const same = kept.current;
-    kept.current = true;
+    const same = kept.current === of;
+    kept.current = of;
     seen.value = { data: same ? seen.peek().data : null, refusal: null, asking: true };
     run();
     const deaf = hear("sampled", (told) => {
-      if (told.parts.some((part) => parts.includes(part))) run();
+      if (told.cluster === cluster.peek()?.name && told.parts.some((part) => parts.includes(part))) run();
     });
     document.addEventListener("visibilitychange", run);
     return () => {
@@ -70,6 +79,6 @@ export function useAsked<T>(path: string | null, parts: readonly Part[] = []): R
       deaf();
       document.removeEventListener("visibilitychange", run);
     };
-  }, [path, key]);
+  }, [path, key, of]);
   return { seen, again: () => again.current() };
 }

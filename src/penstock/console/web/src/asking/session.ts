@@ -3,6 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { asked } from "../routing/place";
 import { ask, loginWanted } from "./ask";
 import type { Session } from "./shapes";
+import { closeStream } from "./stream";
 
 export const session = signal<Session | null>(null);
 
@@ -20,6 +21,7 @@ export function took(next: Session): void {
 export const lookAgain = async (): Promise<void> => took(await ask<Session>("/session"));
 
 export async function logOut(): Promise<void> {
+  closeStream();
   await ask("/logout", { method: "POST" });
   await lookAgain();
 }

@@ -86,11 +86,12 @@ export interface Overview extends Sampled {
     groups: number;
     bytes: Digits | null;
   };
-  healthy: boolean;
+  /** null for who may not see it, and until it was looked at. */
+  healthy: boolean | null;
   sentence: string;
   reasons: Reason[];
   rates: { records_in: number | null; records_out: number | null; bytes_in: number | null };
-  history: History;
+  history: History | null;
   kept: { state: "waiting" | "reading" | "writing" | "off"; why: string } | null;
   brokers: Broker[];
   lags: { group: string; lag: Digits | null; lag_s: number | null; trend: Trend }[];
@@ -259,7 +260,7 @@ export interface GroupAnswer extends Sampled, Omit<GroupRow, "members"> {
   epoch: number | null;
   members: GroupMember[];
   partitions: GroupPartition[];
-  history: History;
+  history: History | null;
   undo: Undo[];
   command: string;
 }

@@ -1,7 +1,7 @@
 // One stream of events a tab, for everything that the tab watches: browsers open only six connections to a host.
 import { signal } from "@preact/signals";
 import { addressOf } from "../routing/place";
-import { consoleAway } from "./ask";
+import { consoleAway, loginWanted } from "./ask";
 import type { Happened, SearchTold, TailTold, Trouble } from "./shapes";
 
 export type Part = "metadata" | "offsets" | "groups" | "log_dirs";
@@ -9,9 +9,10 @@ export type Part = "metadata" | "offsets" | "groups" | "log_dirs";
 interface Heard {
   sampled: { cluster: string; parts: Part[]; as_of_ms: number };
   trouble: { cluster: string; trouble: Trouble | null };
-  event: Happened;
+  event: Happened & { cluster: string };
   tail: TailTold;
   search: SearchTold;
+  bye: { code: string };
 }
 type Listener<K extends keyof Heard> = (data: Heard[K]) => void;
 
@@ -26,6 +27,7 @@ const listeners: { [K in keyof Heard]: Set<Listener<K>> } = {
   event: new Set(),
   tail: new Set(),
   search: new Set(),
+  bye: new Set(),
 };
 let source: EventSource | null = null;
 let retry: ReturnType<typeof setTimeout> | undefined;
@@ -48,25 +50,28 @@ export function openStream(): void {
   });
   for (const name of Object.keys(listeners) as (keyof Heard)[]) {
     mine.addEventListener(name, (event) => {
+      // What a stream still had to say after it was closed is of another login.
+      if (mine !== source) return;
       const data = JSON.parse((event as MessageEvent<string>).data);
       for (const listener of [...listeners[name]]) listener(data as never);
     });
   }
-  mine.addEventListener("bye", (event) => {
-    const { code } = JSON.parse((event as MessageEvent<string>).data) as { code: string };
-    closeStream();
-    if (code !== "logged_out") comeBack();
-  });
   // The browser would try again by itself, but not after a refusal; so there is one way for both.
   mine.addEventListener("error", () => {
+    if (mine !== source) return;
     closeStream();
     comeBack();
   });
 }
 
+hear("bye", ({ code }) => {
+  closeStream();
+  if (code !== "logged_out") comeBack();
+});
+
 function comeBack(): void {
   clearTimeout(retry);
-  if (document.hidden) return;
+  if (document.hidden || loginWanted.peek()) return;
   retry = setTimeout(openStream, pauseMs);
   pauseMs = Math.min(pauseMs * 2, 5_000);
 }
@@ -83,5 +88,5 @@ let hiding: ReturnType<typeof setTimeout> | undefined;
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hiding);
   if (document.hidden) hiding = setTimeout(closeStream, 30_000);
-  else openStream();
+  else if (!loginWanted.peek()) openStream();
 });

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useAsked } from "../asking/resource";
+import { cluster } from "../asking/session";
 import type { Happened } from "../asking/shapes";
 import { hear } from "../asking/stream";
 import { moment } from "../figures/numbers";
@@ -22,7 +23,13 @@ export function EventsPage() {
   const before = asked("before");
   const older = useAsked<{ items: Happened[] }>(before ? "/log?limit=" + AT_ONCE + "&before=" + before : null);
   const fresh = useSignal<Happened[]>([]);
-  useEffect(() => hear("event", (event) => void (fresh.value = [event, ...fresh.peek()].slice(0, KEPT))), []);
+  const here = cluster.value?.name;
+  useEffect(() => {
+    fresh.value = [];
+    return hear("event", (event) => {
+      if (event.cluster === here) fresh.value = [event, ...fresh.peek()].slice(0, KEPT);
+    });
+  }, [here]);
   const wanted = asked("q").toLowerCase();
   const level = asked("level");
   return (

@@ -62,12 +62,12 @@ const Rate = ({ of, known }: { of: string; known: boolean }) => (
 
 /** One sentence first; then every reason with what to do about it. */
 function Health({ of }: { of: Overview }) {
-  const tone: Tone = of.healthy ? "good" : "bad";
+  const tone: Tone = of.healthy === null ? "quiet" : of.healthy ? "good" : "bad";
   return (
     <section class={"health " + tone} aria-label={w().health}>
       <p class="row">
         <Mark tone={tone} />
-        <strong>{of.healthy ? told("health_", "healthy", of.sentence) : of.sentence}</strong>
+        <strong>{told("health_", of.healthy === null ? "unseen" : of.healthy ? "healthy" : "", of.sentence)}</strong>
       </p>
       {!of.healthy && (
         <ul>
@@ -125,9 +125,11 @@ const Busy = ({ of }: { of: Overview }) => (
         <Empty title={w().noLags} />
       )}
     </Panel>
-    <Panel class="w8" title={w().brokers} plain>
-      <BrokerGrid of={of.brokers} />
-    </Panel>
+    {of.brokers.length > 0 && (
+      <Panel class="w8" title={w().brokers} plain>
+        <BrokerGrid of={of.brokers} />
+      </Panel>
+    )}
     <div class="w4 stack">
       {of.tables.length > 0 && (
         <Panel title={w().freshTables} plain>

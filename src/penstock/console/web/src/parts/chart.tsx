@@ -10,7 +10,8 @@ interface Series {
   label: string;
 }
 interface Given {
-  history: History;
+  /** null where not everything that it sums up may be seen. */
+  history: History | null;
   series: Series[];
   label: string;
   height?: number;
@@ -20,8 +21,11 @@ interface Given {
 const COLOURS = ["--accent", "--number", "--key"];
 const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** A drawn history, and the same as a table for who cannot see it. */
-export function Chart({ history, series, label, height = 168, show = about }: Given) {
+/** A drawn history, and the same as a table for who cannot see it; a sentence where there is none to be seen. */
+export const Chart = ({ history, ...rest }: Given) =>
+  history === null ? <p class="soft">{w().partlySeen}</p> : <Drawn history={history} {...rest} />;
+
+function Drawn({ history, series, label, height = 168, show = about }: Given & { history: History }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data = table(history, series);

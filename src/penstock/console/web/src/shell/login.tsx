@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { asRefusal, ask, type Refusal } from "../asking/ask";
 import { session, took } from "../asking/session";
 import type { Session } from "../asking/shapes";
-import { openStream } from "../asking/stream";
+import { closeStream, openStream } from "../asking/stream";
 import { Field, Text } from "../parts/field";
 import { Refused } from "../parts/shown";
 import { addressOf, path } from "../routing/place";
@@ -22,6 +22,7 @@ export function LoginPage() {
     refusal.value = null;
     try {
       took(await ask<Session>("/login", { method: "POST", body: { user: user.value, password: password.value } }));
+      closeStream();
       openStream();
     } catch (error) {
       refusal.value = asRefusal(error);

@@ -74,6 +74,7 @@ export const en = {
   time: "Time",
   perSecond: "/s",
   youngHistory: "The history begins when the console starts; the first points are drawn within a minute.",
+  partlySeen: "This is a sum, and you may not see all that is in it; so it is not drawn.",
 
   // Overview
   healthy: "Healthy",

@@ -72,6 +72,7 @@ export const zh: Words & Record<string, unknown> = {
   time: "时间",
   perSecond: "/秒",
   youngHistory: "历史从控制台启动时开始，一分钟内会画出最初的几点。",
+  partlySeen: "这是一个总和，其中有您无权查看的部分，因此不画出。",
 
   healthy: "健康",
   unhealthy: "需要处理",
@@ -453,6 +454,7 @@ export const zh: Words & Record<string, unknown> = {
 
   // 服务器给出的代码；没有列出的显示服务器原来的句子。
   health_healthy: "健康",
+  health_unseen: "健康状况未知",
   reason_no_controller: "没有控制器",
   reason_voters_behind: "有投票者落后",
   reason_brokers_down: "有节点离线",
