@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin import Admin
+from penstock.console.digits import whole
 from penstock.console.failures import bad_request
-from penstock.console.messages.cursors import OFFSET_MAX
 from penstock.model.ids import TopicPartition
 from penstock.operations.records.offsets import BadOffset, parse_point
 
@@ -49,9 +49,10 @@ async def positions_of(admin: Admin, topic: str, text: str, ends: LogEnds, now_m
         case "newest":
             found = ends.ends
         case "offset":
-            if not (rest.isascii() and rest.isdigit()) or int(rest) > OFFSET_MAX:
-                raise bad_request(f"from: {rest!r} is no offset")
-            found = dict.fromkeys(ends.ends, int(rest))
+            offset = whole(rest)
+            if offset is None:
+                raise bad_request(f"from: {rest[:100]!r} is no offset")
+            found = dict.fromkeys(ends.ends, offset)
         case "time":
             found = await _at_time(admin, topic, time_of(rest, now_ms), ends)
         case "group":
@@ -59,7 +60,7 @@ async def positions_of(admin: Admin, topic: str, text: str, ends: LogEnds, now_m
             found = {item.partition: position.offset for item, position in committed.items()}
         case _:
             raise bad_request(
-                f"from: {text!r} is none of {', '.join(KINDS)}", "as in offset:42, time:-15m or group:app"
+                f"from: {text[:100]!r} is none of {', '.join(KINDS)}", "as in offset:42, time:-15m or group:app"
             )
     return {
         partition: min(max(found.get(partition, ends.ends[partition]), ends.starts[partition]), ends.ends[partition])

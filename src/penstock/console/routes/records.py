@@ -10,6 +10,7 @@ from starlette.responses import Response
 from penstock.client.errors import ClientError
 from penstock.console.answers import answer
 from penstock.console.commands import command
+from penstock.console.digits import INT32_MAX, INT64_MAX, whole
 from penstock.console.failures import Declined, bad_request, declined
 from penstock.console.listings import whole_number
 from penstock.console.messages.arriving import NewRecord, records_of
@@ -76,8 +77,8 @@ def _told(topic: str, page: PageOfRecords, ends: LogEnds, place: str, limit: int
 async def get_record(request: Request) -> Response:
     """One record whole, or the bytes of its key or value."""
     desk, topic, raw = await desk_of(request), request.path_params["name"], request.query_params.get("raw")
-    partition = path_number(request, "partition", (1 << 31) - 1)
-    offset = path_number(request, "offset", (1 << 63) - 2)
+    partition = path_number(request, "partition", INT32_MAX)
+    offset = path_number(request, "offset", INT64_MAX - 1)
     ends = LogEnds({partition: offset}, {partition: offset + 1})
     known = await ends_of(desk.acting.admin, topic, [partition], committed=False)
     found: list[Any] = []
@@ -161,26 +162,26 @@ def partitions_of(text: str | None) -> list[int] | None:
     if not text:
         return None
     parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise bad_request(f"partition: {text!r} is no list of partitions, as in 0,3")
-    return sorted({int(part) for part in parts})
+    found = {whole(part, INT32_MAX) for part in parts}
+    if None in found:
+        raise bad_request(f"partition: {text[:100]!r} is no list of partitions, as in 0,3")
+    return sorted(each for each in found if each is not None)
 
 
 def offsets_of(given: Any) -> dict[int, int]:
-    """`{"0": "100"}`."""
-    if not isinstance(given, dict) or not given:
+    """`{"0": "100"}`. Numbers below 0 are names of places to some requests, and none of them comes from outside."""
+    pairs = (
+        [(whole(name, INT32_MAX), whole(offset)) for name, offset in given.items()] if isinstance(given, dict) else []
+    )
+    found = {partition: offset for partition, offset in pairs if partition is not None and offset is not None}
+    if not found or len(found) < len(pairs):
         raise bad_request('an object of partitions and offsets was expected, as in {"0": "100"}')
-    try:
-        found = {int(partition): int(offset) for partition, offset in given.items()}
-    except (TypeError, ValueError):
-        raise bad_request('an object of partitions and offsets was expected, as in {"0": "100"}') from None
-    if any(partition < 0 or not -1 <= offset < 1 << 63 for partition, offset in found.items()):
-        raise bad_request("partitions and offsets are not negative")
     return found
 
 
 def path_number(request: Request, name: str, most: int) -> int:
     text = str(request.path_params[name])
-    if not (text.isascii() and text.isdigit()) or int(text) > most:
-        raise bad_request(f"{name}: {text!r} is no whole number from 0 to {most}")
-    return int(text)
+    number = whole(text, most)
+    if number is None:
+        raise bad_request(f"{name}: {text[:100]!r} is no whole number from 0 to {most}")
+    return number

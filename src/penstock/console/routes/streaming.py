@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from penstock.console.answers import answer, body_of, encode
+from penstock.console.digits import INT32_MAX, whole
 from penstock.console.failures import Declined, bad_request
 from penstock.console.messages.cursors import cursor_positions
 from penstock.console.messages.matching import Matcher, compiled, fields_of
@@ -72,10 +74,9 @@ async def check_condition(request: Request) -> Response:
         return answer({"ok": True})
     if not isinstance(given, dict):
         raise bad_request("record: an object with topic, partition and offset was expected")
-    try:
-        topic, partition, offset = str(given["topic"]), int(given["partition"]), int(given["offset"])
-    except (KeyError, TypeError, ValueError):
-        raise bad_request("record: an object with topic, partition and offset was expected") from None
+    topic, partition, offset = given.get("topic"), whole(given.get("partition"), INT32_MAX), whole(given.get("offset"))
+    if not isinstance(topic, str) or partition is None or offset is None:
+        raise bad_request("record: an object with topic, partition and offset was expected")
     ends = await ends_of(desk.acting.admin, topic, [partition], committed=False)
     if not ends.starts[partition] <= offset < ends.ends[partition]:
         raise Declined(404, "not_found", f"{topic}-{partition} has no record at offset {offset}")
@@ -114,25 +115,27 @@ def _bounds(given: Any) -> SearchBounds:
         return SearchBounds()
     if not isinstance(given, dict):
         raise bad_request("limits: an object was expected")
-    least, usual = 1, SearchBounds()
-    found = {}
-    for name in ("hits", "seconds", "bytes", "records"):
-        value = given.get(name, getattr(usual, name))
-        try:
-            number = float(value) if name == "seconds" else int(value)
-        except (TypeError, ValueError):
-            raise bad_request(f"limits: {name} is no number") from None
-        found[name] = min(max(number, least), getattr(LARGEST, name))
-    return SearchBounds(int(found["hits"]), float(found["seconds"]), int(found["bytes"]), int(found["records"]))
+    found = {name: _bound(name, given.get(name)) for name in ("hits", "seconds", "bytes", "records")}
+    return SearchBounds(int(found["hits"]), found["seconds"], int(found["bytes"]), int(found["records"]))
+
+
+def _bound(name: str, value: Any) -> float:
+    """A bound that is none, such as NaN, would let a search go on for ever."""
+    if value is None:
+        return float(getattr(SearchBounds(), name))
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise bad_request(f"limits: {name} is no number")
+    return float(min(max(value, 1), getattr(LARGEST, name)))
 
 
 def _partitions(body: Mapping[str, Any]) -> list[int] | None:
     given = body.get("partitions")
     if given is None:
         return None
-    if not isinstance(given, list) or not given or not all(isinstance(each, int) and each >= 0 for each in given):
+    found = {whole(each, INT32_MAX) for each in given} if isinstance(given, list) else set()
+    if not found or None in found:
         raise bad_request("partitions: a list of numbers was expected")
-    return sorted(set(given))
+    return sorted(each for each in found if each is not None)
 
 
 def _text(body: Mapping[str, Any], name: str) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from penstock.console.guards import SAFE_METHODS
 from penstock.console.routes import (
     access,
     changing_access,
@@ -21,8 +21,7 @@ from penstock.console.routes import (
     streaming,
     topics,
 )
-
-Endpoint = Callable[[Request], Awaitable[Response]]
+from penstock.console.routes.declaring import Endpoint, refuse_unplanned
 
 TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
     ("GET", "/session", session.get_session),
@@ -85,6 +84,9 @@ def api_routes() -> list[Route]:
 
 def _chosen(endpoints: dict[str, Endpoint]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+        chosen = endpoints["GET" if request.method == "HEAD" else request.method]
+        if request.method not in SAFE_METHODS:
+            await refuse_unplanned(request, chosen)
+        return await chosen(request)
 
     return endpoint
