@@ -333,7 +333,7 @@ def test_numbers_that_are_none_are_told_as_such(console: RunningConsole, thirty:
 @pytest.mark.parametrize(
     "body",
     [
-        '{"before": {"0": %s}, "confirm": "thirty"}' % LONG,
+        f'{{"before": {{"0": {LONG}}}, "confirm": "thirty"}}',
         '{"before": {"0": 1e400}, "confirm": "thirty"}',
         '{"before": {"0": NaN}, "confirm": "thirty"}',
         '{"before": {"0": true}, "confirm": "thirty"}',
@@ -348,6 +348,6 @@ def test_json_numbers_beyond_all_bounds_are_refused(console: RunningConsole, thi
 def test_the_bounds_of_a_search_are_numbers(console: RunningConsole, thirty: str, seconds: str) -> None:
     with console.events(TAB) as events:
         next(events)
-        body = '{"kind": "search", "topic": "%s", "limits": {"seconds": %s}}' % (thirty, seconds)
+        body = f'{{"kind": "search", "topic": "{thirty}", "limits": {{"seconds": {seconds}}}}}'
         reply = console.client.post(f"api/v1/tabs/{TAB}/subscriptions", content=body, headers=JSON)
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_request")

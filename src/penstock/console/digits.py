@@ -1,6 +1,6 @@
 """Whole numbers that come from outside, as text or as JSON. Pure.
 
-`int()` takes what no offset is written with (`_`, other scripts' digits) and fails where there are more than 4,300 digits.
+`int()` takes what no offset is written with (`_`, digits of other scripts) and fails where there are more than 4,300.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ async def serve(
     samplers = {address.name: Sampler(address, settings.every_ms) for address in settings.clusters}
     reading, changes = ReadingThread(), ChangeLog(settings.audit_log)
     desks = Desks(settings, samplers, reading, changes, lambda session: hub.left(session.key))
-    hub = Hub(samplers.values(), desks.vision_of, Subscriptions(reading))
+    hub = Hub(samplers.values(), desks.vision_of, Subscriptions())
     server = Served(
         uvicorn.Config(
             application(settings, desks, hub),

@@ -41,6 +41,7 @@ class Stored(Protocol):
 def shown(record: Stored, most: int = SHOWN_BYTES) -> dict[str, Any]:
     """A record as a page shows it; `most` bytes of a key or value."""
     headers = list(record.headers)
+    told = _headers(headers, most)
     return {
         "partition": record.partition,
         "offset": str(record.offset),
@@ -49,9 +50,21 @@ def shown(record: Stored, most: int = SHOWN_BYTES) -> dict[str, Any]:
         "size": size_of(record),
         "key": payload(record.key, most),
         "value": payload(record.value, most),
-        "headers": [{"name": printable(name), "value": payload(value, most)} for name, value in headers[:HEADERS_MAX]],
-        "more_headers": max(len(headers) - HEADERS_MAX, 0),
+        "headers": told,
+        "more_headers": len(headers) - len(told),
     }
+
+
+def _headers(headers: Sequence[tuple[str, bytes | None]], most: int) -> list[dict[str, Any]]:
+    """As many as there is room for, which they share."""
+    told: list[dict[str, Any]] = []
+    for name, value in headers[:HEADERS_MAX]:
+        if most < len(name):
+            break
+        most -= len(name)
+        told.append({"name": printable(name), "value": payload(value, most)})
+        most = max(most - len(value or b""), 0)
+    return told
 
 
 def size_of(record: Stored) -> int:
@@ -95,7 +108,8 @@ def json_trouble(data: bytes) -> str | None:
     if len(data) > JSON_BYTES_MAX:
         return f"larger than {JSON_BYTES_MAX} bytes"
     try:
-        msgspec.json.decode(data)
+        # Its form alone: what it says would be built for nothing, and numbers may be larger than any that are built.
+        msgspec.json.decode(data, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError) as wrong:
         return str(wrong)
     return None

@@ -30,7 +30,7 @@ _WORDS = {"earliest": "start", "latest": "end"}
 
 @declared(previews=True)
 async def reset_group(request: Request) -> Response:
-    """Moves positions. `plan`, the positions of a preview, makes exactly those moves, or none when they are out of date."""
+    """Moves positions. With the positions of a preview as `plan` those very moves are made, or none if one is stale."""
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     admin = desk.acting.admin
     chosen = _chosen(body.get("topics"))

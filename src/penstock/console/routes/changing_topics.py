@@ -11,8 +11,8 @@ from starlette.responses import Response
 from penstock.client.admin import ConfigEntry, ConfigResource, PartitionInfo
 from penstock.console.answers import answer, body_of
 from penstock.console.commands import command
-from penstock.console.failures import Declined, bad_request
 from penstock.console.digits import INT32_MAX, whole
+from penstock.console.failures import Declined, bad_request
 from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of
 from penstock.console.routes.records import path_number

@@ -1,6 +1,6 @@
 """What an endpoint says of itself beside its name and its first sentence.
 
-It is declared where the endpoint stands, held to before the endpoint is called, and printed as the description of the API.
+It is declared where the endpoint stands, held to before the endpoint is called, and told in the description of the API.
 """
 
 from __future__ import annotations

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from penstock.client.admin import TopicInfo
 from penstock.console.auditing import ChangeLog
 from penstock.console.failures import Declined, bad_request
+from penstock.console.messages.searchers import Searchers
 from penstock.console.messages.thread import ReadingThread
+from penstock.console.messages.turns import ReadingTurns
 from penstock.console.people.acting import Acting
 from penstock.console.people.door import Door
 from penstock.console.people.sessions import LoggedIn, Sessions
@@ -24,6 +26,7 @@ from penstock.console.settings import ConsoleSettings
 from penstock.console.views.seeing import Seeing
 from penstock.model.errors import PenstockError
 
+T = TypeVar("T")
 STEPS_S = (10, 60, 600)
 ANYBODY = "anybody"
 """Who asks where nobody logs in."""
@@ -40,6 +43,11 @@ class Desk:
     shared: Desks
     key: str = ANYBODY
     """The session that asks: what one began another cannot end."""
+
+    @property
+    def known(self) -> bool:
+        """Whether this is one person, and not anybody."""
+        return self.shared.settings.login != "none"
 
     def seeing(self) -> Seeing:
         """What this person sees now of what the sampler saw last."""
@@ -64,6 +72,11 @@ class Desk:
         if not self.vision.cluster:
             raise Declined(403, "forbidden", f"{self.person} may not describe the cluster", "an ACL can allow DESCRIBE")
         return self.seeing()
+
+    async def reads(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Reads records on the thread for it, when it is this person's turn."""
+        async with self.shared.turns.taken(self.person):
+            return await self.shared.reading.do(begin())
 
     @asynccontextmanager
     async def changing(
@@ -98,6 +111,7 @@ class Desks:
     ) -> None:
         self.settings, self.samplers, self.reading, self.changes = settings, samplers, reading, changes
         self.moved = MovedGroups()
+        self.searchers, self.turns = Searchers(), ReadingTurns()
         self._own = {name: Acting(sampler.address) for name, sampler in samplers.items()}
         self.door = Door(settings, Sessions(left, self._own), self._own, reading)
 
@@ -129,6 +143,7 @@ class Desks:
             return NOTHING
 
     async def close(self) -> None:
+        await self.searchers.close()
         await self.door.sessions.close()
         for acting in self._own.values():
             await acting.close()

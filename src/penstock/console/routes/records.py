@@ -42,7 +42,7 @@ async def get_records(request: Request) -> Response:
         positions, back = _within(cursor_positions(cursor), ends), query.get("back") == "1"
     keywords = {**desk.acting.consumer_keywords, "isolation_level": isolation}
     read = page_backwards if back else page_forwards
-    page = await desk.shared.reading.do(read(keywords, topic, positions, ends, limit))
+    page = await desk.reads(lambda: read(keywords, topic, positions, ends, limit))
     return answer(_told(topic, page, ends, place, limit, back=back))
 
 
@@ -84,7 +84,7 @@ async def get_record(request: Request) -> Response:
     found: list[Any] = []
     if known.starts[partition] <= offset < known.ends[partition]:
         keywords = {**desk.acting.consumer_keywords, "max_partition_fetch_bytes": WHOLE_BYTES}
-        page = await desk.shared.reading.do(page_forwards(keywords, topic, {partition: offset}, ends, 1))
+        page = await desk.reads(lambda: page_forwards(keywords, topic, {partition: offset}, ends, 1))
         found = page.records
     if not found:
         raise Declined(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from penstock.console.answers import answer, body_of, encode
 from penstock.console.digits import INT32_MAX, whole
@@ -16,13 +17,14 @@ from penstock.console.messages.cursors import cursor_positions
 from penstock.console.messages.matching import Matcher, compiled, fields_of
 from penstock.console.messages.pages import page_forwards
 from penstock.console.messages.places import LogEnds, ends_of, positions_of
-from penstock.console.messages.searching import SearchBounds, SearchOrder, search
+from penstock.console.messages.searching import SearchBounds, SearchOrder
 from penstock.console.messages.tailing import TailOrder, tail
 from penstock.console.routes.changing_topics import text_in
 from penstock.console.routes.desk import Desk, desk_of, now_ms
 from penstock.console.routes.records import isolation_of
 from penstock.console.stream.hub import Hub
-from penstock.console.stream.subscriptions import Work
+from penstock.console.stream.response import TabStream
+from penstock.console.stream.subscriptions import Begin
 from penstock.model.version import VERSION
 
 LARGEST = SearchBounds(hits=500, seconds=120.0, bytes=4_000_000_000, records=50_000_000)
@@ -30,10 +32,9 @@ LARGEST = SearchBounds(hits=500, seconds=120.0, bytes=4_000_000_000, records=50_
 
 async def get_events(request: Request) -> Response:
     hub: Hub = request.app.state.hub
-    tab = hub.open(request.query_params.get("tab", ""), (await desk_of(request)).key)
-    hello = encode({"tab": tab.name, "version": VERSION})
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(hub.events(tab, hello), media_type="text/event-stream", headers=headers)
+    desk = await desk_of(request)
+    tab = hub.open(request.query_params.get("tab", ""), desk.key, desk.person if desk.known else "")
+    return TabStream(hub, tab, encode({"tab": tab.name, "version": VERSION}))
 
 
 async def subscribe(request: Request) -> Response:
@@ -43,14 +44,14 @@ async def subscribe(request: Request) -> Response:
     kind, topic = body.get("kind"), text_in(body, "topic")
     matcher = Matcher(_text(body, "where"), _text(body, "contains"))
     if kind == "tail":
-        work = await _tail(desk, topic, body, matcher)
+        begin = await _tail(desk, topic, body, matcher)
     elif kind == "search":
-        work = await _search(desk, topic, body, matcher)
+        begin = await _search(desk, topic, body)
     else:
         raise bad_request(f"kind: {kind!r} is neither tail nor search")
     # Where nobody logs in everybody is the same person: then each tab may search once.
-    person = desk.person if desk.shared.settings.login != "none" else f"tab {tab.name}"
-    return answer({"id": hub.subscriptions.begin(tab, str(kind), person, work)})
+    person = desk.person if desk.known else f"tab {tab.name}"
+    return answer({"id": hub.subscriptions.begin(tab, str(kind), person, begin)})
 
 
 async def unsubscribe(request: Request) -> Response:
@@ -81,21 +82,19 @@ async def check_condition(request: Request) -> Response:
     if not ends.starts[partition] <= offset < ends.ends[partition]:
         raise Declined(404, "not_found", f"{topic}-{partition} has no record at offset {offset}")
     one = LogEnds({partition: offset}, {partition: offset + 1})
-    page = await desk.shared.reading.do(
-        page_forwards(desk.acting.consumer_keywords, topic, {partition: offset}, one, 1)
-    )
+    page = await desk.reads(lambda: page_forwards(desk.acting.consumer_keywords, topic, {partition: offset}, one, 1))
     if not page.records:
         raise Declined(404, "not_found", f"{topic}-{partition} has no record at offset {offset}")
     return answer({"ok": True, "matches": test(fields_of(page.records[0]))})
 
 
-async def _tail(desk: Desk, topic: str, body: Mapping[str, Any], matcher: Matcher) -> Work:
+async def _tail(desk: Desk, topic: str, body: Mapping[str, Any], matcher: Matcher) -> Begin:
     ends = await ends_of(desk.acting.admin, topic, _partitions(body), committed=False)
     order = TailOrder(topic, tuple(sorted(ends.ends)), matcher, isolation_of(_text(body, "isolation")))
-    return lambda tell: tail(desk.acting.consumer_keywords, order, tell)
+    return lambda tell: desk.shared.reading.begin(tail(desk.acting.consumer_keywords, order, tell))
 
 
-async def _search(desk: Desk, topic: str, body: Mapping[str, Any], matcher: Matcher) -> Work:
+async def _search(desk: Desk, topic: str, body: Mapping[str, Any]) -> Begin:
     isolation = isolation_of(_text(body, "isolation"))
     ends = await ends_of(desk.acting.admin, topic, _partitions(body), committed=isolation == "read_committed")
     admin, cursor = desk.acting.admin, _text(body, "cursor")
@@ -106,8 +105,10 @@ async def _search(desk: Desk, topic: str, body: Mapping[str, Any], matcher: Matc
         froms = {each: min(max(told.get(each, end), ends.starts[each]), end) for each, end in ends.ends.items()}
     until = _text(body, "to") or "end"
     tos = ends.ends if until == "end" else await positions_of(admin, topic, until, ends, now_ms())
-    order = SearchOrder(topic, froms, tos, matcher, _bounds(body.get("limits")), isolation)
-    return lambda tell: search(desk.acting.consumer_keywords, order, tell)
+    where, contains, bounds = _text(body, "where"), _text(body, "contains"), _bounds(body.get("limits"))
+    order = SearchOrder(topic, froms, dict(tos), where, contains, bounds, isolation)
+    keywords, searchers = desk.acting.consumer_keywords, desk.shared.searchers
+    return lambda tell: asyncio.ensure_future(searchers.search(keywords, order, tell))
 
 
 def _bounds(given: Any) -> SearchBounds:
