@@ -31,6 +31,9 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/topics/{name}/trim"): {"before": {"0": "2", "1": "end"}, "confirm": "looked-at"},
     ("POST", "/topics/{name}/elect"): {},
     ("POST", "/topics/{name}/records"): {"value": "not sent"},
+    ("POST", "/topics/{name}/read"): {"from": "oldest"},
+    ("POST", "/topics/{name}/records/{partition}/{offset}/send"): {"to": "looked-at"},
+    ("POST", "/v3/clusters/{cluster_id}/topics/{name}/records"): {"value": {"type": "STRING", "data": "not sent"}},
     ("POST", "/groups/{name:path}/reset"): {"to": "earliest"},
     ("POST", "/groups/{name:path}/undo"): {},
     ("DELETE", "/groups/{name:path}/offsets"): {"topics": {"looked-at": []}},
@@ -112,6 +115,7 @@ def test_a_preview_changes_nothing(
     where = f"api/v1{path}"
     for part, text in PLACES.items():
         where = where.replace(part, "t1" if part == "{id}" and "tabs" in path else text)
+    where = where.replace("{cluster_id}", console.get("v3/clusters")["data"][0]["cluster_id"])
     body = {"id": undo} if path.endswith("/undo") else BODIES.get((method, path), {})
     before = everything(admin, audit)
     with console.events(TAB) as events:

@@ -8,7 +8,7 @@ from typing import Final
 
 from penstock.client.admin import Admin
 from penstock.console.digits import whole
-from penstock.console.failures import bad_request
+from penstock.console.failures import Declined, bad_request
 from penstock.model.ids import TopicPartition
 from penstock.operations.records.offsets import BadOffset, parse_point
 
@@ -38,6 +38,15 @@ async def ends_of(admin: Admin, topic: str, partitions: list[int] | None, *, com
         {item.partition: starts.done[item].offset for item in known},
         {item.partition: ends.done[item].offset for item in known},
     )
+
+
+async def ends_of_one(admin: Admin, topic: str, partition: int) -> tuple[int, int]:
+    """What one partition holds: offsets [start, end). Declined when its leader is away."""
+    known = await ends_of(admin, topic, [partition], committed=False)
+    if partition not in known.ends:
+        message = f"partition {partition} of {topic!r} has no leader that answers"
+        raise Declined(503, "unreachable", message, "look at `penstock doctor`", retry_after_s=5)
+    return known.starts[partition], known.ends[partition]
 
 
 async def positions_of(admin: Admin, topic: str, text: str, ends: LogEnds, now_ms: int) -> dict[int, int]:

@@ -1,7 +1,7 @@
 """A process that searches for the console: unpacking and looking through records must not hold pages and tails.
 
 Orders come on standard input and what is found goes out on standard output, as frames: four bytes of length, then JSON.
-Logins come the same way, so no list of processes shows them. It ends when its input does, so it never outlives a console.
+Logins come the same way, so no list of processes shows them. It ends when its input does: it never outlives a console.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from penstock.console.commands import command
+
 SHOWN_BYTES: Final = 64 << 10
 """A value that is longer is cut; the whole of it has an address of its own."""
 JSON_BYTES_MAX: Final = 1 << 20
@@ -52,6 +54,11 @@ def shown(record: Stored, most: int = SHOWN_BYTES) -> dict[str, Any]:
         "value": payload(record.value, most),
         "headers": told,
         "more_headers": len(headers) - len(told),
+        "command": command(
+            "consume",
+            names=[record.topic],
+            options=["-p", str(record.partition), f"--offset={record.offset}", "-n", "1"],
+        ),
     }
 
 

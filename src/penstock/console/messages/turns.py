@@ -13,6 +13,9 @@ from penstock.console.failures import Declined
 
 READS_MAX: Final = 16
 READS_OF_ONE_MAX: Final = 2
+FOLLOWING_MAX: Final = 100
+FOLLOWING_OF_ONE_MAX: Final = 10
+"""Reads that wait for something to come."""
 WAITING_MAX: Final = 64
 WAITING_OF_ONE_MAX: Final = 8
 WAIT_S: Final = 10.0
@@ -21,9 +24,10 @@ SLICE_S: Final = 0.005
 
 
 class ReadingTurns:
-    """Two reads of one person and sixteen in all are under way; some more wait for a moment, the rest is told to."""
+    """So many of one person and so many in all are under way; some more wait for a moment, the rest is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_one: int = READS_OF_ONE_MAX, in_all: int = READS_MAX) -> None:
+        self._of_one, self._in_all = of_one, in_all
         self._under_way: Counter[str] = Counter()
         self._waiting: OrderedDict[asyncio.Future[None], str] = OrderedDict()
 
@@ -70,7 +74,7 @@ class ReadingTurns:
                 turn.set_result(None)
 
     def _free(self, person: str) -> bool:
-        return self._under_way[person] < READS_OF_ONE_MAX and self._under_way.total() < READS_MAX
+        return self._under_way[person] < self._of_one and self._under_way.total() < self._in_all
 
 
 def _came(turn: asyncio.Future[None]) -> bool:

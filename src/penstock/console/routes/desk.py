@@ -13,9 +13,10 @@ from starlette.requests import Request
 from penstock.client.admin import TopicInfo
 from penstock.console.auditing import ChangeLog
 from penstock.console.failures import Declined, bad_request
+from penstock.console.messages.repeats import Repeats
 from penstock.console.messages.searchers import Searchers
 from penstock.console.messages.thread import ReadingThread
-from penstock.console.messages.turns import ReadingTurns
+from penstock.console.messages.turns import FOLLOWING_MAX, FOLLOWING_OF_ONE_MAX, ReadingTurns
 from penstock.console.people.acting import Acting
 from penstock.console.people.door import Door
 from penstock.console.people.sessions import LoggedIn, Sessions
@@ -111,7 +112,8 @@ class Desks:
     ) -> None:
         self.settings, self.samplers, self.reading, self.changes = settings, samplers, reading, changes
         self.moved = MovedGroups()
-        self.searchers, self.turns = Searchers(), ReadingTurns()
+        self.searchers, self.repeats = Searchers(), Repeats()
+        self.turns, self.waits = ReadingTurns(), ReadingTurns(FOLLOWING_OF_ONE_MAX, FOLLOWING_MAX)
         self._own = {name: Acting(sampler.address) for name, sampler in samplers.items()}
         self.door = Door(settings, Sessions(left, self._own), self._own, reading)
 

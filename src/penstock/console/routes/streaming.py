@@ -15,13 +15,12 @@ from penstock.console.digits import INT32_MAX, whole
 from penstock.console.failures import Declined, bad_request
 from penstock.console.messages.cursors import cursor_positions
 from penstock.console.messages.matching import Matcher, compiled, fields_of
-from penstock.console.messages.pages import page_forwards
-from penstock.console.messages.places import LogEnds, ends_of, positions_of
+from penstock.console.messages.places import ends_of, positions_of
 from penstock.console.messages.searching import SearchBounds, SearchOrder
 from penstock.console.messages.tailing import TailOrder, tail
 from penstock.console.routes.changing_topics import text_in
 from penstock.console.routes.desk import Desk, desk_of, now_ms
-from penstock.console.routes.records import isolation_of
+from penstock.console.routes.records import isolation_of, record_at
 from penstock.console.stream.hub import Hub
 from penstock.console.stream.response import TabStream
 from penstock.console.stream.subscriptions import Begin
@@ -78,14 +77,8 @@ async def check_condition(request: Request) -> Response:
     topic, partition, offset = given.get("topic"), whole(given.get("partition"), INT32_MAX), whole(given.get("offset"))
     if not isinstance(topic, str) or partition is None or offset is None:
         raise bad_request("record: an object with topic, partition and offset was expected")
-    ends = await ends_of(desk.acting.admin, topic, [partition], committed=False)
-    if not ends.starts[partition] <= offset < ends.ends[partition]:
-        raise Declined(404, "not_found", f"{topic}-{partition} has no record at offset {offset}")
-    one = LogEnds({partition: offset}, {partition: offset + 1})
-    page = await desk.reads(lambda: page_forwards(desk.acting.consumer_keywords, topic, {partition: offset}, one, 1))
-    if not page.records:
-        raise Declined(404, "not_found", f"{topic}-{partition} has no record at offset {offset}")
-    return answer({"ok": True, "matches": test(fields_of(page.records[0]))})
+    record = await record_at(desk, topic, partition, offset)
+    return answer({"ok": True, "matches": test(fields_of(record))})
 
 
 async def _tail(desk: Desk, topic: str, body: Mapping[str, Any], matcher: Matcher) -> Begin:
