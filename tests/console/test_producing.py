@@ -237,7 +237,7 @@ def test_a_cursor_that_is_too_long_for_an_address_goes_in_a_body(
         told |= {str(partition): 1 << 40 for partition in range(1_000, 11_000)}
         long = base64.urlsafe_b64encode(json.dumps(told).encode()).rstrip(b"=").decode()
         assert len(long) > 1 << 16
-        body = {"cursor": long, "limit": "30"}
+        body = {"cursor": long, "limit": 30}
     assert seen == [str(number) for number in range(80)]
     assert console.refusal("topics/broad/read", "POST", {"cursor": ["x"]}) == (400, "bad_request")
 

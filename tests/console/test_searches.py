@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from penstock.blocking import Admin, Producer
-from penstock.console.messages.matching import Matcher
 from penstock.console.messages.searching import SearchBounds, SearchOrder, search
 from penstock.console.messages.tailing import TailOrder, tail
+from penstock.operations.records.matching import Matcher
 from penstock.testing import EmbeddedBroker
 from tests.console.running import RunningConsole
-from tests.patience import wait_for
+from tests.patience import until, wait_for, within
 
 TAB = "a-tab-that-searches-01"
 RECORDS = 20_000
@@ -141,3 +141,19 @@ def test_what_breaks_off_for_a_reason_that_nobody_thought_of_is_told(begin: str)
     }
     asyncio.run(works[begin]())
     assert words[-1]["error"]["message"]
+
+
+def test_a_tail_of_a_topic_that_is_gone_says_so(node: EmbeddedBroker) -> None:
+    words: list[dict[str, Any]] = []
+    with Admin(**node.client_settings) as admin:
+        admin.create_topic("passing", 1, 1)
+
+        async def main() -> None:
+            order = TailOrder("passing", (0,), Matcher())
+            tailing = asyncio.create_task(tail(node.client_settings, order, words.append))
+            await until(lambda: words, "a tail to say where it stands", timeout_s=30)
+            await asyncio.to_thread(admin.delete_topic, "passing")
+            await asyncio.wait_for(tailing, within(30))
+
+        asyncio.run(main())
+    assert words[-1]["error"]["code"] == "unknown_topic"

@@ -22,6 +22,8 @@ from penstock.console.stream.subscriptions import Subscriptions
 LINGER_S: Final = 3
 """Requests that are under way when the console stops have so long."""
 BACKLOG: Final = 512
+HEADERS_MAX: Final = 256 << 10
+"""A request's line and headers: the address of a page far into very many partitions is that long."""
 
 
 class Served(uvicorn.Server):
@@ -80,6 +82,7 @@ async def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            h11_max_incomplete_event_size=HEADERS_MAX,
             timeout_graceful_shutdown=LINGER_S,
             ssl_certfile=settings.certfile,
             ssl_keyfile=settings.keyfile,

@@ -1,4 +1,4 @@
-"""New records as Confluent's REST API, version 3, has them: JSON objects one behind another, keys and values with types.
+"""New records as Confluent's REST API, version 3, has them: objects one behind another, keys and values with types.
 
     {"key": {"type": "STRING", "data": "k"}, "value": {"type": "JSON", "data": {"a": 1}}, "partition_id": 0}
 

@@ -1,4 +1,4 @@
-"""Requests that come again under the same Idempotency-Key: they are carried out once, and answered alike for ten minutes.
+"""Requests that come again under the same Idempotency-Key: they are carried out once, and answered alike for 10 min.
 
 Kept in this process alone: another console, or this one after a restart, knows nothing of them.
 """

@@ -12,11 +12,11 @@ from typing import Any, Final
 from penstock.client.consumer import ConsumerRecord
 from penstock.console.failures import declined
 from penstock.console.messages.cursors import cursor_text
-from penstock.console.messages.matching import Matcher
 from penstock.console.messages.reading import Budget, Ranges, consumer_of
 from penstock.console.messages.showing import shown
 from penstock.console.messages.turns import Slices
 from penstock.model.errors import PenstockError
+from penstock.operations.records.matching import Matcher
 
 log = logging.getLogger(__name__)
 

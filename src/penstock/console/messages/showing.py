@@ -6,38 +6,17 @@ JSON is told as the very text that was stored, because reading and writing it ag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from penstock.console.commands import command
+from penstock.operations.records.matching import JSON_BYTES_MAX, Stored, size_of
 
 SHOWN_BYTES: Final = 64 << 10
 """A value that is longer is cut; the whole of it has an address of its own."""
-JSON_BYTES_MAX: Final = 1 << 20
 HEADERS_MAX: Final = 200
 _JSON_BEGINS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
-
-
-class Stored(Protocol):
-    """A record as a consumer gives it."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def timestamp_type(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
 
 
 def shown(record: Stored, most: int = SHOWN_BYTES) -> dict[str, Any]:
@@ -72,12 +51,6 @@ def _headers(headers: Sequence[tuple[str, bytes | None]], most: int) -> list[dic
         told.append({"name": printable(name), "value": payload(value, most)})
         most = max(most - len(value or b""), 0)
     return told
-
-
-def size_of(record: Stored) -> int:
-    """Bytes of what a producer gave: key, value and headers."""
-    own = len(record.key or b"") + len(record.value or b"")
-    return own + sum(len(name) + len(value or b"") for name, value in record.headers)
 
 
 def payload(data: bytes | None, most: int = SHOWN_BYTES) -> dict[str, Any]:

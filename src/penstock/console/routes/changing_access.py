@@ -17,12 +17,13 @@ from penstock.console.failures import bad_request
 from penstock.console.routes.changing_topics import text_in
 from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import desk_of
+from penstock.console.routes.shapes import Hanging, Rule
 from penstock.model.ids import TopicPartition
 
 _PARTS = ("principal", "operation", "resource", "name", "pattern", "host", "permission")
 
 
-@declared(previews=True)
+@declared(previews=True, body=Rule)
 async def add_acl(request: Request) -> Response:
     desk, body = await desk_of(request), await body_of(request)
     acl = _acl(body)
@@ -35,7 +36,7 @@ async def add_acl(request: Request) -> Response:
     return answer({"done": asdict(acl), "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Rule)
 async def remove_acl(request: Request) -> Response:
     """This very rule and no other."""
     desk, body = await desk_of(request), await body_of(request)
@@ -51,7 +52,7 @@ async def remove_acl(request: Request) -> Response:
     return answer({"removed": [asdict(each) for each in removed], "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Hanging)
 async def abort_transaction(request: Request) -> Response:
     """Writes the end of a transaction that hangs; one that its coordinator knows is not touched."""
     desk, body = await desk_of(request), await body_of(request)

@@ -18,6 +18,7 @@ from penstock.console.routes.changing_topics import confirmed
 from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of, now_ms
 from penstock.console.routes.records import offsets_of
+from penstock.console.routes.shapes import Confirmed, Forgotten, Moved, TakenBack
 from penstock.console.sampler.picture import GROUPS
 from penstock.model.errors import GROUP_ID_NOT_FOUND, PenstockError
 from penstock.model.ids import TopicPartition
@@ -28,7 +29,7 @@ from penstock.operations.group_plans import Chosen, Reposition
 _WORDS = {"earliest": "start", "latest": "end"}
 
 
-@declared(previews=True)
+@declared(previews=True, body=Moved)
 async def reset_group(request: Request) -> Response:
     """Moves positions. With the positions of a preview as `plan` those very moves are made, or none if one is stale."""
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
@@ -67,7 +68,7 @@ async def _half_moved(desk: Desk, group: str, moves: Sequence[Reposition], failu
     return Declined(why.status, why.code, message, "take that back, or try again", undo=undo)
 
 
-@declared(previews=True)
+@declared(previews=True, body=TakenBack)
 async def undo_reset(request: Request) -> Response:
     """Puts positions back to where they were before a move of the last hour."""
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
@@ -92,7 +93,7 @@ async def undo_reset(request: Request) -> Response:
     return answer({"done": _told(moves), "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Confirmed)
 async def delete_group(request: Request) -> Response:
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     same = command("group", "delete", names=[group], options=["--yes"])
@@ -105,7 +106,7 @@ async def delete_group(request: Request) -> Response:
     return answer({"done": {"group": group}, "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Forgotten)
 async def forget_offsets(request: Request) -> Response:
     """Positions of some topics; the rest of the group stays."""
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)

@@ -16,16 +16,19 @@ from penstock.console.failures import Declined, bad_request
 from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of
 from penstock.console.routes.records import path_number
+from penstock.console.routes.shapes import Configured, Confirmed, Grown, NewTopic, Preview, Trimmed
 from penstock.console.sampler.picture import LOG_DIRS, METADATA, OFFSETS, SETTINGS
 from penstock.declared.amounts import plain_amount
 from penstock.model.ids import TopicPartition
 
+REPLICAS_MAX = (1 << 15) - 1
 
-@declared(previews=True)
+
+@declared(previews=True, body=NewTopic)
 async def create_topic(request: Request) -> Response:
     desk, body = await desk_of(request), await body_of(request)
     name, configs = text_in(body, "name"), amounts(body.get("configs") or {})
-    partitions, replication = count_in(body, "partitions"), count_in(body, "replication")
+    partitions, replication = count_in(body, "partitions"), count_in(body, "replication", REPLICAS_MAX)
     dry = bool(body.get("dry_run"))
     options: list[str] = []
     for flag, number in (("-p", partitions), ("-r", replication)):
@@ -43,7 +46,7 @@ async def create_topic(request: Request) -> Response:
     return answer({"done": {"name": name, "id": topic_id}, "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Confirmed)
 async def delete_topic(request: Request) -> Response:
     desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
     same = command("topic", "delete", names=[name], options=["--yes"])
@@ -59,7 +62,7 @@ async def delete_topic(request: Request) -> Response:
     return answer({"done": {"name": name}, "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Grown)
 async def grow_topic(request: Request) -> Response:
     desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
     to = count_in(body, "partitions")
@@ -79,7 +82,7 @@ async def grow_topic(request: Request) -> Response:
     return answer({"done": {"was": was, "to": to}, "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Preview)
 async def elect_leaders(request: Request) -> Response:
     """Gives the partitions of a topic their preferred leaders."""
     desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
@@ -104,15 +107,16 @@ async def elect_leaders(request: Request) -> Response:
     return answer({"done": done, "command": same})
 
 
-@declared(previews=True)
+@declared(previews=True, body=Configured)
 async def change_topic_config(request: Request) -> Response:
     name = request.path_params["name"]
     return await _configure(request, ConfigResource.topic(name), name, ["topic", "alter"], [name])
 
 
-@declared(previews=True)
+@declared(previews=True, body=Configured)
 async def change_broker_config(request: Request) -> Response:
     node = path_number(request, "id", INT32_MAX)
+    (await desk_of(request)).check_broker(node)
     words = ["cluster", "config", "set"]
     return await _configure(request, ConfigResource.broker(node), "", words, [], ["--broker", str(node)])
 
@@ -197,16 +201,16 @@ def text_in(body: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def count_in(body: Mapping[str, Any], name: str) -> int | None:
+def count_in(body: Mapping[str, Any], name: str, most: int = INT32_MAX) -> int | None:
     value = body.get(name)
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT32_MAX:
-        raise bad_request(f"{name}: a whole number above 0 was expected")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
+        raise bad_request(f"{name}: a whole number from 1 to {most} was expected")
     return value
 
 
-@declared(previews=True)
+@declared(previews=True, body=Trimmed)
 async def trim_topic(request: Request) -> Response:
     """Deletes the records before an offset of each partition, or before `end`: all that there are now."""
     desk, topic = await desk_of(request), request.path_params["name"]

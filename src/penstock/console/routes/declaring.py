@@ -21,13 +21,15 @@ E = TypeVar("E", bound=Endpoint)
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """`previews`: it understands `dry_run`, and changes nothing then."""
+    """`previews`: it knows `dry_run`, and changes nothing then. `own_errors`: its errors have a form of others."""
 
     previews: bool = False
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct] | None = None
     body_types: tuple[str, ...] = ("application/json",)
     answers: str = "application/json"
+    headers: tuple[str, ...] = ()
+    own_errors: bool = False
 
 
 _DECLARED: Final[dict[Endpoint, Declaration]] = {}
@@ -40,9 +42,11 @@ def declared(
     body: type[msgspec.Struct] | None = None,
     body_types: tuple[str, ...] = ("application/json",),
     answers: str = "application/json",
+    headers: tuple[str, ...] = (),
+    own_errors: bool = False,
 ) -> Callable[[E], E]:
     def keep(endpoint: E) -> E:
-        _DECLARED[endpoint] = Declaration(previews, query, body, body_types, answers)
+        _DECLARED[endpoint] = Declaration(previews, query, body, body_types, answers, headers, own_errors)
         return endpoint
 
     return keep
@@ -50,6 +54,17 @@ def declared(
 
 def declaration_of(endpoint: Endpoint) -> Declaration:
     return _DECLARED.get(endpoint, Declaration())
+
+
+async def check_shape(request: Request, endpoint: Endpoint) -> None:
+    """A name that is none is most often one that was misspelt, and what it was to hinder would happen."""
+    shape = declaration_of(endpoint).body
+    if shape is None:
+        return
+    try:
+        msgspec.json.decode(await request.body() or b"{}", type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+        raise bad_request(f"the body is not as it should be: {wrong}", "see api/v1/openapi.json") from None
 
 
 async def refuse_unplanned(request: Request, endpoint: Endpoint) -> None:

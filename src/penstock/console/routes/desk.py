@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from penstock.client.admin import TopicInfo
 from penstock.console.auditing import ChangeLog
+from penstock.console.commands import command
 from penstock.console.failures import Declined, bad_request
 from penstock.console.messages.repeats import Repeats
 from penstock.console.messages.searchers import Searchers
@@ -67,6 +68,11 @@ class Desk:
         if topic is None or not self.vision.topic(name):
             raise unknown_topic(name)
         return topic
+
+    def check_broker(self, node: int) -> None:
+        """One that is nowhere would be waited for until it is clear that it does not come."""
+        if all(broker.id != node for broker in self.seeing().picture.cluster.brokers):
+            raise unknown_broker(node)
 
     def cluster_seeing(self) -> Seeing:
         """The same for those who may see brokers and where everything lies."""
@@ -164,7 +170,13 @@ def step_of(request: Request) -> int:
 
 
 def unknown_topic(name: str) -> Declined:
-    return Declined(404, "unknown_topic", f"topic {name!r} does not exist", "look at `penstock topic list`", topic=name)
+    same = command("topic", "create", names=[name])
+    message, attempt = f"topic {name!r} does not exist", "look at `penstock topic list`"
+    return Declined(404, "unknown_topic", message, attempt, topic=name, command=same)
+
+
+def unknown_broker(node: int) -> Declined:
+    return Declined(404, "not_found", f"the cluster knows no broker {node}", "look at `penstock cluster brokers`")
 
 
 def now_ms() -> int:

@@ -31,7 +31,7 @@ Told = dict[str, Any]
 """Where a record is now, or the error that kept it from there."""
 
 
-@declared(body_types=("application/json", "application/x-ndjson"))
+@declared(body_types=("application/json", "application/x-ndjson"), headers=("idempotency-key",))
 async def post_records(request: Request) -> Response:
     """New records; what became of each is told in its place. With an Idempotency-Key they are sent once."""
     desk, topic = await desk_of(request), request.path_params["name"]
@@ -49,7 +49,7 @@ async def post_records(request: Request) -> Response:
     return await _once(request, desk, what, send)
 
 
-@declared()
+@declared(own_errors=True)
 async def post_records_v3(request: Request) -> Response:
     """New records as Confluent's REST API takes them, version 3: any number of objects, one behind another."""
     try:
@@ -65,14 +65,14 @@ async def post_records_v3(request: Request) -> Response:
     except PenstockError as failure:
         why = declined(failure)
         return answer({"error_code": why.status, "message": why.message}, why.status)
-    told = [
+    told: list[Told] = [
         {"error_code": each.error_code, "message": each.message}
         if isinstance(each, Wrong)
         else _told_v3(cluster_id, topic, each, next(results))
         for each in given
     ]
     # One record has an answer of its own with its status; several have 200 and say it each.
-    status = told[0]["error_code"] if len(told) == 1 else 200
+    status = int(told[0]["error_code"]) if len(told) == 1 else 200
     body = b"\r\n".join(encode(each) for each in told) + b"\r\n"
     return Response(body, status, media_type="application/json", headers={"cache-control": "no-store"})
 

@@ -19,7 +19,9 @@ from penstock.console.messages.cursors import cursor_positions, cursor_text
 from penstock.console.messages.pages import PageOfRecords, page_backwards, page_forwards, something_comes
 from penstock.console.messages.places import LogEnds, ends_of, ends_of_one, positions_of
 from penstock.console.messages.showing import SHOWN_BYTES, shown
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of, now_ms
+from penstock.console.routes.shapes import Page, Raw
 
 LIMIT_MAX: Final = 500
 PAGE_BYTES: Final = 8 << 20
@@ -29,14 +31,16 @@ WAIT_S_MAX: Final = 30
 ISOLATIONS: Final = ("read_uncommitted", "read_committed")
 
 
+@declared(query=Page)
 async def get_records(request: Request) -> Response:
     """A page of records, and the cursor of the next one. Nothing is kept here: a cursor is good at any console."""
     return await _page(request, dict(request.query_params))
 
 
+@declared(body=Page)
 async def read_records(request: Request) -> Response:
     """The same with its parameters in the body, for cursors that are longer than an address may be."""
-    given = await body_of(request)
+    given = {name: value for name, value in (await body_of(request)).items() if value is not None}
     if not all(isinstance(value, str | int) and not isinstance(value, bool) for value in given.values()):
         raise bad_request("texts and numbers were expected")
     return await _page(request, {name: str(value) for name, value in given.items()})
@@ -111,6 +115,7 @@ def _told(topic: str, page: PageOfRecords, ends: LogEnds, place: str, limit: int
     }
 
 
+@declared(query=Raw)
 async def get_record(request: Request) -> Response:
     """One record whole, or the bytes of its key or value."""
     desk, topic, raw = await desk_of(request), request.path_params["name"], request.query_params.get("raw")

@@ -12,23 +12,26 @@ from starlette.responses import Response
 
 from penstock.console.answers import answer, body_of, encode
 from penstock.console.digits import INT32_MAX, whole
-from penstock.console.failures import Declined, bad_request
+from penstock.console.failures import Declined, bad_request, declined
 from penstock.console.messages.cursors import cursor_positions
-from penstock.console.messages.matching import Matcher, compiled, fields_of
 from penstock.console.messages.places import ends_of, positions_of
 from penstock.console.messages.searching import SearchBounds, SearchOrder
 from penstock.console.messages.tailing import TailOrder, tail
 from penstock.console.routes.changing_topics import text_in
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of, now_ms
 from penstock.console.routes.records import isolation_of, record_at
+from penstock.console.routes.shapes import Condition, Subscription, Tab
 from penstock.console.stream.hub import Hub
 from penstock.console.stream.response import TabStream
 from penstock.console.stream.subscriptions import Begin
 from penstock.model.version import VERSION
+from penstock.operations.records.matching import BadCondition, Matcher, compiled, fields_of
 
 LARGEST = SearchBounds(hits=500, seconds=120.0, bytes=4_000_000_000, records=50_000_000)
 
 
+@declared(query=Tab, answers="text/event-stream")
 async def get_events(request: Request) -> Response:
     hub: Hub = request.app.state.hub
     desk = await desk_of(request)
@@ -36,6 +39,7 @@ async def get_events(request: Request) -> Response:
     return TabStream(hub, tab, encode({"tab": tab.name, "version": VERSION}))
 
 
+@declared(body=Subscription)
 async def subscribe(request: Request) -> Response:
     hub: Hub = request.app.state.hub
     desk, body = await desk_of(request), await body_of(request)
@@ -61,14 +65,15 @@ async def unsubscribe(request: Request) -> Response:
     return answer({})
 
 
+@declared(body=Condition)
 async def check_condition(request: Request) -> Response:
     """Whether a text is a condition, and whether it holds for one record."""
     desk, body = await desk_of(request), await body_of(request)
     where = text_in(body, "where")
     try:
         test = compiled(where)
-    except Declined as why:
-        return answer({"ok": False, "error": why.told()})
+    except BadCondition as wrong:
+        return answer({"ok": False, "error": declined(wrong).told()})
     given = body.get("record")
     if given is None:
         return answer({"ok": True})

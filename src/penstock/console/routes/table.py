@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from penstock.console.answers import answer
 from penstock.console.guards import SAFE_METHODS
 from penstock.console.routes import (
     access,
@@ -22,9 +23,32 @@ from penstock.console.routes import (
     streaming,
     topics,
 )
-from penstock.console.routes.declaring import Endpoint, refuse_unplanned
+from penstock.console.routes.declaring import Endpoint, check_shape, declared, refuse_unplanned
+from penstock.console.routes.desk import Desks
+from penstock.console.routes.openapi import description
+from penstock.console.routes.reference import reference_page
+from penstock.console.shell import prefix_of
+
+
+@declared()
+async def get_openapi(request: Request) -> Response:
+    """This description of the API."""
+    desks: Desks = request.app.state.desks
+    return answer(description(TABLE, f"{prefix_of(request.scope, desks.settings.base_path)}/api/v1"))
+
+
+@declared(answers="text/html")
+async def get_reference(request: Request) -> Response:
+    """The same as a page to be read."""
+    desks: Desks = request.app.state.desks
+    prefix = prefix_of(request.scope, desks.settings.base_path)
+    page = reference_page(description(TABLE, f"{prefix}/api/v1"), prefix, request.app.state.styles)
+    return Response(page, media_type="text/html", headers={"cache-control": "no-cache", "vary": "X-Forwarded-Prefix"})
+
 
 TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
+    ("GET", "/", get_reference),
+    ("GET", "/openapi.json", get_openapi),
     ("GET", "/session", session.get_session),
     ("POST", "/login", session.login),
     ("POST", "/logout", session.logout),
@@ -92,6 +116,7 @@ def _chosen(endpoints: dict[str, Endpoint]) -> Endpoint:
         chosen = endpoints["GET" if request.method == "HEAD" else request.method]
         if request.method not in SAFE_METHODS:
             await refuse_unplanned(request, chosen)
+            await check_shape(request, chosen)
         return await chosen(request)
 
     return endpoint
