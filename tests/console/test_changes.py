@@ -177,6 +177,36 @@ def test_a_group_is_moved_with_a_preview_and_back(console: RunningConsole, node:
     assert "walker" not in [group.id for group in admin.groups()]
 
 
+def test_the_moves_that_were_looked_at_are_made_and_no_others(
+    console: RunningConsole, node: EmbeddedBroker, admin: Admin
+) -> None:
+    admin.create_topic("grows", 1, 1)
+    with Producer(**node.client_settings) as producer:
+        producer.send("grows", b"v")
+        producer.flush()
+        admin.alter_group_offsets("follower", {TopicPartition("grows", 0): 0})
+        plan = console.send("POST", "groups/follower/reset", {"to": "latest", "dry_run": True})["plan"]
+        producer.send("grows", b"came since")
+    done = console.send("POST", "groups/follower/reset", {"plan": plan["positions"]})
+    assert done["done"] == plan
+    assert offsets(admin, "follower") == {("grows", 0): 1}
+    assert console.refusal("groups/follower/reset", "POST", {"plan": plan["positions"]}) == (409, "conflict")
+    assert offsets(admin, "follower") == {("grows", 0): 1}
+    for wrong in ([], [{}], [{**plan["positions"][0], "to": "-1"}], plan["positions"] * 2, {"0": 1}, [1]):
+        assert console.refusal("groups/follower/reset", "POST", {"plan": wrong}) == (400, "bad_request")
+
+
+def test_a_move_that_failed_half_way_can_be_taken_back(console: RunningConsole, admin: Admin) -> None:
+    admin.create_topic("half", 1, 1)
+    admin.alter_group_offsets("halved", {TopicPartition("half", 0): 7})
+    wanted = {"offsets": {"half": {"0": "3"}, "never-made": {"0": "1"}}}
+    reply = console.client.post("api/v1/groups/halved/reset", json=wanted)
+    assert reply.status_code >= 400
+    assert offsets(admin, "halved") == {("half", 0): 3}, "the broker took what it could"
+    console.send("POST", "groups/halved/undo", {"id": reply.json()["error"]["params"]["undo"]})
+    assert offsets(admin, "halved") == {("half", 0): 7}
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -212,7 +242,9 @@ def test_records_are_trimmed(console: RunningConsole, node: EmbeddedBroker, admi
             producer.send("trimmed", b"v", partition=0)
     plan = console.send("POST", "topics/trimmed/trim", {"before": {"0": "4"}, "dry_run": True})["plan"]
     assert plan == [{"partition": 0, "start": "0", "before": "4", "records": "4"}]
-    assert console.send("POST", "topics/trimmed/trim", {"before": {"0": "4"}})["done"] == {"0": "4"}
+    assert console.send("POST", "topics/trimmed/trim", {"before": {"0": "4"}, "confirm": "trimmed"})["done"] == {
+        "0": "4"
+    }
     assert admin.describe_topic("trimmed").partitions[0].start == 4
     assert console.refusal("topics/trimmed/trim", "POST", {"before": {"9": "4"}}) == (400, "bad_request")
     assert console.refusal("topics/trimmed/trim", "POST", {"before": {}}) == (400, "bad_request")

@@ -14,6 +14,7 @@ from tests.console.running import RunningConsole
 from tests.patience import wait_for
 
 TAB = "a-tab-that-reads-records"
+JSON = {"content-type": "application/json"}
 
 
 def offsets(page: dict[str, Any]) -> list[tuple[int, int]]:
@@ -151,15 +152,13 @@ def test_new_records_are_stored_as_they_were_sent(console: RunningConsole, node:
         '{"key": "k", "value": {"n": 12345678901234567890, "f": 1.10}, "partition": 1, "timestamp": "1700000000000"},'
         '{"value": "text", "headers": [{"name": "h", "value": "1"}, {"name": "n", "value": null}], "partition": 1},'
         f'{{"key_base64": "{base64.b64encode(bytes([255, 0])).decode()}", "value": null, "partition": 1}},'
-        '{"key": {"type": "STRING", "data": "v3"}, "value": {"type": "JSON", "data": {"a":  1}}, "partition_id": 1},'
-        '{"value": {"type": "BINARY", "data": "/w=="}, "headers": [{"name": "b", "value": "/w=="}], "partition_id": 1}'
+        '{"key": "last", "headers": [{"name": "b", "value_base64": "/w=="}], "partition": 1}'
         "]}"
     )
-    json_type = {"content-type": "application/json"}
-    reply = console.client.post("api/v1/topics/sent/records", content=body, headers=json_type)
+    reply = console.client.post("api/v1/topics/sent/records", content=body, headers=JSON)
     assert reply.status_code == 200, reply.text
     assert [(each["partition"], each["offset"]) for each in reply.json()["results"]] == [
-        (1, str(at)) for at in range(5)
+        (1, str(at)) for at in range(4)
     ]
     records = console.get("topics/sent/records", **{"from": "oldest"})["records"]
     assert [each["value"]["text"] for each in records if each["timestamp"] == "1700000000000"] == [
@@ -168,8 +167,7 @@ def test_new_records_are_stored_as_they_were_sent(console: RunningConsole, node:
     by_offset = {each["offset"]: each for each in records}
     assert by_offset["1"]["headers"][1]["value"]["as"] is None
     assert (by_offset["2"]["key"]["text"], by_offset["2"]["value"]["as"]) == ("ff00", None)
-    assert (by_offset["3"]["key"]["text"], by_offset["3"]["value"]["text"]) == ("v3", '{"a":  1}')
-    assert (by_offset["4"]["value"]["text"], by_offset["4"]["headers"][0]["value"]["text"]) == ("ff", "ff")
+    assert (by_offset["3"]["value"]["as"], by_offset["3"]["headers"][0]["value"]["text"]) == (None, "ff")
     lines = console.client.post(
         "api/v1/topics/sent/records",
         content='{"value": 1}\n\n{"value": 2, "partition": 0}\n',
@@ -291,3 +289,63 @@ def test_nobody_waits_for_too_much(console: RunningConsole, thirty: str) -> None
             return reply.status_code == 200
 
     assert wait_for("a tab that went to have left its places", free, timeout_s=30)
+
+
+LONG = "9" * 5_000
+
+
+@pytest.mark.parametrize("number", [LONG, "²", "1_0", "-1", "٣", str(1 << 63), ""])
+def test_numbers_that_are_none_are_told_as_such(console: RunningConsole, thirty: str, number: str) -> None:
+    records = f"topics/{thirty}/records"
+    gets: list[tuple[str, dict[str, Any]]] = [
+        (records, {"limit": number}),
+        (records, {"from": f"offset:{number}"}),
+        (f"{records}/{number or 'x'}/0", {}),
+        (f"{records}/0/{number or 'x'}", {}),
+        ("topics", {"offset": number}),
+        (f"brokers/{number or 'x'}", {}),
+        (f"brokers/{number or 'x'}/config", {}),
+        ("groups/g/explain", {"seconds": number}),
+    ]
+    if number:
+        gets.append((records, {"partition": number}))
+    if number not in ("-1", "٣", str(1 << 63)):
+        gets.append((records, {"from": f"time:{number}x"}))
+    for path, query in gets:
+        status = console.client.get(f"api/v1/{path}", params=query).status_code
+        assert status == 400, (path, query)
+    posts: list[tuple[str, Any]] = [
+        (f"topics/{thirty}/trim", {"before": {"0": number}, "confirm": thirty}),
+        (f"topics/{thirty}/trim", {"before": {number: "0"}, "confirm": thirty}),
+        ("groups/g/reset", {"offsets": {thirty: {"0": number}}}),
+        ("groups/g/reset", {"offsets": {thirty: {number: "0"}}}),
+        ("groups/g/reset", {"to": f"offset:{number}x"}),
+        ("transactions/abort", {"topic": thirty, "partition": 0, "start_offset": number}),
+        (records, {"value": "v", "timestamp": number}),
+        ("conditions/check", {"where": "size > 0", "record": {"topic": thirty, "partition": 0, "offset": number}}),
+    ]
+    for path, body in posts:
+        assert console.refusal(path, "POST", body)[0] == 400, (path, body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f'{{"before": {{"0": {LONG}}}, "confirm": "thirty"}}',
+        '{"before": {"0": 1e400}, "confirm": "thirty"}',
+        '{"before": {"0": NaN}, "confirm": "thirty"}',
+        '{"before": {"0": true}, "confirm": "thirty"}',
+    ],
+)
+def test_json_numbers_beyond_all_bounds_are_refused(console: RunningConsole, thirty: str, body: str) -> None:
+    reply = console.client.post(f"api/v1/topics/{thirty}/trim", content=body, headers=JSON)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize("seconds", ["NaN", "Infinity", "-Infinity", '"nan"', '"inf"', "1e999", "true", LONG])
+def test_the_bounds_of_a_search_are_numbers(console: RunningConsole, thirty: str, seconds: str) -> None:
+    with console.events(TAB) as events:
+        next(events)
+        body = f'{{"kind": "search", "topic": "{thirty}", "limits": {{"seconds": {seconds}}}}}'
+        reply = console.client.post(f"api/v1/tabs/{TAB}/subscriptions", content=body, headers=JSON)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_request")

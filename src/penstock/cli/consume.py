@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.cli.connection import Connection
     from penstock.cli.consuming import Job
     from penstock.cli.options import Command
+    from penstock.operations.records.matching import Matcher
     from penstock.operations.records.writing import Piece
 
 TAIL_RECORDS = 10
@@ -62,6 +63,7 @@ def _shared_options(command: Command) -> Command:
         r"penstock consume clicks -o -5:end -f '%p@%o %k=%v\n'",
         "penstock consume clicks -o @-1h -e -f text",
         "penstock consume clicks -g billing -n 2",
+        "penstock consume clicks --where 'partition == 0 and offset < 5' -e",
         "penstock consume clicks --isolation read_committed -e",
     )
 )
@@ -86,6 +88,12 @@ def _shared_options(command: Command) -> Command:
     metavar="NAME",
     help="With -g: range, roundrobin, sticky or cooperative-sticky; uniform or range with --protocol consumer.",
 )
+@click.option(
+    "--where",
+    "condition",
+    metavar="CONDITION",
+    help='Only records for which this holds, in the language of agents: value.amount > 50 and key == "it".',
+)
 @_shared_options
 def consume(
     topics: tuple[str, ...],
@@ -95,6 +103,7 @@ def consume(
     group: str | None,
     protocol: str | None,
     balancer: str | None,
+    condition: str | None,
     **rest: Any,
 ) -> None:
     """Print records of topics, from anywhere to anywhere, and then those to come.
@@ -127,6 +136,7 @@ def consume(
     if exit_at_end:
         where = Range(where.first, where.until or Point("end"))
     job = _job(topics, limit=num, where=where, **rest)
+    job.matches = None if condition is None else _matcher(condition)
     if group is None:
         if balancer is not None or protocol is not None:
             raise click.UsageError("--protocol and --balancer go with --group")
@@ -213,6 +223,16 @@ def _job(
         keywords=keywords,
         connection=connection.beside(),
     )
+
+
+def _matcher(condition: str) -> Matcher:
+    from penstock.operations.records.matching import BadCondition, Matcher
+
+    try:
+        return Matcher(condition)
+    except BadCondition as wrong:
+        message = f"{wrong.words}\n  {condition}\n  {' ' * wrong.at}^"
+        raise click.BadParameter(message, param_hint="--where") from None
 
 
 def _writer(layout: str, pretty: bool, meta_only: bool) -> Piece:

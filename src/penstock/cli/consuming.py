@@ -17,11 +17,13 @@ from penstock.client.errors import UnknownTopic
 from penstock.client.settings import ConsumerSettings
 from penstock.model.errors import UNKNOWN_TOPIC_OR_PARTITION
 from penstock.model.ids import TopicPartition
+from penstock.model.units import count
 from penstock.operations.records.offsets import Point, Range, place
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
     from penstock.kernels import ConsumerRecord
+    from penstock.operations.records.matching import Matcher
     from penstock.operations.records.writing import Piece
 
 POLL_RECORDS = 2_000
@@ -42,6 +44,7 @@ class Job:
     keywords: dict[str, Any]
     connection: Connection
     tail: int | None = None
+    matches: Matcher | None = None
 
 
 @dataclass(slots=True)
@@ -57,8 +60,8 @@ class Span:
 class Printer:
     """Writes records and counts them."""
 
-    def __init__(self, write: Piece, limit: int | None) -> None:
-        self._write, self._limit, self.count = write, limit, 0
+    def __init__(self, write: Piece, limit: int | None, matches: Matcher | None) -> None:
+        self._write, self._limit, self._matches, self.count = write, limit, matches, 0
         self._progress = Progress("read", wanted=not sys.stdout.isatty())
 
     @property
@@ -66,11 +69,16 @@ class Printer:
         return self._limit is not None and self.count >= self._limit
 
     def left(self, most: int) -> int:
+        """How many records are taken at once: as many as are printed, where that is known beforehand."""
         return most if self._limit is None else min(most, self._limit - self.count)
 
     def print(self, records: Sequence[ConsumerRecord]) -> None:
         out, write, size = sys.stdout.buffer, self._write, 0
         for record in records:
+            if self._matches is not None and not self._matches(record):
+                continue
+            if self.full:
+                break
             self.count += 1
             size += len(record.key or b"") + len(record.value or b"")
             out.write(write(record, self.count))
@@ -79,11 +87,14 @@ class Printer:
 
     def close(self) -> None:
         self._progress.close()
+        if self._matches is not None and self._matches.unreadable:
+            larger = count("record", self._matches.unreadable)
+            click.echo(f"{larger} of more than 1 MiB not looked into", err=True)
 
 
 async def run(job: Job) -> None:
     ConsumerSettings.of(job.keywords)  # what is wrong with them is told before anybody is asked
-    printer = Printer(job.write, job.limit)
+    printer = Printer(job.write, job.limit, job.matches)
     try:
         if "group_id" in job.keywords:
             await _in_group(job, printer)
@@ -117,7 +128,9 @@ async def _alone(job: Job, printer: Printer) -> None:
         following = {item: Span(span.end, None, span.start, span.end) for item, span in last.items()}
     else:
         following = await _spans(job, partitions, job.where)
-    await _read(job, following, printer.print, lambda: printer.full, printer.left)
+    # Of what is only looked at nobody knows how many will be printed.
+    left = printer.left if job.matches is None else lambda most: most
+    await _read(job, following, printer.print, lambda: printer.full, left)
 
 
 async def _last(job: Job, spans: dict[TopicPartition, Span], number: int) -> list[ConsumerRecord]:

@@ -39,7 +39,7 @@ def application(settings: ConsoleSettings, desks: Desks, hub: Hub) -> ASGIApp:
         ],
         exception_handlers={Declined: tell, PenstockError: tell, HTTPException: _no_such_route, Exception: _broken},
     )
-    app.state.desks, app.state.hub = desks, hub
+    app.state.desks, app.state.hub, app.state.styles = desks, hub, front.styles
     guarded: ASGIApp = OutsideGuard(app, hosts=settings.known_hosts)
     return _Below(settings.base_path, guarded) if settings.base_path else guarded
 

@@ -16,6 +16,7 @@ from penstock.client.errors import (
     UnknownTopic,
 )
 from penstock.model.errors import GROUP_ID_NOT_FOUND, TOPIC_ALREADY_EXISTS, PenstockError
+from penstock.operations.records.matching import BadCondition
 
 
 class Declined(PenstockError):
@@ -46,6 +47,10 @@ def declined(failure: Exception) -> Declined:
     """What a failure of the client or of a plan is to whoever asked."""
     if isinstance(failure, Declined):
         return failure
+    if isinstance(failure, BadCondition):
+        return Declined(
+            400, "bad_condition", failure.words, failure.attempt or "see the guide of conditions", at=failure.at
+        )
     status, code = _kind(failure)
     return Declined(status, code, str(failure) or type(failure).__name__, _ATTEMPTS.get(code, ""))
 

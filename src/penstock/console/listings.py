@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from penstock.console.digits import whole
 from penstock.console.failures import bad_request
 
 T = TypeVar("T")
@@ -42,9 +43,10 @@ def whole_number(query: Mapping[str, str], name: str, default: int, most: int) -
     text = query.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or int(text) > most:
-        raise bad_request(f"{name}: {text!r} is no whole number from 0 to {most}")
-    return int(text)
+    number = whole(text, most)
+    if number is None:
+        raise bad_request(f"{name}: {text[:100]!r} is no whole number from 0 to {most}")
+    return number
 
 
 def cut(

@@ -31,6 +31,8 @@ CERTIFICATE_EVERY_S: Final = 5.0
 LINGER_S: Final = 3
 """Requests that are under way when the console stops have so long."""
 BACKLOG: Final = 512
+HEADERS_MAX: Final = 256 << 10
+"""A request's line and headers: the address of a page far into very many partitions is that long."""
 
 
 class Served(uvicorn.Server):
@@ -91,7 +93,7 @@ async def serve(
     }
     reading = ReadingThread()
     desks = Desks(settings, samplers, reading, trail, lambda session: hub.left(session.key))
-    hub = Hub(samplers.values(), desks.vision_of, desks.belongs, Subscriptions(reading))
+    hub = Hub(samplers.values(), desks.vision_of, desks.belongs, Subscriptions())
     server = Served(
         uvicorn.Config(
             application(settings, desks, hub),
@@ -100,6 +102,7 @@ async def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            h11_max_incomplete_event_size=HEADERS_MAX,
             timeout_graceful_shutdown=LINGER_S,
             ssl_certfile=settings.certfile,
             ssl_keyfile=settings.keyfile,

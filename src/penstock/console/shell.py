@@ -45,6 +45,10 @@ class FrontEnd:
             name: gzip.compress(data, 6, mtime=0) for name, data in self._files.items() if name.endswith(_TEXT)
         }
 
+    @property
+    def styles(self) -> list[str]:
+        return sorted(name for name in self._files if name.endswith(".css"))
+
     async def page(self, request: Request) -> Response:
         """The shell of every page; what it shows is decided by the address."""
         shell = self._files.get("index.html")

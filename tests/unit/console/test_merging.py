@@ -50,7 +50,7 @@ def test_a_page_from_the_back_has_the_last_of_each_partition(found: dict[int, li
         assert [record for record in whole if record.partition == partition] == records
 
 
-@given(st.dictionaries(st.integers(0, 1 << 31), st.integers(0, (1 << 63) - 1), max_size=20))
+@given(st.dictionaries(st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 63) - 1), max_size=20))
 def test_a_cursor_is_read_back(positions: dict[int, int]) -> None:
     assert cursor_positions(cursor_text(positions)) == positions
 

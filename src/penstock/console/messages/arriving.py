@@ -1,24 +1,25 @@
-"""New records as they come over HTTP: ours, lines of them, and those of Confluent's REST proxy, version 3. Pure.
+"""New records as they come over HTTP: one, a list of them, or one on each line. Pure.
 
-A value that is JSON is stored as the very text that was sent, so its numbers stay what they are.
+A value that is JSON is stored as the very text that was sent, so its numbers stay what they are and no object of it is
+taken for anything else; text is stored as what it says, null as null. Bytes come as `key_base64` and `value_base64`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
+from penstock.console.digits import INT32_MAX, INT64_MAX, whole
 from penstock.console.failures import bad_request
 
 RECORDS_MAX: Final = 1_000
-_KINDS: Final = frozenset({"BINARY", "JSON", "STRING"})
-_NAMES: Final = frozenset(
-    {"key", "value", "key_base64", "value_base64", "headers", "partition", "partition_id", "timestamp"}
-)
+SIDES: Final = frozenset({"key", "value", "key_base64", "value_base64", "headers"})
+_NAMES: Final = SIDES | {"partition", "timestamp"}
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -35,66 +36,56 @@ class NewRecord:
 
 
 def records_of(body: bytes, *, lines: bool) -> list[NewRecord]:
-    """One record, a list, an object with a list of `records`, or one on each line."""
+    """One record, a list, an object with nothing but a list of `records`, or one on each line."""
     try:
+        body.decode()
         if lines:
-            raws = [msgspec.Raw(line) for line in body.splitlines() if line.strip()]
+            raws = [msgspec.Raw(line) for line in body.split(b"\n") if line.strip()]
         elif body.lstrip()[:1] == b"[":
             raws = _LIST.decode(body)
         else:
-            whole = _OBJECT.decode(body)
-            raws = _LIST.decode(whole["records"]) if "records" in whole else [msgspec.Raw(body)]
+            whole_body = _OBJECT.decode(body)
+            raws = _LIST.decode(whole_body["records"]) if whole_body.keys() == {"records"} else [msgspec.Raw(body)]
         if not raws:
             raise bad_request("there is no record in the body")
         if len(raws) > RECORDS_MAX:
             raise bad_request(f"{len(raws)} records in one request; at most {RECORDS_MAX}")
         return [_record(number, _OBJECT.decode(raw)) for number, raw in enumerate(raws, 1)]
-    except (msgspec.DecodeError, RecursionError) as wrong:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise bad_request(f"the body is no JSON record: {wrong}", 'as in {"key": "k", "value": {"a": 1}}') from None
+
+
+def sides_of(given: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
+    """Those of key, value and headers that are given. ValueError with a sentence for what is none."""
+    found: dict[str, Any] = {}
+    for name in ("key", "value"):
+        if name in given or f"{name}_base64" in given:
+            found[name] = _side(given, name)
+    if "headers" in given:
+        found["headers"] = headers_of(given["headers"], coded=False)
+    return found
 
 
 def _record(number: int, given: dict[str, msgspec.Raw]) -> NewRecord:
     unknown = sorted(given.keys() - _NAMES)
     if unknown:
         raise bad_request(
-            f"record {number}: {unknown[0]!r} is no part of a record; there are {', '.join(sorted(_NAMES))}"
+            f"record {number}: {unknown[0][:100]!r} is no part of a record; there are {', '.join(sorted(_NAMES))}"
         )
     try:
-        key, typed_key = _side(given, "key")
-        value, typed_value = _side(given, "value")
-        headers = _headers(given.get("headers"), coded=typed_key or typed_value)
-        partition = _whole(given.get("partition", given.get("partition_id")), (1 << 31) - 1)
-        return NewRecord(key, value, headers, partition, _whole(given.get("timestamp"), (1 << 63) - 1))
-    except (ValueError, binascii.Error, msgspec.DecodeError) as wrong:
+        partition, timestamp = number_of(given, "partition", INT32_MAX), number_of(given, "timestamp", INT64_MAX)
+        return NewRecord(**sides_of(given), partition=partition, timestamp=timestamp)
+    except (ValueError, msgspec.DecodeError) as wrong:
         raise bad_request(f"record {number}: {wrong}") from None
 
 
-def _side(given: dict[str, msgspec.Raw], name: str) -> tuple[bytes | None, bool]:
-    """A key or a value, and whether it came with its type, as in `{"type": "JSON", "data": ...}`."""
+def _side(given: Mapping[str, msgspec.Raw], name: str) -> bytes | None:
     coded = given.get(f"{name}_base64")
-    if coded is not None:
-        if name in given:
-            raise ValueError(f"{name} and {name}_base64 exclude each other")
-        return _from_base64(msgspec.json.decode(coded, type=str), f"{name}_base64"), False
-    raw = given.get(name)
-    if raw is None:
-        return None, False
-    if bytes(raw).lstrip()[:1] == b"{":
-        inside = _OBJECT.decode(raw)
-        if inside.keys() <= {"type", "data"} and "type" in inside:
-            kind = msgspec.json.decode(inside["type"])
-            if kind in _KINDS:
-                return _typed(kind, inside.get("data"), name), True
-    return _plain(raw), False
-
-
-def _typed(kind: str, data: msgspec.Raw | None, name: str) -> bytes | None:
-    if data is None or bytes(data).strip() == b"null":
-        return None
-    if kind == "JSON":
-        return bytes(data).strip()
-    text = msgspec.json.decode(data, type=str)
-    return _from_base64(text, name) if kind == "BINARY" else text.encode()
+    if coded is None:
+        return _plain(given[name])
+    if name in given:
+        raise ValueError(f"{name} and {name}_base64 exclude each other")
+    return from_base64(msgspec.json.decode(coded, type=str), f"{name}_base64")
 
 
 def _plain(raw: msgspec.Raw) -> bytes | None:
@@ -102,22 +93,21 @@ def _plain(raw: msgspec.Raw) -> bytes | None:
     data = bytes(raw).strip()
     if data == b"null":
         return None
-    msgspec.json.decode(data)
-    return str(msgspec.json.decode(data)).encode() if data[:1] == b'"' else data
+    return msgspec.json.decode(data, type=str).encode() if data[:1] == b'"' else data
 
 
-def _from_base64(text: str, name: str) -> bytes:
+def from_base64(text: str, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise ValueError(f"{name} is not base64") from None
 
 
-def _headers(raw: msgspec.Raw | None, *, coded: bool) -> list[tuple[str, bytes | None]]:
-    """A list of names and values, or an object. Values of typed records are in base64, as version 3 has them."""
-    if raw is None:
-        return []
+def headers_of(raw: msgspec.Raw, *, coded: bool) -> list[tuple[str, bytes | None]]:
+    """A list of names and values, or an object. `coded`: all values are in base64."""
     given: Any = msgspec.json.decode(raw)
+    if given is None:
+        return []
     if isinstance(given, dict):
         given = [{"name": name, "value": value} for name, value in given.items()]
     if not isinstance(given, list):
@@ -129,24 +119,21 @@ def _header(given: Any, *, coded: bool) -> tuple[str, bytes | None]:
     name = given.get("name", given.get("key")) if isinstance(given, dict) else None
     if not isinstance(name, str):
         raise ValueError("a header is an object with name and value")
-    value = given.get("value")
-    if given.get("value_base64") is not None:
-        return name, _from_base64(str(given["value_base64"]), f"header {name}")
+    value, in_base64 = given.get("value"), given.get("value_base64")
+    if in_base64 is not None and not coded:
+        value, coded = in_base64, True
     if value is None:
         return name, None
     if not isinstance(value, str):
-        raise ValueError(f"the value of header {name!r} is no text")
-    return name, _from_base64(value, f"header {name}") if coded else value.encode()
+        raise ValueError(f"the value of header {name[:100]!r} is no text")
+    return name, from_base64(value, f"the value of header {name[:100]!r}") if coded else value.encode()
 
 
-def _whole(raw: msgspec.Raw | None, most: int) -> int | None:
-    if raw is None:
+def number_of(given: Mapping[str, msgspec.Raw], name: str, most: int) -> int | None:
+    raw = given.get(name)
+    if raw is None or bytes(raw).strip() == b"null":
         return None
-    number = msgspec.json.decode(raw)
-    if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) < 20:
-        number = int(number)
+    number = whole(msgspec.json.decode(raw), most)
     if number is None:
-        return None
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= most:
-        raise ValueError(f"{bytes(raw).decode()} is no whole number from 0 to {most}")
+        raise ValueError(f"{name} is no whole number from 0 to {most}")
     return number

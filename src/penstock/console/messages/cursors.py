@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from penstock.console.failures import bad_request
+from penstock.console.digits import INT32_MAX, whole
+from penstock.console.failures import Declined, bad_request
 
-OFFSET_MAX: Final = (1 << 63) - 1
 PARTITIONS_MAX: Final = 100_000
 _READ: Final = msgspec.json.Decoder(dict[str, int])
 
@@ -25,12 +25,17 @@ def cursor_positions(text: str) -> dict[int, int]:
     """What a cursor says. It comes from outside: it may name anything, and gives no right to it."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        found = {int(partition): offset for partition, offset in _READ.decode(data).items()}
+        told = _READ.decode(data)
     except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise bad_request("cursor: this is none that the console gave") from None
-    wrong = len(found) > PARTITIONS_MAX or any(
-        partition < 0 or not 0 <= offset <= OFFSET_MAX for partition, offset in found.items()
-    )
-    if wrong:
-        raise bad_request("cursor: this is none that the console gave")
-    return found
+        raise _none_of_ours() from None
+    found = {whole(name, INT32_MAX): whole(offset) for name, offset in told.items()}
+    positions = {
+        partition: offset for partition, offset in found.items() if partition is not None and offset is not None
+    }
+    if len(positions) < len(told) or len(positions) > PARTITIONS_MAX:
+        raise _none_of_ours()
+    return positions
+
+
+def _none_of_ours() -> Declined:
+    return bad_request("cursor: this is none that the console gave")

@@ -13,8 +13,10 @@ from penstock.console.messages.places import LogEnds
 from penstock.console.messages.reading import Budget, Ranges, consumer_of, read_ranges
 
 SECONDS: Final = 8.0
-BYTES_MAX: Final = 64 << 20
+BYTES_MAX: Final = 32 << 20
+"""What one page may hold while it is put together. Sixteen at once are half a gigabyte at the very worst."""
 RECORDS_MAX: Final = 200_000
+WAITED_BYTES: Final = 64 << 10
 ROUNDS_MAX: Final = 6
 WIDEN: Final = 8
 """Where offsets hold no records a page backwards looks so many times further at each round."""
@@ -61,6 +63,15 @@ async def page_forwards(
     }
     more = any(after[partition] < ends.ends[partition] for partition in after)
     return PageOfRecords(page, dict(positions), after, spent or ("limit" if more else "end"))
+
+
+async def something_comes(keywords: Mapping[str, Any], topic: str, positions: Mapping[int, int], wait_s: float) -> bool:
+    """Whether there is a record behind positions, or one comes within a time: brokers hold the question back."""
+    little = {"fetch_max_bytes": WAITED_BYTES, "max_partition_fetch_bytes": WAITED_BYTES, "fetch_max_wait_ms": 1_000}
+    async with consumer_of(keywords, topic, list(positions), **little) as consumer:
+        for partition, offset in positions.items():
+            consumer.seek((topic, partition), offset)
+        return bool(await consumer.poll(1, wait_s * 1_000))
 
 
 async def page_backwards(

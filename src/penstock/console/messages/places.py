@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin import Admin
-from penstock.console.failures import bad_request
-from penstock.console.messages.cursors import OFFSET_MAX
+from penstock.console.digits import whole
+from penstock.console.failures import Declined, bad_request
 from penstock.model.ids import TopicPartition
 from penstock.operations.records.offsets import BadOffset, parse_point
 
@@ -40,6 +40,15 @@ async def ends_of(admin: Admin, topic: str, partitions: list[int] | None, *, com
     )
 
 
+async def ends_of_one(admin: Admin, topic: str, partition: int) -> tuple[int, int]:
+    """What one partition holds: offsets [start, end). Declined when its leader is away."""
+    known = await ends_of(admin, topic, [partition], committed=False)
+    if partition not in known.ends:
+        message = f"partition {partition} of {topic!r} has no leader that answers"
+        raise Declined(503, "unreachable", message, "look at `penstock doctor`", retry_after_s=5)
+    return known.starts[partition], known.ends[partition]
+
+
 async def positions_of(admin: Admin, topic: str, text: str, ends: LogEnds, now_ms: int) -> dict[int, int]:
     """The offset to read from in each partition, within what it holds."""
     kind, _, rest = text.partition(":")
@@ -49,9 +58,10 @@ async def positions_of(admin: Admin, topic: str, text: str, ends: LogEnds, now_m
         case "newest":
             found = ends.ends
         case "offset":
-            if not (rest.isascii() and rest.isdigit()) or int(rest) > OFFSET_MAX:
-                raise bad_request(f"from: {rest!r} is no offset")
-            found = dict.fromkeys(ends.ends, int(rest))
+            offset = whole(rest)
+            if offset is None:
+                raise bad_request(f"from: {rest[:100]!r} is no offset")
+            found = dict.fromkeys(ends.ends, offset)
         case "time":
             found = await _at_time(admin, topic, time_of(rest, now_ms), ends)
         case "group":
@@ -59,7 +69,7 @@ async def positions_of(admin: Admin, topic: str, text: str, ends: LogEnds, now_m
             found = {item.partition: position.offset for item, position in committed.items()}
         case _:
             raise bad_request(
-                f"from: {text!r} is none of {', '.join(KINDS)}", "as in offset:42, time:-15m or group:app"
+                f"from: {text[:100]!r} is none of {', '.join(KINDS)}", "as in offset:42, time:-15m or group:app"
             )
     return {
         partition: min(max(found.get(partition, ends.ends[partition]), ends.starts[partition]), ends.ends[partition])

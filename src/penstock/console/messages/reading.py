@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from penstock.client.consumer import Consumer, ConsumerRecord
-from penstock.console.messages.showing import size_of
+from penstock.operations.records.matching import size_of
 
 POLL_MS: Final = 250
 FETCH_BYTES: Final = 4 << 20

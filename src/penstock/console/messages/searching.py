@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,16 +12,20 @@ from typing import Any, Final
 from penstock.client.consumer import ConsumerRecord
 from penstock.console.failures import declined
 from penstock.console.messages.cursors import cursor_text
-from penstock.console.messages.matching import Matcher
 from penstock.console.messages.reading import Budget, Ranges, consumer_of
 from penstock.console.messages.showing import shown
+from penstock.console.messages.turns import Slices
 from penstock.model.errors import PenstockError
+from penstock.operations.records.matching import Matcher
+
+log = logging.getLogger(__name__)
 
 TELL_EVERY_S: Final = 0.25
-SLICE: Final = 100
-"""After so many records others get a turn on the loop."""
+HITS_BYTES: Final = 1 << 20
 HIT_BYTES: Final = 8 << 10
-"""So much of a key or value is told with a hit; the record has an address of its own."""
+"""So much of a key, a value or all headers is told with a hit, and less where many hits are wanted: all of them have to
+wait for a browser in bounded room. A record that is cut has an address of its own."""
+HIT_BYTES_MIN: Final = 512
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -40,11 +45,16 @@ class SearchOrder:
     """What to look for, and where: offsets [from, to) of each partition."""
 
     topic: str
-    froms: Mapping[int, int]
-    tos: Mapping[int, int]
-    matcher: Matcher
+    froms: dict[int, int]
+    tos: dict[int, int]
+    where: str | None = None
+    contains: str | None = None
     bounds: SearchBounds = SearchBounds()
     isolation: str = "read_uncommitted"
+
+    @property
+    def hit_bytes(self) -> int:
+        return min(max(HITS_BYTES // (3 * self.bounds.hits), HIT_BYTES_MIN), HIT_BYTES)
 
 
 @dataclass(slots=True)
@@ -53,79 +63,102 @@ class _Found:
 
     hits: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
-    unprocessed: dict[int, int] = field(default_factory=dict)
-    """The first offset of each partition that was fetched and not looked at."""
+    batch: list[ConsumerRecord] = field(default_factory=list)
+    looked: int = 0
+    """How many of the batch were looked at. Where a search stops in the middle of one, it goes on there."""
+
+    def left(self) -> dict[int, int]:
+        """The first offset of each partition that was fetched and not looked at."""
+        first: dict[int, int] = {}
+        for record in self.batch[self.looked :]:
+            first.setdefault(record.partition, record.offset)
+        return first
+
+
+def told(
+    positions: Mapping[int, int], tos: Mapping[int, int], state: str, why: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """What is said of a search at one moment."""
+    unfinished = any(positions[partition] < to for partition, to in tos.items())
+    return {
+        "hits": [],
+        "found": 0,
+        "scanned": "0",
+        "bytes": "0",
+        "rate": 0.0,
+        "elapsed_s": 0.0,
+        "positions": {str(partition): str(offset) for partition, offset in sorted(positions.items())},
+        "unreadable": "0",
+        "state": state,
+        "why": why,
+        "error": None,
+        "next": cursor_text(positions) if state == "stopped" and unfinished else None,
+        **more,
+    }
 
 
 async def search(keywords: Mapping[str, Any], order: SearchOrder, tell: Tell) -> None:
     """Tells what it finds until it ends; the last thing that it tells says why it ended and how to go on."""
-    began = time.monotonic()
-    bounds = order.bounds
-    budget, found = Budget(bounds.seconds, bounds.bytes, bounds.records), _Found()
+    began, matcher = time.monotonic(), Matcher(order.where, order.contains)
+    budget, found = Budget(order.bounds.seconds, order.bounds.bytes, order.bounds.records), _Found()
     positions = dict(order.froms)
 
     def report(state: str, why: str | None = None, error: dict[str, Any] | None = None) -> None:
-        nonlocal positions
-        standing = {**positions, **found.unprocessed}
-        unfinished = any(standing[partition] < to for partition, to in order.tos.items())
         seconds = max(time.monotonic() - began, 1e-3)
-        told = {
-            "hits": found.hits,
-            "found": found.count,
-            "scanned": str(budget.records),
-            "bytes": str(budget.bytes),
-            "rate": budget.records / seconds,
-            "elapsed_s": seconds,
-            "positions": {str(partition): str(offset) for partition, offset in sorted(standing.items())},
-            "unreadable": str(order.matcher.unreadable),
-            "state": state,
-            "why": why,
-            "error": error,
-            "next": cursor_text(standing) if state == "stopped" and unfinished else None,
-        }
-        found.hits = []
-        tell(told)
+        hits, found.hits = found.hits, []
+        tell(
+            told(
+                {**positions, **found.left()},
+                order.tos,
+                state,
+                why,
+                hits=hits,
+                found=found.count,
+                scanned=str(budget.records),
+                bytes=str(budget.bytes),
+                rate=budget.records / seconds,
+                elapsed_s=seconds,
+                unreadable=str(matcher.unreadable),
+                error=error,
+            )
+        )
 
     try:
         more = {"isolation_level": order.isolation}
         async with consumer_of(keywords, order.topic, list(order.froms), **more) as consumer:
             ranges = Ranges(consumer, order.topic, order.froms, order.tos)
             positions = ranges.positions
-            why = await _look_through(ranges, order, budget, found, lambda: report("running"))
+            why = await _look_through(ranges, order, matcher, budget, found, lambda: report("running"))
         report("stopped", why)
     except asyncio.CancelledError:
         report("stopped", "cancelled")
         raise
     except PenstockError as failure:
         report("stopped", "failed", declined(failure).told())
+    except Exception as failure:
+        log.exception("a search of %s broke off", order.topic)
+        report("stopped", "failed", declined(failure).told())
 
 
 async def _look_through(
-    ranges: Ranges, order: SearchOrder, budget: Budget, found: _Found, report: Callable[[], None]
+    ranges: Ranges, order: SearchOrder, matcher: Matcher, budget: Budget, found: _Found, report: Callable[[], None]
 ) -> str:
-    told_at = time.monotonic()
+    told_at, slices = time.monotonic(), Slices()
     while ranges.open:
-        records = await ranges.poll()
-        for at, record in enumerate(records):
+        found.batch, found.looked = await ranges.poll(), 0
+        for record in found.batch:
             budget.take(record)
-            if order.matcher(record):
-                found.hits.append(shown(record, HIT_BYTES))
+            if matcher(record):
+                found.hits.append(shown(record, order.hit_bytes))
                 found.count += 1
-            if at % SLICE == SLICE - 1:
-                await asyncio.sleep(0)
+            found.looked += 1
             if found.count >= order.bounds.hits:
-                found.unprocessed = _first_offsets(records[at + 1 :])
                 return "hits"
+            if await slices.step() and budget.spent:
+                return budget.spent
         if time.monotonic() - told_at >= TELL_EVERY_S:
             told_at = time.monotonic()
             report()
         if ranges.open and budget.spent:
             return budget.spent
     return "end"
-
-
-def _first_offsets(records: list[ConsumerRecord]) -> dict[int, int]:
-    first: dict[int, int] = {}
-    for record in records:
-        first.setdefault(record.partition, record.offset)
-    return first

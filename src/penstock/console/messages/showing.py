@@ -6,41 +6,23 @@ JSON is told as the very text that was stored, because reading and writing it ag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
+from penstock.console.commands import command
+from penstock.operations.records.matching import JSON_BYTES_MAX, Stored, size_of
+
 SHOWN_BYTES: Final = 64 << 10
 """A value that is longer is cut; the whole of it has an address of its own."""
-JSON_BYTES_MAX: Final = 1 << 20
 HEADERS_MAX: Final = 200
 _JSON_BEGINS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
-
-
-class Stored(Protocol):
-    """A record as a consumer gives it."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def timestamp_type(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
 
 
 def shown(record: Stored, most: int = SHOWN_BYTES) -> dict[str, Any]:
     """A record as a page shows it; `most` bytes of a key or value."""
     headers = list(record.headers)
+    told = _headers(headers, most)
     return {
         "partition": record.partition,
         "offset": str(record.offset),
@@ -49,15 +31,26 @@ def shown(record: Stored, most: int = SHOWN_BYTES) -> dict[str, Any]:
         "size": size_of(record),
         "key": payload(record.key, most),
         "value": payload(record.value, most),
-        "headers": [{"name": printable(name), "value": payload(value, most)} for name, value in headers[:HEADERS_MAX]],
-        "more_headers": max(len(headers) - HEADERS_MAX, 0),
+        "headers": told,
+        "more_headers": len(headers) - len(told),
+        "command": command(
+            "consume",
+            names=[record.topic],
+            options=["-p", str(record.partition), f"--offset={record.offset}", "-n", "1"],
+        ),
     }
 
 
-def size_of(record: Stored) -> int:
-    """Bytes of what a producer gave: key, value and headers."""
-    own = len(record.key or b"") + len(record.value or b"")
-    return own + sum(len(name) + len(value or b"") for name, value in record.headers)
+def _headers(headers: Sequence[tuple[str, bytes | None]], most: int) -> list[dict[str, Any]]:
+    """As many as there is room for, which they share."""
+    told: list[dict[str, Any]] = []
+    for name, value in headers[:HEADERS_MAX]:
+        if most < len(name):
+            break
+        most -= len(name)
+        told.append({"name": printable(name), "value": payload(value, most)})
+        most = max(most - len(value or b""), 0)
+    return told
 
 
 def payload(data: bytes | None, most: int = SHOWN_BYTES) -> dict[str, Any]:
@@ -95,7 +88,8 @@ def json_trouble(data: bytes) -> str | None:
     if len(data) > JSON_BYTES_MAX:
         return f"larger than {JSON_BYTES_MAX} bytes"
     try:
-        msgspec.json.decode(data)
+        # Its form alone: what it says would be built for nothing, and numbers may be larger than any that are built.
+        msgspec.json.decode(data, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError) as wrong:
         return str(wrong)
     return None

@@ -8,6 +8,7 @@ no more than a window's worth of records.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -16,17 +17,21 @@ from typing import Any, Final
 
 from penstock.client.consumer import Consumer, ConsumerRecord
 from penstock.console.failures import declined
-from penstock.console.messages.matching import Matcher
 from penstock.console.messages.reading import consumer_of
 from penstock.console.messages.showing import shown
 from penstock.model.errors import PenstockError
+from penstock.operations.records.matching import Matcher
 
 WINDOW_S: Final = 0.2
 SHOWN_A_WINDOW: Final = 40
 LOOKED_A_WINDOW: Final = 2_000
 BYTES_A_WINDOW: Final = 2 << 20
-FETCH_BYTES: Final = 1 << 20
-SHOWN_BYTES: Final = 8 << 10
+FETCH_BYTES: Final = 256 << 10
+SHOWN_BYTES: Final = 4 << 10
+QUIET_TELL_S: Final = 5.0
+"""A tail says that it lives also where nothing comes: one that says nothing for much longer does not."""
+ASKED_MS: Final = 5_000
+log = logging.getLogger(__name__)
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -63,12 +68,21 @@ async def tail(keywords: Mapping[str, Any], order: TailOrder, tell: Tell) -> Non
     """Tells what comes until it is cancelled, or cannot go on, which it tells too."""
     follower = _Follower(order, tell)
     try:
-        more = {"isolation_level": order.isolation, "fetch_max_bytes": FETCH_BYTES, "fetch_max_wait_ms": 200}
+        more = {
+            "isolation_level": order.isolation,
+            "fetch_max_bytes": FETCH_BYTES,
+            "fetch_max_wait_ms": 200,
+            "default_api_timeout_ms": ASKED_MS,
+        }
         async with consumer_of(keywords, order.topic, list(order.partitions), **more) as consumer:
             await follower.begin(consumer)
             while True:
                 await follower.window(consumer)
     except PenstockError as failure:
+        follower.tell([], 0.0, error=declined(failure).told())
+    except Exception as failure:
+        # Whatever it was, somebody looks at this and takes it for live.
+        log.exception("a tail of %s broke off", order.topic)
         follower.tell([], 0.0, error=declined(failure).told())
 
 
@@ -80,6 +94,7 @@ class _Follower:
         self._chance = random.Random()
         self._positions: dict[int, int] = {}
         self._seen = self._shown = self._skipped = 0
+        self._told_at, self._quiet = time.monotonic(), True
 
     async def begin(self, consumer: Consumer) -> None:
         consumer.seek_to_end()
@@ -106,7 +121,12 @@ class _Follower:
         self._seen += looked + passed
         self._shown += len(sample.kept)
         self._skipped += passed + sample.seen - len(sample.kept)
-        if looked or passed:
+        quiet, self._quiet = self._quiet, not (looked or passed)
+        overdue = time.monotonic() - self._told_at >= QUIET_TELL_S
+        if self._quiet and overdue:
+            # A fetch of what is not there any more, or whose broker is away, waits without a word.
+            await consumer.end_offsets()
+        if not self._quiet or not quiet or overdue:
             seconds = max(time.monotonic() - began, 1e-3)
             self.tell(sorted(sample.kept, key=_order), (looked + passed) / seconds)
 
@@ -122,6 +142,7 @@ class _Follower:
             self._positions[partition] = await consumer.position((self._order.topic, partition))
 
     def tell(self, records: list[ConsumerRecord], per_s: float, error: dict[str, Any] | None = None) -> None:
+        self._told_at = time.monotonic()
         self._tell(
             {
                 "records": [shown(record, SHOWN_BYTES) for record in records],

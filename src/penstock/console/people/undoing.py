@@ -43,14 +43,10 @@ class MovedGroups:
             return None
         back = tuple(Reposition(move.topic, move.partition, move.to, move.was) for move in moves)
         moved = MovedGroup(secrets.token_urlsafe(12), cluster, group, by, now_ms, back)
-        self.put_back(moved)
-        return moved.id
-
-    def put_back(self, moved: MovedGroup) -> None:
-        """One that was taken and could not be carried out."""
         self._moved[moved.id] = moved
         while len(self._moved) > KEPT_MAX:
             self._moved.popitem(last=False)
+        return moved.id
 
     def of(self, cluster: str, group: str, now_ms: int) -> list[MovedGroup]:
         """Those of a group, newest first."""
@@ -60,9 +56,10 @@ class MovedGroups:
             if (moved.cluster, moved.group) == (cluster, group) and now_ms - moved.at_ms <= KEPT_MS
         ]
 
-    def take(self, cluster: str, group: str, move_id: str, now_ms: int) -> MovedGroup | None:
-        """One of a group, which is no more to be had after it."""
-        found = next((moved for moved in self.of(cluster, group, now_ms) if moved.id == move_id), None)
-        if found is not None:
-            del self._moved[move_id]
-        return found
+    def find(self, cluster: str, group: str, move_id: str, now_ms: int) -> MovedGroup | None:
+        """One of a group, if it is still to be had."""
+        return next((moved for moved in self.of(cluster, group, now_ms) if moved.id == move_id), None)
+
+    def forget(self, moved: MovedGroup) -> None:
+        """One that was taken back."""
+        self._moved.pop(moved.id, None)

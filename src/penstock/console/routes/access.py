@@ -10,7 +10,9 @@ from starlette.responses import Response
 from penstock.client.errors import ClientError
 from penstock.console.answers import answer
 from penstock.console.failures import declined
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import desk_of
+from penstock.console.routes.shapes import Permission
 from penstock.console.views.access import acl_items, quota_items, user_items, verdict
 from penstock.model.errors import SECURITY_DISABLED
 
@@ -37,6 +39,7 @@ async def get_access(request: Request) -> Response:
     return answer({**told, "command": "penstock acl list"})
 
 
+@declared(query=Permission)
 async def explain_access(request: Request) -> Response:
     query = request.query_params
     try:

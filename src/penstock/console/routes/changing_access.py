@@ -12,14 +12,18 @@ from starlette.responses import Response
 from penstock.client.admin import Acl, AclFilter
 from penstock.console.answers import answer, body_of
 from penstock.console.commands import command
+from penstock.console.digits import INT32_MAX, whole
 from penstock.console.failures import bad_request
 from penstock.console.routes.changing_topics import text_in
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import desk_of
+from penstock.console.routes.shapes import Hanging, Rule
 from penstock.model.ids import TopicPartition
 
 _PARTS = ("principal", "operation", "resource", "name", "pattern", "host", "permission")
 
 
+@declared(previews=True, body=Rule)
 async def add_acl(request: Request) -> Response:
     desk, body = await desk_of(request), await body_of(request)
     acl = _acl(body)
@@ -32,6 +36,7 @@ async def add_acl(request: Request) -> Response:
     return answer({"done": asdict(acl), "command": same})
 
 
+@declared(previews=True, body=Rule)
 async def remove_acl(request: Request) -> Response:
     """This very rule and no other."""
     desk, body = await desk_of(request), await body_of(request)
@@ -47,26 +52,28 @@ async def remove_acl(request: Request) -> Response:
     return answer({"removed": [asdict(each) for each in removed], "command": same})
 
 
+@declared(previews=True, body=Hanging)
 async def abort_transaction(request: Request) -> Response:
     """Writes the end of a transaction that hangs; one that its coordinator knows is not touched."""
     desk, body = await desk_of(request), await body_of(request)
-    topic, partition, offset = text_in(body, "topic"), body.get("partition"), str(body.get("start_offset", ""))
-    if not isinstance(partition, int) or not offset.isdigit():
+    topic, partition = text_in(body, "topic"), whole(body.get("partition"), INT32_MAX)
+    offset = whole(body.get("start_offset"))
+    if partition is None or offset is None:
         raise bad_request("partition: a number, and start_offset: an offset were expected")
     item = TopicPartition(topic, partition)
     open_there = await desk.acting.admin.open_transactions([item])
-    hanging = [each for each in open_there if each.start_offset == int(offset) and each.hanging]
+    hanging = [each for each in open_there if each.start_offset == offset and each.hanging]
     if not hanging:
         raise bad_request(
             f"no transaction hangs in {topic}-{partition} from offset {offset}",
             "one that its coordinator knows ends by itself, or by `penstock txn fence ID`",
         )
-    same = command("txn", "abort", names=[topic, str(partition)], options=["--start-offset", offset, "--yes"])
+    same = command("txn", "abort", names=[topic, str(partition)], options=["--start-offset", str(offset), "--yes"])
     if body.get("dry_run"):
         return answer({"plan": {"producer_id": str(hanging[0].producer_id)}, "command": same})
     text = f"a hanging transaction in {topic}-{partition} was aborted"
-    async with desk.changing("abort_transaction", text, topic=topic, partition=partition, start_offset=offset):
-        ended = await desk.acting.admin.abort_transaction(item, start_offset=int(offset))
+    async with desk.changing("abort_transaction", text, topic=topic, partition=partition, start_offset=str(offset)):
+        ended = await desk.acting.admin.abort_transaction(item, start_offset=offset)
     return answer({"done": {"producer_id": str(ended.producer_id)}, "command": same})
 
 

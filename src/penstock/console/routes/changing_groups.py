@@ -12,12 +12,15 @@ from penstock.client.admin import Admin
 from penstock.client.errors import ClientError
 from penstock.console.answers import answer, body_of
 from penstock.console.commands import command
-from penstock.console.failures import Declined, bad_request
+from penstock.console.digits import INT32_MAX, whole
+from penstock.console.failures import Declined, bad_request, declined
 from penstock.console.routes.changing_topics import confirmed
-from penstock.console.routes.desk import desk_of, now_ms
+from penstock.console.routes.declaring import declared
+from penstock.console.routes.desk import Desk, desk_of, now_ms
 from penstock.console.routes.records import offsets_of
+from penstock.console.routes.shapes import Confirmed, Forgotten, Moved, TakenBack
 from penstock.console.sampler.picture import GROUPS
-from penstock.model.errors import GROUP_ID_NOT_FOUND
+from penstock.model.errors import GROUP_ID_NOT_FOUND, PenstockError
 from penstock.model.ids import TopicPartition
 from penstock.model.units import count
 from penstock.operations import group_plans
@@ -26,7 +29,9 @@ from penstock.operations.group_plans import Chosen, Reposition
 _WORDS = {"earliest": "start", "latest": "end"}
 
 
+@declared(previews=True, body=Moved)
 async def reset_group(request: Request) -> Response:
+    """Moves positions. With the positions of a preview as `plan` those very moves are made, or none if one is stale."""
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     admin = desk.acting.admin
     chosen = _chosen(body.get("topics"))
@@ -38,32 +43,57 @@ async def reset_group(request: Request) -> Response:
         return answer({"plan": plan, "command": same})
     text = f"group {group} was moved in {len(moves)} partition{'s' * (len(moves) != 1)}"
     positions = plan["positions"]
-    async with desk.changing("reset_group", text, GROUPS, group=group, positions=positions):
-        await group_plans.carry_out(admin, group, moves)
+    try:
+        async with desk.changing("reset_group", text, GROUPS, group=group, positions=positions):
+            await group_plans.carry_out(admin, group, moves)
+    except PenstockError as failure:
+        raise await _half_moved(desk, group, moves, failure) from failure
     undo = desk.shared.moved.keep(desk.sampler.address.name, group, desk.person, now_ms(), moves)
     return answer({"done": plan, "undo": undo, "command": same})
 
 
+async def _half_moved(desk: Desk, group: str, moves: Sequence[Reposition], failure: PenstockError) -> PenstockError:
+    """What was moved before it failed can be taken back; nobody knows of what cannot be asked for, so that is too."""
+    try:
+        now = await desk.acting.admin.group_offsets(group)
+        at = {item: found.offset for item, found in now.items()}
+        moved = [move for move in moves if at.get(move.where) == move.to and move.to != move.was]
+    except ClientError:
+        moved = list(moves)
+    undo = desk.shared.moved.keep(desk.sampler.address.name, group, desk.person, now_ms(), moved) if moved else None
+    if undo is None:
+        return failure
+    why = declined(failure)
+    message = f"{why.message}; {count('position', len(moved))} may have been moved before that"
+    return Declined(why.status, why.code, message, "take that back, or try again", undo=undo)
+
+
+@declared(previews=True, body=TakenBack)
 async def undo_reset(request: Request) -> Response:
+    """Puts positions back to where they were before a move of the last hour."""
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
-    admin, cluster = desk.acting.admin, desk.sampler.address.name
+    admin, cluster, moved_id = desk.acting.admin, desk.sampler.address.name, str(body.get("id"))
+    same = command("group", "describe", names=[group])
     await _refuse_members(admin, group)
-    moved = desk.shared.moved.take(cluster, group, str(body.get("id")), now_ms())
+    moved = desk.shared.moved.find(cluster, group, moved_id, now_ms())
     if moved is None:
         raise Declined(404, "not_found", "this move cannot be taken back any more", "moves can be for an hour")
+    at = {item: found.offset for item, found in (await admin.group_offsets(group)).items()}
+    moves = [Reposition(move.topic, move.partition, at.get(move.where), move.to) for move in moved.moves]
+    if body.get("dry_run"):
+        return answer({"plan": _told(moves), "command": same})
     text = f"a move of group {group} was taken back"
-    try:
-        async with desk.changing("undo_reset", text, GROUPS, group=group, positions=_told(moved.moves)["positions"]):
-            await group_plans.carry_out(admin, group, list(moved.moves))
-            nowhere = [move.where for move in moved.moves if move.to is None]
-            if nowhere:
-                (await admin.delete_group_offsets(group, nowhere)).checked()
-    except ClientError:
-        desk.shared.moved.put_back(moved)
-        raise
-    return answer({"done": _told(moved.moves), "command": command("group", "describe", names=[group])})
+    async with desk.changing("undo_reset", text, GROUPS, group=group, positions=_told(moves)["positions"]):
+        await group_plans.carry_out(admin, group, moves)
+        nowhere = [move.where for move in moves if move.to is None and move.was is not None]
+        if nowhere:
+            (await admin.delete_group_offsets(group, nowhere)).checked()
+    # Not before all of it is back: what failed half-way can be tried again.
+    desk.shared.moved.forget(moved)
+    return answer({"done": _told(moves), "command": same})
 
 
+@declared(previews=True, body=Confirmed)
 async def delete_group(request: Request) -> Response:
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
     same = command("group", "delete", names=[group], options=["--yes"])
@@ -76,6 +106,7 @@ async def delete_group(request: Request) -> Response:
     return answer({"done": {"group": group}, "command": same})
 
 
+@declared(previews=True, body=Forgotten)
 async def forget_offsets(request: Request) -> Response:
     """Positions of some topics; the rest of the group stays."""
     desk, group, body = await desk_of(request), request.path_params["name"], await body_of(request)
@@ -96,15 +127,17 @@ async def _planned(
     admin: Admin, group: str, body: Mapping[str, Any], chosen: Chosen
 ) -> tuple[list[Reposition], list[str]]:
     """The moves, and the options of the command that makes them."""
-    ways = [name for name in ("to", "from_group", "offsets") if body.get(name) is not None]
+    ways = [name for name in ("to", "from_group", "offsets", "plan") if body.get(name) is not None]
     if len(ways) != 1:
-        raise bad_request("one of `to`, `from_group` and `offsets` says where the group goes")
+        raise bad_request("one of `to`, `from_group`, `offsets` and `plan` says where the group goes")
     if ways[0] == "to":
         point = _point(str(body["to"]))
         return await group_plans.plan_point(admin, group, point, chosen), [f"--to={point}"]
     if ways[0] == "from_group":
         other = str(body["from_group"])
         return await group_plans.plan_group(admin, group, other, chosen), [f"--to-group={other}"]
+    if ways[0] == "plan":
+        return await _looked_at(admin, group, body["plan"]), ["--to-file=FILE"]
     given = body["offsets"]
     if not isinstance(given, dict):
         raise bad_request('offsets: an object was expected, as in {"orders": {"0": "5"}}')
@@ -113,9 +146,40 @@ async def _planned(
         for topic, partitions in given.items()
         for partition, offset in offsets_of(partitions).items()
     }
-    if any(offset < 0 for offset in offsets.values()):
-        raise bad_request("offsets are not negative")
     return await group_plans.plan_offsets(admin, group, offsets, chosen), ["--to-file=FILE"]
+
+
+async def _looked_at(admin: Admin, group: str, given: Any) -> list[Reposition]:
+    """The very moves of a preview: where the ends of logs, or a time, are by now makes no difference to them."""
+    try:
+        moves = [_move(each) for each in given] if isinstance(given, list) else []
+    except (KeyError, TypeError, ValueError):
+        moves = []
+    if not moves or len({move.where for move in moves}) < len(moves):
+        raise bad_request("plan: the positions of a preview were expected, each with topic, partition, was and to")
+    at = {item: found.offset for item, found in (await admin.group_offsets(group)).items()}
+    stale = [move for move in moves if at.get(move.where) != move.was]
+    if stale:
+        raise Declined(
+            409,
+            "conflict",
+            f"group {group!r} stands elsewhere than when this was looked at, in {count('partition', len(stale))}",
+            "look at it anew",
+        )
+    return sorted(moves, key=lambda move: move.where)
+
+
+def _move(given: Mapping[str, Any]) -> Reposition:
+    topic, partition, was, to = given["topic"], given["partition"], given["was"], whole(given["to"])
+    number = None if was is None else whole(was)
+    if (
+        not isinstance(topic, str)
+        or whole(partition, INT32_MAX) is None
+        or to is None
+        or (number is None) != (was is None)
+    ):
+        raise ValueError("no move")
+    return Reposition(topic, partition, number, to)
 
 
 def _point(text: str) -> str:
@@ -171,7 +235,7 @@ def _chosen(given: Any) -> Chosen:
     if given is None:
         return {}
     fits = isinstance(given, dict) and all(
-        isinstance(parts, list) and all(isinstance(part, int) and part >= 0 for part in parts)
+        isinstance(parts, list) and all(whole(part, INT32_MAX) is not None for part in parts)
         for parts in given.values()
     )
     if not fits:

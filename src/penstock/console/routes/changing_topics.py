@@ -8,23 +8,27 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.client.admin import ConfigEntry, ConfigResource
+from penstock.client.admin import ConfigEntry, ConfigResource, PartitionInfo
 from penstock.console.answers import answer, body_of
 from penstock.console.commands import command
+from penstock.console.digits import INT32_MAX, whole
 from penstock.console.failures import Declined, bad_request
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of
-from penstock.console.routes.records import offsets_of, path_number
+from penstock.console.routes.records import path_number
+from penstock.console.routes.shapes import Configured, Confirmed, Grown, NewTopic, Preview, Trimmed
 from penstock.console.sampler.picture import LOG_DIRS, METADATA, OFFSETS, SETTINGS, STARTS
 from penstock.declared.amounts import plain_amount
 from penstock.model.ids import TopicPartition
 
-INT32_MAX = (1 << 31) - 1
+REPLICAS_MAX = (1 << 15) - 1
 
 
+@declared(previews=True, body=NewTopic)
 async def create_topic(request: Request) -> Response:
     desk, body = await desk_of(request), await body_of(request)
     name, configs = text_in(body, "name"), amounts(body.get("configs") or {})
-    partitions, replication = count_in(body, "partitions"), count_in(body, "replication")
+    partitions, replication = count_in(body, "partitions"), count_in(body, "replication", REPLICAS_MAX)
     dry = bool(body.get("dry_run"))
     options: list[str] = []
     for flag, number in (("-p", partitions), ("-r", replication)):
@@ -42,6 +46,7 @@ async def create_topic(request: Request) -> Response:
     return answer({"done": {"name": name, "id": topic_id}, "command": same})
 
 
+@declared(previews=True, body=Confirmed)
 async def delete_topic(request: Request) -> Response:
     desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
     same = command("topic", "delete", names=[name], options=["--yes"])
@@ -57,6 +62,7 @@ async def delete_topic(request: Request) -> Response:
     return answer({"done": {"name": name}, "command": same})
 
 
+@declared(previews=True, body=Grown)
 async def grow_topic(request: Request) -> Response:
     desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
     to = count_in(body, "partitions")
@@ -76,24 +82,41 @@ async def grow_topic(request: Request) -> Response:
     return answer({"done": {"was": was, "to": to}, "command": same})
 
 
+@declared(previews=True, body=Preview)
 async def elect_leaders(request: Request) -> Response:
     """Gives the partitions of a topic their preferred leaders."""
-    desk, name = await desk_of(request), request.path_params["name"]
+    desk, name, body = await desk_of(request), request.path_params["name"], await body_of(request)
     found = await desk.acting.admin.describe_topic(name, offsets=False, configs=False)
+    same = command("cluster", "partitions", "elect", options=["--topic", name])
+    if body.get("dry_run"):
+        others = [each for each in found.partitions if each.replicas and each.leader != each.replicas[0]]
+        plan = [
+            {
+                "partition": each.partition,
+                "leader": each.leader,
+                "preferred": each.replicas[0],
+                "in_sync": each.replicas[0] in each.isr,
+            }
+            for each in others
+        ]
+        return answer({"plan": {"partitions": plan}, "command": same})
     items = [TopicPartition(name, each.partition) for each in found.partitions]
     async with desk.changing("elect_leaders", f"preferred leaders of {name} were elected", METADATA, topic=name):
         elected = (await desk.acting.admin.elect_leaders(items)).checked()
     done = {str(item.partition): moved for item, moved in sorted(elected.items())}
-    return answer({"done": done, "command": command("cluster", "partitions", "elect", options=["--topic", name])})
+    return answer({"done": done, "command": same})
 
 
+@declared(previews=True, body=Configured)
 async def change_topic_config(request: Request) -> Response:
     name = request.path_params["name"]
     return await _configure(request, ConfigResource.topic(name), name, ["topic", "alter"], [name])
 
 
+@declared(previews=True, body=Configured)
 async def change_broker_config(request: Request) -> Response:
     node = path_number(request, "id", INT32_MAX)
+    (await desk_of(request)).check_broker(node)
     words = ["cluster", "config", "set"]
     return await _configure(request, ConfigResource.broker(node), "", words, [], ["--broker", str(node)])
 
@@ -178,38 +201,66 @@ def text_in(body: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def count_in(body: Mapping[str, Any], name: str) -> int | None:
+def count_in(body: Mapping[str, Any], name: str, most: int = INT32_MAX) -> int | None:
     value = body.get(name)
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT32_MAX:
-        raise bad_request(f"{name}: a whole number above 0 was expected")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
+        raise bad_request(f"{name}: a whole number from 1 to {most} was expected")
     return value
 
 
+@declared(previews=True, body=Trimmed)
 async def trim_topic(request: Request) -> Response:
-    """Deletes the records before an offset of each partition."""
+    """Deletes the records before an offset of each partition, or before `end`: all that there are now."""
     desk, topic = await desk_of(request), request.path_params["name"]
     body = await body_of(request)
-    before = offsets_of(body.get("before"))
     described = await desk.acting.admin.describe_topic(topic, configs=False)
-    known = {each.partition: each for each in described.partitions}
-    for partition in before:
-        if partition not in known:
-            raise bad_request(f"topic {topic!r} has no partition {partition}")
+    before = _cuts(topic, body.get("before"), {each.partition: each for each in described.partitions})
+    starts = {each.partition: each.start for each in described.partitions}
     plan = [
         {
             "partition": partition,
-            "start": str(known[partition].start),
+            "start": str(starts[partition]),
             "before": str(offset),
-            "records": str(max(min(offset, known[partition].end) - known[partition].start, 0)),
+            "records": str(max(offset - starts[partition], 0)),
         }
         for partition, offset in sorted(before.items())
     ]
-    options = [word for each in sorted(before) for word in ("--partition", str(each))]
-    same = command("topic", "trim", names=[topic], options=[*options, "--before", str(max(before.values()))])
+    same = _trim_command(topic, before)
     if body.get("dry_run"):
         return answer({"plan": plan, "command": same})
+    confirmed(body, topic)
     async with desk.changing("trim_topic", f"records of {topic} were deleted", OFFSETS, STARTS, topic=topic, plan=plan):
-        starts = await desk.acting.admin.trim_topic(topic, before)
-    return answer({"done": {str(each): str(start) for each, start in sorted(starts.items())}, "command": same})
+        trimmed = await desk.acting.admin.trim_topic(topic, before)
+    return answer({"done": {str(each): str(start) for each, start in sorted(trimmed.items())}, "command": same})
+
+
+def _cuts(topic: str, given: Any, known: Mapping[int, PartitionInfo]) -> dict[int, int]:
+    """Where each partition is cut. To a broker -1 means everything, so no number below 0 may reach it."""
+    if not isinstance(given, dict) or not given:
+        raise bad_request('before: an object of partitions and offsets was expected, as in {"0": "100", "1": "end"}')
+    found = {}
+    for name, cut in given.items():
+        partition = whole(name, INT32_MAX)
+        if partition is None or partition not in known:
+            raise bad_request(f"topic {topic!r} has no partition {name[:20]}")
+        end = known[partition].end
+        if end < 0:
+            raise bad_request(f"partition {partition} of {topic!r} has no leader, so nobody knows where it ends")
+        offset = end if cut == "end" else whole(cut)
+        if offset is None:
+            raise bad_request(f"before: partition {partition} has neither an offset nor `end`")
+        if offset > end:
+            raise bad_request(f"partition {partition} of {topic!r} ends at {end}, so it is not cut at {offset}")
+        found[partition] = offset
+    return found
+
+
+def _trim_command(topic: str, before: Mapping[int, int]) -> str:
+    """One command cuts partitions at one offset; as many as there are offsets."""
+    commands = []
+    for offset in sorted(set(before.values())):
+        chosen = [word for each in sorted(before) if before[each] == offset for word in ("--partition", str(each))]
+        commands.append(command("topic", "trim", names=[topic], options=[*chosen, "--before", str(offset), "--yes"]))
+    return " && ".join(commands)

@@ -7,9 +7,11 @@ from starlette.responses import Response
 
 from penstock.client.admin import ConfigResource
 from penstock.console.answers import answer, answer_made
-from penstock.console.failures import Declined, bad_request
+from penstock.console.failures import bad_request
 from penstock.console.listings import whole_number
-from penstock.console.routes.desk import desk_of
+from penstock.console.routes.declaring import declared
+from penstock.console.routes.desk import desk_of, unknown_broker
+from penstock.console.routes.shapes import Logged, Mapped
 from penstock.console.views.brokers import broker_list, broker_rows, cluster_map
 from penstock.console.views.configs import config_list
 from penstock.console.views.overview import event_item, overview
@@ -23,6 +25,7 @@ async def get_overview(request: Request) -> Response:
     return await answer_made(lambda: overview(seeing, happened, desk.sampler.keeper))
 
 
+@declared(query=Mapped)
 async def get_map(request: Request) -> Response:
     seeing, topic = (await desk_of(request)).cluster_seeing(), request.query_params.get("topic")
     return await answer_made(lambda: cluster_map(seeing, topic))
@@ -38,7 +41,7 @@ async def get_broker(request: Request) -> Response:
     seeing = desk.cluster_seeing()
     row = next((row for row in broker_rows(seeing) if row["id"] == node), None)
     if row is None:
-        raise Declined(404, "not_found", f"the cluster knows no broker {node}", "look at `penstock cluster brokers`")
+        raise unknown_broker(node)
     features = await desk.acting.admin.features(node) if row["alive"] else []
     told = [
         {"name": each.name, "lowest": each.lowest, "highest": each.highest, "finalized": each.finalized}
@@ -51,6 +54,7 @@ async def get_broker(request: Request) -> Response:
 
 async def get_broker_config(request: Request) -> Response:
     desk, node = await desk_of(request), _broker_id(request)
+    desk.check_broker(node)
     resource = ConfigResource.broker(node)
     found = await desk.acting.admin.describe_configs([resource], documentation=True)
     return answer(
@@ -61,6 +65,7 @@ async def get_broker_config(request: Request) -> Response:
     )
 
 
+@declared(query=Logged)
 async def get_log(request: Request) -> Response:
     desk = await desk_of(request)
     query = request.query_params

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from penstock.client.admin import TopicInfo
 from penstock.client.errors import AuthenticationFailed, NotTrusted
 from penstock.console.auditing import AuditTrail
+from penstock.console.commands import command
 from penstock.console.failures import Declined, bad_request
+from penstock.console.messages.repeats import Repeats
+from penstock.console.messages.searchers import Searchers
 from penstock.console.messages.thread import ReadingThread
+from penstock.console.messages.turns import FOLLOWING_MAX, FOLLOWING_OF_ONE_MAX, ReadingTurns
 from penstock.console.people.acting import Acting
 from penstock.console.people.door import Door
 from penstock.console.people.logins import Logins
@@ -28,6 +32,7 @@ from penstock.console.settings import ConsoleSettings
 from penstock.console.views.seeing import Seeing, outage_words
 from penstock.model.errors import PenstockError
 
+T = TypeVar("T")
 STEPS_S = (10, 60, 600)
 CLOSE_WITHIN_S = 3.0
 
@@ -45,6 +50,11 @@ class Desk:
     """The session that asks: what one began another cannot end."""
     address: str = ""
     """Where the request came from."""
+
+    @property
+    def known(self) -> bool:
+        """Whether this is one person, and not anybody."""
+        return self.shared.settings.login != "none"
 
     def seeing(self) -> Seeing:
         """What this person sees now of what the sampler saw last."""
@@ -68,11 +78,21 @@ class Desk:
             raise unknown_topic(name)
         return topic
 
+    def check_broker(self, node: int) -> None:
+        """One that is nowhere would be waited for until it is clear that it does not come."""
+        if all(broker.id != node for broker in self.seeing().picture.cluster.brokers):
+            raise unknown_broker(node)
+
     def cluster_seeing(self) -> Seeing:
         """The same for those who may see brokers and where everything lies."""
         if not self.vision.cluster:
             raise Declined(403, "forbidden", f"{self.person} may not describe the cluster", "an ACL can allow DESCRIBE")
         return self.seeing()
+
+    async def reads(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Reads records on the thread for it, when it is this person's turn."""
+        async with self.shared.turns.taken(self.person):
+            return await self.shared.reading.do(begin())
 
     @asynccontextmanager
     async def changing(
@@ -120,6 +140,8 @@ class Desks:
     ) -> None:
         self.settings, self.samplers, self.reading, self.trail = settings, samplers, reading, trail
         self.moved = MovedGroups()
+        self.searchers, self.repeats = Searchers(), Repeats()
+        self.turns, self.waits = ReadingTurns(), ReadingTurns(FOLLOWING_OF_ONE_MAX, FOLLOWING_MAX)
         self._own = {name: Acting(sampler.address) for name, sampler in samplers.items()}
         self.door = Door(settings, Sessions(left, self._own), Logins(self._own, reading), trail)
 
@@ -154,9 +176,12 @@ class Desks:
             raise Declined(401, "not_logged_in", "you are not logged in, or no longer", "log in")
         return session
 
-    async def key_of(self, request: Request) -> str:
-        """Who opens a stream, which is of no one cluster."""
-        return ANYBODY if self.door.open else (await self.person(request)).key
+    async def owner_of(self, request: Request) -> tuple[str, str]:
+        """Who opens a stream, which is of no one cluster: the session, and the person where people log in."""
+        if self.door.open:
+            return ANYBODY, ""
+        session = await self.person(request)
+        return session.key, session.principal
 
     async def vision_of(self, key: str, cluster: str) -> Vision:
         """What a session sees now; nothing when it has ended or nobody can be asked."""
@@ -177,6 +202,7 @@ class Desks:
 
     async def close(self) -> None:
         """All at once, within a few seconds: brokers may be gone before the console."""
+        await self.searchers.close()
         await self.door.close()
         work = [asyncio.ensure_future(acting.close()) for acting in self._own.values()]
         _, late = await asyncio.wait(work, timeout=CLOSE_WITHIN_S)
@@ -205,7 +231,13 @@ def step_of(request: Request) -> int:
 
 
 def unknown_topic(name: str) -> Declined:
-    return Declined(404, "unknown_topic", f"topic {name!r} does not exist", "look at `penstock topic list`", topic=name)
+    same = command("topic", "create", names=[name])
+    message, attempt = f"topic {name!r} does not exist", "look at `penstock topic list`"
+    return Declined(404, "unknown_topic", message, attempt, topic=name, command=same)
+
+
+def unknown_broker(node: int) -> Declined:
+    return Declined(404, "not_found", f"the cluster knows no broker {node}", "look at `penstock cluster brokers`")
 
 
 def now_ms() -> int:

@@ -10,7 +10,9 @@ from starlette.responses import Response
 from penstock.console.answers import answer, answer_made
 from penstock.console.commands import command
 from penstock.console.listings import Wanted, whole_number
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import desk_of, now_ms, step_of
+from penstock.console.routes.shapes import Explained, GroupsListed, Stepped, Transactions
 from penstock.console.views.groups import GROUP_SORTS, group_list, group_page
 from penstock.operations.explaining import looking
 from penstock.operations.explaining.explain import explain, summary
@@ -19,12 +21,14 @@ LOOKED_S: Final = 3
 _LEVELS: Final = {"problem": "bad", "notice": "info"}
 
 
+@declared(query=GroupsListed)
 async def get_groups(request: Request) -> Response:
     wanted = Wanted.of(request.query_params, GROUP_SORTS)
     seeing, state = (await desk_of(request)).seeing(), request.query_params.get("state", "")
     return await answer_made(lambda: group_list(seeing, wanted, state))
 
 
+@declared(query=Stepped)
 async def get_group(request: Request) -> Response:
     desk, name = await desk_of(request), request.path_params["name"]
     group = await desk.acting.admin.describe_group(name)
@@ -33,6 +37,7 @@ async def get_group(request: Request) -> Response:
     return answer(group_page(desk.seeing(), group, lags, step_of(request), undo))
 
 
+@declared(query=Explained)
 async def explain_group(request: Request) -> Response:
     """Looks at a group for some seconds, as the person who asks, and says why it is behind."""
     desk, name = await desk_of(request), request.path_params["name"]
@@ -52,6 +57,7 @@ async def explain_group(request: Request) -> Response:
     return answer({"group": name, "sentence": summary(facts), "findings": findings, "command": same})
 
 
+@declared(query=Transactions)
 async def get_transactions(request: Request) -> Response:
     desk = await desk_of(request)
     states = [state for state in request.query_params.get("state", "").split(",") if state]

@@ -1,48 +1,88 @@
-"""Records: pages of them, one of them whole, and new ones."""
+"""Records: pages of them, and one of them whole."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.client.errors import ClientError
-from penstock.console.answers import answer
+from penstock.client.consumer import ConsumerRecord
+from penstock.console.answers import answer, answer_made, body_of
 from penstock.console.commands import command
-from penstock.console.failures import Declined, bad_request, declined
+from penstock.console.digits import INT32_MAX, INT64_MAX, whole
+from penstock.console.failures import Declined, bad_request
 from penstock.console.listings import whole_number
-from penstock.console.messages.arriving import NewRecord, records_of
 from penstock.console.messages.cursors import cursor_positions, cursor_text
-from penstock.console.messages.pages import PageOfRecords, page_backwards, page_forwards
-from penstock.console.messages.places import LogEnds, ends_of, positions_of
-from penstock.console.messages.showing import shown
+from penstock.console.messages.pages import PageOfRecords, page_backwards, page_forwards, something_comes
+from penstock.console.messages.places import LogEnds, ends_of, ends_of_one, positions_of
+from penstock.console.messages.showing import SHOWN_BYTES, shown
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of, now_ms
-from penstock.console.sampler.picture import OFFSETS
+from penstock.console.routes.shapes import Page, Raw
 
 LIMIT_MAX: Final = 500
+PAGE_BYTES: Final = 8 << 20
+"""Room that the records of a page share when they are told; each has some, and is cut to it."""
 WHOLE_BYTES: Final = 8 << 20
+WAIT_S_MAX: Final = 30
 ISOLATIONS: Final = ("read_uncommitted", "read_committed")
 
 
+@declared(query=Page)
 async def get_records(request: Request) -> Response:
-    desk, topic, query = await desk_of(request), request.path_params["name"], request.query_params
-    isolation, limit = (
-        isolation_of(query.get("isolation")),
-        max(min(whole_number(query, "limit", 50, 1 << 31), LIMIT_MAX), 1),
-    )
-    committed = isolation == "read_committed"
-    ends = await ends_of(desk.acting.admin, topic, partitions_of(query.get("partition")), committed=committed)
+    """A page of records, and the cursor of the next one. Nothing is kept here: a cursor is good at any console."""
+    return await _page(request, dict(request.query_params))
+
+
+@declared(body=Page)
+async def read_records(request: Request) -> Response:
+    """The same with its parameters in the body, for cursors that are longer than an address may be."""
+    given = {name: value for name, value in (await body_of(request)).items() if value is not None}
+    if not all(isinstance(value, str | int) and not isinstance(value, bool) for value in given.values()):
+        raise bad_request("texts and numbers were expected")
+    return await _page(request, {name: str(value) for name, value in given.items()})
+
+
+async def _page(request: Request, query: Mapping[str, str]) -> Response:
+    desk, topic = await desk_of(request), request.path_params["name"]
+    isolation = isolation_of(query.get("isolation"))
+    limit = max(min(whole_number(query, "limit", 50, INT32_MAX), LIMIT_MAX), 1)
+    wait_s = min(whole_number(query, "wait", 0, INT32_MAX), WAIT_S_MAX)
     place, cursor = query.get("from") or "newest", query.get("cursor")
+    committed, chosen = isolation == "read_committed", partitions_of(query.get("partition"))
+    keywords = {**desk.acting.consumer_keywords, "isolation_level": isolation}
+    ends = await ends_of(desk.acting.admin, topic, chosen, committed=committed)
     if cursor is None:
         positions = await positions_of(desk.acting.admin, topic, place, ends, now_ms())
         back = place == "newest"
     else:
         positions, back = _within(cursor_positions(cursor), ends), query.get("back") == "1"
-    keywords = {**desk.acting.consumer_keywords, "isolation_level": isolation}
     read = page_backwards if back else page_forwards
-    page = await desk.shared.reading.do(read(keywords, topic, positions, ends, limit))
-    return answer(_told(topic, page, ends, place, limit, back=back))
+    page = await desk.reads(lambda: read(keywords, topic, positions, ends, limit))
+    if wait_s and not page.records and not back and await _waited(request, desk, keywords, topic, page.next, wait_s):
+        ends = await ends_of(desk.acting.admin, topic, chosen, committed=committed)
+        positions = _within(page.next, ends)
+        page = await desk.reads(lambda: page_forwards(keywords, topic, positions, ends, limit))
+    return await answer_made(lambda: _told(topic, page, ends, place, limit, back=back))
+
+
+async def _waited(
+    request: Request, desk: Desk, keywords: Mapping[str, Any], topic: str, positions: Mapping[int, int], wait_s: int
+) -> bool:
+    """Whether something came within a time. Who does not wait for it any more is not waited for either."""
+    async with desk.shared.waits.taken(desk.person):
+        waiting = asyncio.ensure_future(desk.shared.reading.do(something_comes(keywords, topic, positions, wait_s)))
+        try:
+            while not waiting.done():
+                await asyncio.wait([waiting], timeout=1.0)
+                if await request.is_disconnected():
+                    return False
+            return waiting.result()
+        finally:
+            waiting.cancel()
 
 
 def _within(positions: dict[int, int], ends: LogEnds) -> dict[int, int]:
@@ -58,8 +98,10 @@ def _told(topic: str, page: PageOfRecords, ends: LogEnds, place: str, limit: int
     after = any(page.next[each] < ends.ends[each] for each in page.next)
     offset = {"newest": f"-{limit}", "oldest": "start"}.get(place, place.removeprefix("offset:"))
     offset = f"@{place.removeprefix('time:')}" if place.startswith("time:") else offset
+    # A record has a key, a value and headers, and each may take as much.
+    most = min(SHOWN_BYTES, PAGE_BYTES // (3 * max(len(page.records), 1)))
     return {
-        "records": [shown(record) for record in page.records],
+        "records": [shown(record, most) for record in page.records],
         "previous": cursor_text(page.first) if before else None,
         # Also where the log ends now: whoever waits for more asks with it again.
         "next": cursor_text(page.next),
@@ -73,80 +115,40 @@ def _told(topic: str, page: PageOfRecords, ends: LogEnds, place: str, limit: int
     }
 
 
+@declared(query=Raw)
 async def get_record(request: Request) -> Response:
     """One record whole, or the bytes of its key or value."""
     desk, topic, raw = await desk_of(request), request.path_params["name"], request.query_params.get("raw")
-    partition = path_number(request, "partition", (1 << 31) - 1)
-    offset = path_number(request, "offset", (1 << 63) - 2)
-    ends = LogEnds({partition: offset}, {partition: offset + 1})
-    known = await ends_of(desk.acting.admin, topic, [partition], committed=False)
-    found: list[Any] = []
-    if known.starts[partition] <= offset < known.ends[partition]:
-        keywords = {**desk.acting.consumer_keywords, "max_partition_fetch_bytes": WHOLE_BYTES}
-        page = await desk.shared.reading.do(page_forwards(keywords, topic, {partition: offset}, ends, 1))
-        found = page.records
-    if not found:
-        raise Declined(
-            404,
-            "not_found",
-            f"there is no record at offset {offset} of partition {partition} of {topic!r}",
-            f"the partition has offsets {known.starts[partition]} to {known.ends[partition]}; some hold no record",
-        )
+    partition = path_number(request, "partition", INT32_MAX)
+    offset = path_number(request, "offset", INT64_MAX - 1)
+    if raw not in (None, "key", "value"):
+        raise bad_request(f"raw: {raw[:100]!r} is neither key nor value")
+    record = await record_at(desk, topic, partition, offset)
     if raw is None:
-        same = command("consume", names=[topic], options=["-p", str(partition), f"--offset={offset}", "-n", "1"])
-        return answer({"record": shown(found[0], WHOLE_BYTES), "command": same})
-    if raw not in ("key", "value"):
-        raise bad_request(f"raw: {raw!r} is neither key nor value")
-    data = found[0].key if raw == "key" else found[0].value
+        told = await asyncio.to_thread(shown, record, WHOLE_BYTES)
+        return answer({"record": told, "command": told["command"]})
+    data = record.key if raw == "key" else record.value
     name = f"{raw}-{partition}-{offset}.bin"
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
     return Response(data or b"", media_type="application/octet-stream", headers=headers)
 
 
-async def post_records(request: Request) -> Response:
-    """New records; what became of each is told in its place."""
-    desk, topic = await desk_of(request), request.path_params["name"]
-    lines = request.headers.get("content-type", "").startswith("application/x-ndjson")
-    records = records_of(await request.body(), lines=lines)
-    # A producer would have a topic made that is not there.
-    described = await desk.acting.admin.describe_topic(topic, offsets=False, configs=False)
-    known = {each.partition for each in described.partitions}
-    for record in records:
-        if record.partition is not None and record.partition not in known:
-            raise bad_request(f"topic {topic!r} has no partition {record.partition}; it has {len(known)}")
-    text = f"{len(records)} record{'s' * (len(records) != 1)} sent to {topic}"
-    async with desk.changing("send_records", text, OFFSETS, topic=topic, records=len(records)):
-        results = await _send(desk, topic, records)
-    return answer({"results": results, "command": command("produce", names=[topic], options=["-f", "json"])})
-
-
-async def _send(desk: Desk, topic: str, records: list[NewRecord]) -> list[dict[str, Any]]:
-    producer = await desk.acting.producer()
-    results: list[dict[str, Any]] = [{} for _ in records]
-    under_way = []
-    for at, record in enumerate(records):
-        try:
-            delivery = producer.send(
-                topic,
-                record.value,
-                key=record.key,
-                partition=record.partition,
-                timestamp=record.timestamp,
-                headers=record.headers,
-            )
-        except ClientError as failure:
-            results[at] = {"error": declined(failure).told()}
-        else:
-            under_way.append((at, delivery))
-    for at, delivery in under_way:
-        try:
-            report = await delivery
-        except ClientError as failure:
-            results[at] = {"error": declined(failure).told()}
-        else:
-            where = {"partition": report.partition, "offset": str(report.offset)}
-            results[at] = {**where, "timestamp": str(report.timestamp)}
-    return results
+async def record_at(desk: Desk, topic: str, partition: int, offset: int) -> ConsumerRecord:
+    """As it is stored. Declined when there is none."""
+    start, end = await ends_of_one(desk.acting.admin, topic, partition)
+    found: list[ConsumerRecord] = []
+    if start <= offset < end:
+        one = LogEnds({partition: offset}, {partition: offset + 1})
+        keywords = {**desk.acting.consumer_keywords, "max_partition_fetch_bytes": WHOLE_BYTES}
+        found = (await desk.reads(lambda: page_forwards(keywords, topic, {partition: offset}, one, 1))).records
+    if not found:
+        raise Declined(
+            404,
+            "not_found",
+            f"there is no record at offset {offset} of partition {partition} of {topic!r}",
+            f"the partition has offsets {start} to {end}; some hold no record",
+        )
+    return found[0]
 
 
 def isolation_of(text: str | None) -> str:
@@ -161,26 +163,26 @@ def partitions_of(text: str | None) -> list[int] | None:
     if not text:
         return None
     parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise bad_request(f"partition: {text!r} is no list of partitions, as in 0,3")
-    return sorted({int(part) for part in parts})
+    found = {whole(part, INT32_MAX) for part in parts}
+    if None in found:
+        raise bad_request(f"partition: {text[:100]!r} is no list of partitions, as in 0,3")
+    return sorted(each for each in found if each is not None)
 
 
 def offsets_of(given: Any) -> dict[int, int]:
-    """`{"0": "100"}`."""
-    if not isinstance(given, dict) or not given:
+    """`{"0": "100"}`. Numbers below 0 are names of places to some requests, and none of them comes from outside."""
+    pairs = (
+        [(whole(name, INT32_MAX), whole(offset)) for name, offset in given.items()] if isinstance(given, dict) else []
+    )
+    found = {partition: offset for partition, offset in pairs if partition is not None and offset is not None}
+    if not found or len(found) < len(pairs):
         raise bad_request('an object of partitions and offsets was expected, as in {"0": "100"}')
-    try:
-        found = {int(partition): int(offset) for partition, offset in given.items()}
-    except (TypeError, ValueError):
-        raise bad_request('an object of partitions and offsets was expected, as in {"0": "100"}') from None
-    if any(partition < 0 or not -1 <= offset < 1 << 63 for partition, offset in found.items()):
-        raise bad_request("partitions and offsets are not negative")
     return found
 
 
 def path_number(request: Request, name: str, most: int) -> int:
     text = str(request.path_params[name])
-    if not (text.isascii() and text.isdigit()) or int(text) > most:
-        raise bad_request(f"{name}: {text!r} is no whole number from 0 to {most}")
-    return int(text)
+    number = whole(text, most)
+    if number is None:
+        raise bad_request(f"{name}: {text[:100]!r} is no whole number from 0 to {most}")
+    return number

@@ -52,6 +52,8 @@ OWN: Final = Needs(refuses="nothing")
 """Whoever has logged in, of what is theirs."""
 
 RIGHTS: Final[dict[tuple[str, str], Needs]] = {
+    ("GET", "/"): ANYBODY,
+    ("GET", "/openapi.json"): ANYBODY,
     ("GET", "/session"): ANYBODY,
     ("POST", "/login"): ANYBODY,
     ("POST", "/logout"): ANYBODY,
@@ -80,6 +82,10 @@ RIGHTS: Final[dict[tuple[str, str], Needs]] = {
     ("GET", "/topics/{name}/records"): _all_of("read topic", views=True),
     ("POST", "/topics/{name}/records"): _all_of("write topic"),
     ("GET", "/topics/{name}/records/{partition}/{offset}"): _all_of("read topic", views=True),
+    ("POST", "/topics/{name}/read"): _all_of("read topic", views=True),
+    ("POST", "/topics/{name}/records/{partition}/{offset}/send"): _all_of("read topic", "write topic"),
+    ("GET", "/v3/clusters"): OWN,
+    ("POST", "/v3/clusters/{cluster_id}/topics/{name}/records"): _all_of("write topic"),
     ("GET", "/groups"): _parts("describe group"),
     ("POST", "/groups/{name:path}/reset"): _all_of("read group", "read topic"),
     ("POST", "/groups/{name:path}/undo"): _all_of("read group", "read topic"),

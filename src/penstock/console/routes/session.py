@@ -13,7 +13,9 @@ from penstock.console.failures import Declined, declined
 from penstock.console.people.door import ends_ms
 from penstock.console.people.sessions import LoggedIn
 from penstock.console.routes.changing_topics import text_in
+from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desks
+from penstock.console.routes.shapes import Login
 from penstock.console.shell import prefix_of
 from penstock.model.errors import PenstockError
 from penstock.model.version import VERSION
@@ -26,6 +28,7 @@ async def get_session(request: Request) -> Response:
     return answer(await _told(request, await _who(request)))
 
 
+@declared(body=Login)
 async def login(request: Request) -> Response:
     desks: Desks = request.app.state.desks
     body = await body_of(request)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from penstock.console.answers import answer
+from penstock.console.guards import SAFE_METHODS
 from penstock.console.routes import (
     access,
     changing_access,
@@ -16,17 +17,40 @@ from penstock.console.routes import (
     changing_topics,
     cluster,
     groups,
+    producing,
     records,
     session,
     streaming,
     topics,
 )
+from penstock.console.routes.declaring import Endpoint, check_shape, declared, refuse_unplanned
+from penstock.console.routes.desk import Desks
+from penstock.console.routes.openapi import description
+from penstock.console.routes.reference import reference_page
 from penstock.console.routes.rights import RIGHTS
 from penstock.console.routes.viewing import viewed
+from penstock.console.shell import prefix_of
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+
+@declared()
+async def get_openapi(request: Request) -> Response:
+    """This description of the API."""
+    desks: Desks = request.app.state.desks
+    return answer(description(TABLE, f"{prefix_of(request.scope, desks.settings.base_path)}/api/v1"))
+
+
+@declared(answers="text/html")
+async def get_reference(request: Request) -> Response:
+    """The same as a page to be read."""
+    desks: Desks = request.app.state.desks
+    prefix = prefix_of(request.scope, desks.settings.base_path)
+    page = reference_page(description(TABLE, f"{prefix}/api/v1"), prefix, request.app.state.styles)
+    return Response(page, media_type="text/html", headers={"cache-control": "no-cache", "vary": "X-Forwarded-Prefix"})
+
 
 TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
+    ("GET", "/", get_reference),
+    ("GET", "/openapi.json", get_openapi),
     ("GET", "/session", session.get_session),
     ("POST", "/login", session.login),
     ("POST", "/logout", session.logout),
@@ -53,8 +77,12 @@ TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
     ("POST", "/topics/{name}/trim", changing_topics.trim_topic),
     ("POST", "/topics/{name}/elect", changing_topics.elect_leaders),
     ("GET", "/topics/{name}/records", records.get_records),
-    ("POST", "/topics/{name}/records", records.post_records),
+    ("POST", "/topics/{name}/records", producing.post_records),
+    ("POST", "/topics/{name}/read", records.read_records),
     ("GET", "/topics/{name}/records/{partition}/{offset}", records.get_record),
+    ("POST", "/topics/{name}/records/{partition}/{offset}/send", producing.send_again),
+    ("GET", "/v3/clusters", producing.get_clusters_v3),
+    ("POST", "/v3/clusters/{cluster_id}/topics/{name}/records", producing.post_records_v3),
     ("GET", "/groups", groups.get_groups),
     # Names of groups may have slashes: what stands behind a name is looked for first.
     ("POST", "/groups/{name:path}/reset", changing_groups.reset_group),
@@ -88,9 +116,12 @@ def api_routes() -> list[Route]:
 def _chosen(path: str, endpoints: dict[str, Endpoint]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
-        needs = RIGHTS.get((method, path))
+        chosen, needs = endpoints[method], RIGHTS.get((method, path))
+        if request.method not in SAFE_METHODS:
+            await refuse_unplanned(request, chosen)
+            await check_shape(request, chosen)
         if needs is not None and needs.views:
-            return await viewed(request, endpoints[method])
-        return await endpoints[method](request)
+            return await viewed(request, chosen)
+        return await chosen(request)
 
     return endpoint

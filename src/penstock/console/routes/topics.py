@@ -6,12 +6,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.client.admin import AclFilter, ConfigResource
-from penstock.client.errors import ClientError
+from penstock.client.errors import ClientError, UnknownTopic
 from penstock.console.answers import answer, answer_made
 from penstock.console.commands import command
 from penstock.console.failures import bad_request
 from penstock.console.listings import Wanted
-from penstock.console.routes.desk import desk_of, step_of
+from penstock.console.routes.declaring import declared
+from penstock.console.routes.desk import desk_of, step_of, unknown_topic
+from penstock.console.routes.shapes import Stepped, TopicsListed
 from penstock.console.views.access import acl_items, touching
 from penstock.console.views.configs import config_list
 from penstock.console.views.topics import ONLY, TOPIC_SORTS, consumers_of, partition_list, topic_list, topic_page
@@ -19,6 +21,7 @@ from penstock.model.errors import SECURITY_DISABLED
 from penstock.model.ids import TopicPartition
 
 
+@declared(query=TopicsListed)
 async def get_topics(request: Request) -> Response:
     query = request.query_params
     only = query.get("only", "")
@@ -29,9 +32,13 @@ async def get_topics(request: Request) -> Response:
     return await answer_made(lambda: topic_list(seeing, wanted, internal=query.get("internal") == "1", only=only))
 
 
+@declared(query=Stepped)
 async def get_topic(request: Request) -> Response:
     desk, name = await desk_of(request), request.path_params["name"]
-    described = await desk.acting.admin.describe_topic(name, offsets=False)
+    try:
+        described = await desk.acting.admin.describe_topic(name, offsets=False)
+    except UnknownTopic:
+        raise unknown_topic(name) from None
     return answer(topic_page(desk.seeing(), described, step_of(request)))
 
 

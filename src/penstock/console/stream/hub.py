@@ -21,6 +21,8 @@ from penstock.model.errors import PenstockError
 log = logging.getLogger(__name__)
 
 TABS_MAX: Final = 500
+TABS_OF_ONE_MAX: Final = 50
+"""Of one person, where people log in."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 VisionOf = Callable[[str, str], Awaitable[Vision]]
@@ -49,8 +51,8 @@ class Hub:
         for sampler in samplers:
             sampler.listen(self._hear)
 
-    def open(self, name: str, owner: str) -> BrowserTab:
-        """A tab that comes again takes its own place; that of somebody else it cannot take."""
+    def open(self, name: str, owner: str, person: str = "") -> BrowserTab:
+        """A tab that comes again takes its own place; that of somebody else it cannot take. No person is anybody."""
         if not _NAME.fullmatch(name):
             raise bad_request("tab: 16 to 64 letters, digits, _ or - were expected")
         known = self._tabs.get(name)
@@ -58,18 +60,18 @@ class Hub:
             raise Declined(403, "forbidden", "this tab is somebody else's")
         if known is None and len(self._tabs) >= TABS_MAX:
             raise Declined(429, "too_many", f"{TABS_MAX} tabs are open", "close some", retry_after_s=30)
+        mine = sum(each.person == person for each in self._tabs.values()) if person else 0
+        if known is None and mine >= TABS_OF_ONE_MAX:
+            raise Declined(429, "too_many", f"{mine} tabs of yours are open", "close some", retry_after_s=30)
         if known is not None:
             known.end("replaced", "the same tab has opened another stream")
-        tab = self._tabs[name] = BrowserTab(name, owner)
+        tab = self._tabs[name] = BrowserTab(name, owner, person, self._let_go)
         return tab
 
     async def events(self, tab: BrowserTab, hello: bytes) -> AsyncIterator[bytes]:
-        try:
-            yield framed("hello", hello)
-            while not tab.over:
-                yield await tab.take()
-        finally:
-            self.forget(tab)
+        yield framed("hello", hello)
+        while not tab.over:
+            yield await tab.take()
 
     def tab(self, name: str, owner: str) -> BrowserTab:
         """A tab whose stream is open."""
@@ -79,7 +81,10 @@ class Hub:
         return found
 
     def forget(self, tab: BrowserTab) -> None:
-        tab.ended = True
+        """A tab whose stream is over, however that came."""
+        tab.end("gone", "the stream is over")
+
+    def _let_go(self, tab: BrowserTab) -> None:
         self.subscriptions.forget(tab)
         if self._tabs.get(tab.name) is tab:
             del self._tabs[tab.name]
@@ -87,7 +92,6 @@ class Hub:
     def left(self, owner: str) -> None:
         """Who has logged out waits for nothing any more."""
         for tab in self._of(owner):
-            self.subscriptions.forget(tab)
             tab.end("logged_out", "this login has ended")
             # Whoever logs in next in this browser takes the place at once.
             self._tabs.pop(tab.name, None)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from penstock.console.failures import Declined
-from penstock.console.messages.thread import ReadingThread
 from penstock.console.stream.tab import BrowserTab
 
 A_TAB_MAX: Final = 4
 SEARCHES_MAX: Final = 4
 TAILS_MAX: Final = 50
+TAILS_OF_ONE_MAX: Final = 10
 
 Tell = Callable[[dict[str, Any]], None]
-Work = Callable[[Tell], Coroutine[Any, Any, None]]
-"""Given whom to tell: what runs on the reading thread."""
+
+
+class Running(Protocol):
+    """What is under way: a future of this loop or of a thread."""
+
+    def cancel(self) -> bool: ...
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None: ...
+
+
+Begin = Callable[[Tell], Running]
+"""Given whom to tell, starts it; it may tell from any thread."""
 
 
 @dataclass(slots=True)
@@ -28,30 +36,35 @@ class _Subscription:
     kind: str
     person: str
     tab: BrowserTab
-    running: Future[None] | None = None
+    running: Running | None = None
 
 
 class Subscriptions:
-    """Lives on the loop that serves browsers; what is subscribed to runs on the reading thread."""
+    """Lives on the loop that serves browsers."""
 
-    def __init__(self, thread: ReadingThread) -> None:
-        self._thread, self._loop = thread, asyncio.get_running_loop()
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._open: dict[str, _Subscription] = {}
 
-    def begin(self, tab: BrowserTab, kind: str, person: str, work: Work) -> str:
-        """Starts a tail or a search for a tab; Declined when there are too many."""
+    def begin(self, tab: BrowserTab, kind: str, person: str, begin: Begin) -> str:
+        """Starts a tail or a search for a tab; Declined when there are too many, or nobody to tell any more."""
+        if tab.ended:
+            # It went while brokers were asked; nothing would ever end what is begun for it now.
+            raise Declined(409, "conflict", "this tab has no event stream", "open api/v1/events?tab=… first")
         self._check(tab, kind, person)
         subscription = _Subscription(f"{kind[0]}{next(self._numbers)}", kind, person, tab)
         self._open[subscription.id] = subscription
 
         def tell(told: dict[str, Any]) -> None:
-            self._loop.call_soon_threadsafe(self._pass_on, subscription, told)
+            self._soon(self._pass_on, subscription, told)
 
-        subscription.running = self._thread.begin(work(tell))
-        subscription.running.add_done_callback(
-            lambda _: self._loop.is_closed() or self._loop.call_soon_threadsafe(self._open.pop, subscription.id, None)
-        )
+        try:
+            subscription.running = begin(tell)
+        except BaseException:
+            del self._open[subscription.id]
+            raise
+        subscription.running.add_done_callback(lambda _: self._soon(self._open.pop, subscription.id, None))
         return subscription.id
 
     def end(self, tab: BrowserTab, subscription_id: str) -> bool:
@@ -73,13 +86,20 @@ class Subscriptions:
         if len(mine) >= A_TAB_MAX:
             raise _too_many(f"this tab waits for {A_TAB_MAX} things already", "stop one of them")
         same = [each for each in self._open.values() if each.kind == kind]
+        of_one = sum(each.person == person for each in same)
         if kind == "search":
-            if any(each.person == person for each in same):
+            if of_one:
                 raise _too_many("a search of yours is under way", "stop it, or wait for its end")
             if len(same) >= SEARCHES_MAX:
                 raise _too_many(f"{SEARCHES_MAX} searches are under way", "try again in some seconds")
+        elif of_one >= TAILS_OF_ONE_MAX:
+            raise _too_many(f"{of_one} tails of yours are open", "close one of them")
         elif len(same) >= TAILS_MAX:
             raise _too_many(f"{TAILS_MAX} tails are open", "close one of them")
+
+    def _soon(self, call: Callable[..., object], *arguments: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call, *arguments)
 
     def _pass_on(self, subscription: _Subscription, told: dict[str, Any]) -> None:
         subscription.tab.put(subscription.kind, {"id": subscription.id, **told})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from penstock.console.answers import encode
@@ -17,8 +18,11 @@ BEAT_S: Final = 15.0
 class BrowserTab:
     """Events in the order in which they happened. What says only that something is new replaces what said so before."""
 
-    def __init__(self, name: str, owner: str) -> None:
-        self.name, self.owner = name, owner
+    def __init__(
+        self, name: str, owner: str, person: str = "", left: Callable[[BrowserTab], None] | None = None
+    ) -> None:
+        """`left` is told when nothing comes any more: whatever works for this tab works for nobody then."""
+        self.name, self.owner, self.person, self._left = name, owner, person, left
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._newest: dict[str, tuple[str, Any]] = {}
         self._bytes = 0
@@ -57,6 +61,8 @@ class BrowserTab:
             self._newest.clear()
             self._waiting.append(("bye", encode({"code": code, "message": message})))
             self._wake.set()
+            if self._left is not None:
+                self._left(self)
 
     async def take(self) -> bytes:
         """Waits for events and gives all there are, as they go over the wire; a beat when there are none for long."""

@@ -152,9 +152,14 @@ def group_page(
             if seeing.whole_group(group.id)
             else None,
             "command": command("group", "describe", names=[group.id]),
+            "read_command": command("consume", names=[_first_topic(partitions)], options=["--group", group.id]),
         },
         GROUPS,
     )
+
+
+def _first_topic(partitions: list[dict[str, Any]]) -> str:
+    return min((str(each["topic"]) for each in partitions), default="orders")
 
 
 def _visible(seeing: Seeing, assignment: dict[str, list[int]]) -> dict[str, list[int]]:

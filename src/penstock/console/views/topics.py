@@ -74,6 +74,11 @@ def topic_page(seeing: Seeing, topic: TopicInfo, step_s: int) -> dict[str, Any]:
             "configs": topic.configs,
             "history": seeing.drawn("topic", topic.name, step_s, records_in="in"),
             "command": command("topic", "describe", names=[topic.name]),
+            "commands": {
+                "produce": command("produce", names=[topic.name]),
+                "consume": command("consume", names=[topic.name], options=["--group", "app"]),
+                "allow": command("acl", "allow", names=["User:alice", "read", f"topic:{topic.name}"]),
+            },
         },
         OFFSETS,
         STARTS,

@@ -26,6 +26,9 @@ Kind = Literal["start", "end", "offset", "time"]
 NUMBER_MAX = (1 << 63) - 1
 """The last offset and the last time that a request can name."""
 
+TEXT_MAX = 200
+"""Longer than any place that there is; Python reads no number of more than 4,300 digits."""
+
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "hr": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+)(ms|s|m|hr|h|d)")
 _DURATIONS = re.compile(r"(?:\d+(?:ms|s|m|hr|h|d))+")
@@ -63,6 +66,8 @@ class Range:
 
 
 def parse_range(text: str, now_ms: int) -> Range:
+    if len(text) > TEXT_MAX:
+        raise BadOffset(f"{text[:20]!r}... is too long for a place")
     if text.startswith("@"):
         return _times(text[1:], now_ms)
     first, separator, last = _halves(text)

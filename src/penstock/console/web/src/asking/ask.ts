@@ -25,7 +25,19 @@ export interface Asking {
   signal?: AbortSignal;
 }
 
-export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
+const ADDRESS_MAX = 6_000;
+const NUMBERS = ["limit", "wait"];
+
+/** The cursor of very many partitions is longer than an address may be behind some proxies: it goes as a body. */
+function shortened(path: string, asking: Asking): [string, Asking] {
+  const [, topic, query] = /^(\/topics\/[^/?]+)\/records\?(.*)$/.exec(path) ?? [];
+  if (topic === undefined || path.length <= ADDRESS_MAX) return [path, asking];
+  const given = [...new URLSearchParams(query)].map(([name, value]) => [name, NUMBERS.includes(name) ? Number(value) : value]);
+  return [topic + "/read", { ...asking, method: "POST", body: Object.fromEntries(given) }];
+}
+
+export async function ask<T>(wanted: string, how: Asking = {}): Promise<T> {
+  const [path, asking] = shortened(wanted, how);
   const init: RequestInit = {
     method: asking.method ?? "GET",
     // A page of another site cannot send this header without being asked first.

@@ -157,6 +157,8 @@ export interface TopicAnswer extends Sampled, TopicRow {
   rights: string[] | null;
   feeds?: { kind: string; name: string }[];
   command: string;
+  /** Names are quoted by the server: what is shown to be copied is never put together here. */
+  commands: { produce: string; consume: string; allow: string };
 }
 export interface PartitionRow {
   partition: number;
@@ -263,6 +265,7 @@ export interface GroupAnswer extends Sampled, Omit<GroupRow, "members"> {
   history: History | null;
   undo: Undo[];
   command: string;
+  read_command: string;
 }
 export interface Finding {
   kind: string;
@@ -306,6 +309,8 @@ export interface Stored {
   key: Bytes;
   value: Bytes;
   headers: { name: string; value: Bytes }[];
+  more_headers: number;
+  command: string;
 }
 export interface Records {
   records: Stored[];
@@ -325,6 +330,7 @@ export interface TailTold {
   skipped: Digits;
   per_s: number;
   positions: Record<string, Digits>;
+  error: { code: string; message: string; attempt: string } | null;
 }
 export interface SearchTold {
   id: string;

@@ -30,9 +30,15 @@ export interface Tail {
   /** How many came while nobody looked. */
   missed: Signal<number>;
   cuts: Signal<number>;
+  /** Why nothing comes at the moment; it is tried again, less and less often. */
   refusal: Signal<Refusal | null>;
   stop: () => void;
 }
+
+const RETRY_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
+/** A tail says every five seconds that it lives. */
+const SILENT_MS = 20_000;
 
 /** Newest first, at most 2,000; while it is paused the page stands still and what comes is counted. */
 export function beginTail(body: object): Tail {
@@ -48,7 +54,26 @@ export function beginTail(body: object): Tail {
   let id: string | null = null;
   let over = false;
   const early: TailTold[] = [];
+  let pauseMs = RETRY_MS;
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  let silent: ReturnType<typeof setTimeout> | undefined;
+  const lost = (why: Refusal): void => {
+    clearTimeout(silent);
+    clearTimeout(retry);
+    if (over) return;
+    if (id !== null) end(id);
+    id = null;
+    tail.refusal.value = why;
+    retry = setTimeout(() => streamOpen.peek() && start(), pauseMs);
+    pauseMs = Math.min(pauseMs * 2, RETRY_MAX_MS);
+  };
   const take = (told: TailTold): void => {
+    if (told.error) return lost(new Refusal(0, told.error.code, told.error.message, told.error.attempt));
+    tail.refusal.value = null;
+    clearTimeout(silent);
+    silent = setTimeout(() => lost(new Refusal(0, "tail_silent", "", "")), SILENT_MS);
+    // One that breaks off at once again was not healed by its first word.
+    if (told.records.length) pauseMs = RETRY_MS;
     tail.told.value = told;
     if (tail.paused.peek()) {
       tail.missed.value += told.records.length;
@@ -67,14 +92,15 @@ export function beginTail(body: object): Tail {
       (begun) => {
         if (over) return end(begun.id);
         id = begun.id;
-        tail.refusal.value = null;
         for (const told of early.splice(0)) if (told.id === id) take(told);
       },
-      (error) => void (tail.refusal.value = asRefusal(error)),
+      (error) => lost(asRefusal(error)),
     );
   };
   let opened = false;
   const watch = streamOpen.subscribe((open) => {
+    clearTimeout(silent);
+    clearTimeout(retry);
     if (over || !open) return;
     if (opened) tail.cuts.value += 1;
     opened = true;
@@ -82,6 +108,8 @@ export function beginTail(body: object): Tail {
   });
   tail.stop = () => {
     over = true;
+    clearTimeout(silent);
+    clearTimeout(retry);
     watch();
     deaf();
     if (id !== null) end(id);

@@ -26,6 +26,8 @@ interface Given<Plan> {
   /** Whether the server can say beforehand what would happen. */
   planned?: boolean;
   plan?: (plan: Plan) => ComponentChildren;
+  /** What is sent to do just what was planned, where doing it a moment later would be something else. */
+  applied?: (plan: Plan, body: Record<string, unknown>) => Record<string, unknown>;
   done?: (answer: Changed<Plan>) => ComponentChildren;
   onDone?: (answer: Changed<Plan>) => void;
   onClose: () => void;
@@ -66,7 +68,9 @@ export function Action<Plan>(given: Given<Plan>) {
     busy.value = true;
     refusal.value = null;
     try {
-      const { method, path, body } = change;
+      const { method, path } = change;
+      const plan = answer.peek()?.plan;
+      const body = plan !== undefined && given.applied ? given.applied(plan, change.body) : change.body;
       done.value = await ask<Changed<Plan>>(path, { method, body });
       given.onDone?.(done.value);
     } catch (error) {

@@ -6,7 +6,8 @@ import { Command } from "./command";
 
 /** What went wrong, in a sentence, and what to do about it. A command in back-quotes can be copied. */
 export function Refused({ refusal, again }: { refusal: Refusal; again?: () => void }) {
-  const command = /`(penstock [^`]+)`/.exec(refusal.attempt)?.[1];
+  const own = refusal.params.command;
+  const command = typeof own === "string" ? own : /`(penstock [^`]+)`/.exec(refusal.attempt)?.[1];
   const mild = refusal.status === 503 || refusal.status === 0 || refusal.status === 404;
   return (
     <div class={"refused" + (mild ? " mild" : "")} role="alert">

@@ -73,6 +73,7 @@ function Reset({ of, again, onClose }: { of: GroupAnswer; again: () => void; onC
       wide
       change={body && { method: "POST", path: to("/groups/{}/reset", of.group), body }}
       plan={(plan) => <PlanOf of={plan} />}
+      applied={(plan) => ({ plan: plan.positions.map(({ topic, partition, was, to }) => ({ topic, partition, was, to })) })}
       done={() => <span>{w().canUndo}</span>}
       onDone={again}
       onClose={onClose}

@@ -54,7 +54,7 @@ export function GroupPage({ name }: { name: string }) {
                 <Empty
                   title={w().noMembers}
                   text={w().noMembersText}
-                  command={`penstock consume ${now.topics[0] ?? "orders"} --group ${name}`}
+                  command={now.read_command}
                 />
               </Panel>
             )}

@@ -8,7 +8,7 @@ import { to } from "../../routing/place";
 import { w } from "../../words/words";
 
 /** The ACLs that say something of this topic, by its name, by a prefix or for all. */
-export function AccessTab({ name }: { name: string }) {
+export function AccessTab({ name, command }: { name: string; command?: string }) {
   const asking = useAsked<{ enabled: boolean; acls: Acl[] }>(to("/topics/{}/access", name));
   return (
     <Shown of={asking}>
@@ -29,11 +29,7 @@ export function AccessTab({ name }: { name: string }) {
           ) : now.acls.length ? (
             <AclGrid of={now.acls} again={asking.again} />
           ) : (
-            <Empty
-              title={w().noAcls}
-              text={w().noAclsText}
-              command={`penstock acl allow User:alice read topic:${name}`}
-            />
+            <Empty title={w().noAcls} text={w().noAclsText} command={command} />
           )}
         </Panel>
       )}

@@ -11,10 +11,11 @@ export const TopicActs = ({ of, again }: { of: TopicAnswer; again: () => void })
     <Opens text={w().addPartitions}>{(close) => <Grow of={of} again={again} onClose={close} />}</Opens>
     <Opens text={w().elect}>
       {(close) => (
-        <Action
+        <Action<{ partitions: { partition: number; leader: number; preferred: number }[] }>
           title={w().elect}
           verb={w().elect}
           change={{ method: "POST", path: to("/topics/{}/elect", of.name), body: {} }}
+          plan={(plan) => <p class="small">{w().electPlan(plan.partitions.length)}</p>}
           onDone={again}
           onClose={close}
         >

@@ -10,7 +10,7 @@ import { to } from "../../routing/place";
 import { w } from "../../words/words";
 
 /** Who reads this topic, groups and pipelines alike, and how far behind each is. */
-export function ConsumersTab({ name }: { name: string }) {
+export function ConsumersTab({ name, command }: { name: string; command?: string }) {
   const asking = useAsked<{ groups: Consuming[] }>(to("/topics/{}/consumers", name), ["groups"]);
   return (
     <Shown of={asking}>
@@ -31,11 +31,7 @@ export function ConsumersTab({ name }: { name: string }) {
           </div>
         ) : (
           <Panel plain>
-            <Empty
-              title={w().noConsumers}
-              text={w().noConsumersText}
-              command={`penstock consume ${name} --group app`}
-            />
+            <Empty title={w().noConsumers} text={w().noConsumersText} command={command} />
           </Panel>
         )
       }

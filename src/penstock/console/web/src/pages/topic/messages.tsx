@@ -15,7 +15,7 @@ import { RecordList } from "./recordList";
 import { SearchProgress, TailProgress } from "./progress";
 
 /** Records of a topic: a page of them, a search through them, or those that come. What is asked is in the address. */
-export function MessagesTab({ name, partitions }: { name: string; partitions: number }) {
+export function MessagesTab({ name, partitions, command }: { name: string; partitions: number; command?: string }) {
   const mode = asked("mode", "page");
   const producing = useSignal(false);
   return (
@@ -23,11 +23,11 @@ export function MessagesTab({ name, partitions }: { name: string; partitions: nu
       <Panel plain>
         <Asking partitions={partitions} onProduce={() => (producing.value = true)} />
         {mode === "tail" ? (
-          <Tailing name={name} />
+          <Tailing name={name} command={command} />
         ) : mode === "search" ? (
           <Searching name={name} />
         ) : (
-          <Paging name={name} />
+          <Paging name={name} command={command} />
         )}
       </Panel>
       {producing.value && (
@@ -37,7 +37,7 @@ export function MessagesTab({ name, partitions }: { name: string; partitions: nu
   );
 }
 
-function Paging({ name }: { name: string }) {
+function Paging({ name, command }: { name: string; command: string | undefined }) {
   const { from, partition, isolation } = currentAsking();
   const filters = new URLSearchParams({ from, limit: asked("limit", "50") });
   if (partition) filters.set("partition", partition);
@@ -58,7 +58,7 @@ function Paging({ name }: { name: string }) {
             <Empty
               title={w().noRecords}
               text={from === "newest" ? w().noRecordsText : w().noRecordsHere}
-              command={from === "newest" ? `penstock produce ${name}` : undefined}
+              command={from === "newest" ? command : undefined}
             />
           )}
           <GridFoot shown={now.records.length} total={now.records.length}>
@@ -124,7 +124,7 @@ function body(name: string): {
   };
 }
 
-function Tailing({ name }: { name: string }) {
+function Tailing({ name, command }: { name: string; command: string | undefined }) {
   const asking = body(name);
   const tail = useRunning<Tail>(() => beginTail(asking), JSON.stringify(asking));
   if (!tail) return null;
@@ -134,7 +134,7 @@ function Tailing({ name }: { name: string }) {
       {tail.records.value.length ? (
         <RecordList name={name} records={tail.records.value} live />
       ) : (
-        <Empty title={w().waitingRecords} text={w().waitingRecordsText} command={`penstock produce ${name}`} />
+        <Empty title={w().waitingRecords} text={w().waitingRecordsText} command={command} />
       )}
     </>
   );

@@ -1,6 +1,7 @@
 import { useAsked } from "../../asking/resource";
 import type { PartitionRow, Sampled, TopicAnswer } from "../../asking/shapes";
 import { about, bytes, exact, percent } from "../../figures/numbers";
+import { Opens } from "../../parts/action";
 import { Badge } from "../../parts/badge";
 import { Chart } from "../../parts/chart";
 import { Grid, GridFoot, type Column } from "../../parts/grid";
@@ -10,6 +11,7 @@ import { Shown } from "../../parts/shown";
 import { Link } from "../../routing/link";
 import { to } from "../../routing/place";
 import { w } from "../../words/words";
+import { Trim } from "./trim";
 
 export function PartitionsTab({ name, topic }: { name: string; topic: TopicAnswer | null }) {
   const asking = useAsked<Sampled & { partitions: PartitionRow[] }>(to("/topics/{}/partitions", name), [
@@ -29,26 +31,29 @@ export function PartitionsTab({ name, topic }: { name: string; topic: TopicAnswe
           />
         </Panel>
       )}
-      <Panel plain>
-        <Shown of={asking}>
-          {(now) => {
-            const rows = ordered(now.partitions, (row) => valueOf(row, sorting.by), sorting.desc);
-            return (
-              <>
-                <Grid
-                  label={w().partitions}
-                  columns={columns(name)}
-                  total={rows.length}
-                  rowAt={(at) => rows[at]}
-                  keyOf={(row) => String(row.partition)}
-                  sorting={sorting}
-                />
-                <GridFoot shown={rows.length} total={rows.length} />
-              </>
-            );
-          }}
-        </Shown>
-      </Panel>
+      <Shown of={asking}>
+        {(now) => {
+          const rows = ordered(now.partitions, (row) => valueOf(row, sorting.by), sorting.desc);
+          const trim = (
+            <Opens text={w().trim}>
+              {(close) => <Trim name={name} partitions={now.partitions} again={asking.again} onClose={close} />}
+            </Opens>
+          );
+          return (
+            <Panel plain title={w().partitions} end={trim}>
+              <Grid
+                label={w().partitions}
+                columns={columns(name)}
+                total={rows.length}
+                rowAt={(at) => rows[at]}
+                keyOf={(row) => String(row.partition)}
+                sorting={sorting}
+              />
+              <GridFoot shown={rows.length} total={rows.length} />
+            </Panel>
+          );
+        }}
+      </Shown>
     </div>
   );
 }

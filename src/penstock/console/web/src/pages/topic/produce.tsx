@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import type { Bytes, Changed, Stored } from "../../asking/shapes";
+import type { Changed } from "../../asking/shapes";
 import { exact } from "../../figures/numbers";
 import { tokens } from "../../figures/jsonText";
 import { Action } from "../../parts/action";
@@ -12,60 +12,37 @@ import { w } from "../../words/words";
 interface Given {
   name: string;
   partitions: number;
-  /** A record that is sent again, as it is or changed. */
-  like?: Stored;
   onClose: () => void;
 }
 type Result = { partition: number; offset: string } | { error: { message: string } };
-interface Produced extends Changed {
+export interface Produced extends Changed {
   results: Result[];
 }
 
-const base64Of = (hex: string): string =>
-  btoa(String.fromCharCode(...(hex.match(/../g) ?? []).map((pair) => parseInt(pair, 16))));
-
-/** Text goes as text; bytes that are no text stay what they are. */
-function side(name: "key" | "value", text: string | null, like: Bytes | undefined): Record<string, string | null> {
-  if (text !== null && like?.as === "hex" && like.text === text) return { [name + "_base64"]: base64Of(text) };
-  return { [name]: text };
-}
-
-export function ProduceDialog({ name, partitions, like, onClose }: Given) {
-  const topic = useSignal(name);
-  const key = useSignal(like?.key.text ?? "");
-  const noKey = useSignal(like ? like.key.text === null : true);
-  const value = useSignal(like?.value.text ?? "");
-  const tombstone = useSignal(like ? like.value.text === null : false);
+export function ProduceDialog({ name, partitions, onClose }: Given) {
+  const key = useSignal("");
+  const noKey = useSignal(true);
+  const value = useSignal("");
+  const tombstone = useSignal(false);
   const partition = useSignal("");
-  const headers = useSignal(
-    (like?.headers ?? []).map((header) => ({ name: header.name, value: header.value.text ?? "" })),
-  );
+  const headers = useSignal<{ name: string; value: string }[]>([]);
   const looksJson = /^\s*[{[]/.test(value.value);
   const broken = looksJson && !tombstone.value && tokens(value.value) === null;
   const record = {
-    ...side("key", noKey.value ? null : key.value, like?.key),
-    ...side("value", tombstone.value ? null : value.value, like?.value),
+    key: noKey.value ? null : key.value,
+    value: tombstone.value ? null : value.value,
     headers: headers.value.filter((header) => header.name !== ""),
     ...(partition.value === "" ? {} : { partition: Number(partition.value) }),
   };
   return (
     <Action<unknown>
-      title={like ? w().sendAgain : w().produceInto(name)}
-      verb={like ? w().sendAgain : w().produce}
+      title={w().produceInto(name)}
+      verb={w().produce}
       planned={false}
-      change={
-        topic.value
-          ? { method: "POST", path: to("/topics/{}/records", topic.value), body: { records: [record] } }
-          : null
-      }
-      done={(answer) => <Where topic={topic.value} of={answer as Produced} />}
+      change={{ method: "POST", path: to("/topics/{}/records", name), body: { records: [record] } }}
+      done={(answer) => <Where topic={name} of={answer as Produced} />}
       onClose={onClose}
     >
-      {like && (
-        <Field label={w().toTopic}>
-          <Text value={topic.value} set={(next) => (topic.value = next)} />
-        </Field>
-      )}
       <div class="field">
         <span class="row spread">
           {w().key}
@@ -124,7 +101,7 @@ export function ProduceDialog({ name, partitions, like, onClose }: Given) {
           of={[
             ["", w().byKey],
             ...Array.from(
-              { length: Math.min(topic.value === name ? partitions : 1, 1000) },
+              { length: Math.min(partitions, 1000) },
               (_, at) => [String(at), String(at)] as const,
             ),
           ]}
@@ -134,7 +111,7 @@ export function ProduceDialog({ name, partitions, like, onClose }: Given) {
   );
 }
 
-const Where = ({ topic, of }: { topic: string; of: Produced }) => (
+export const Where = ({ topic, of }: { topic: string; of: Produced }) => (
   <>
     {(of.results ?? []).map((result, at) =>
       "error" in result ? (

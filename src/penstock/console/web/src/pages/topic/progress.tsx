@@ -55,7 +55,11 @@ export function TailProgress({ of }: { of: Tail }) {
   return (
     <>
       <div class="progress">
-        {of.paused.value ? (
+        {of.refusal.value ? (
+          <Badge tone="bad" mark>
+            {w().notLive}
+          </Badge>
+        ) : of.paused.value ? (
           <Badge tone="warn" mark>
             {w().paused}
           </Badge>

@@ -11,7 +11,7 @@ import { Brief, ValueOf } from "../../parts/value";
 import { Link } from "../../routing/link";
 import { addressOf, asked, keepingCluster, setQuery, to } from "../../routing/place";
 import { w } from "../../words/words";
-import { ProduceDialog } from "./produce";
+import { SendAgainDialog } from "./sendAgain";
 
 interface Given {
   name: string;
@@ -104,10 +104,8 @@ function Body({ name, of }: { name: string; of: Stored }) {
           {w().download}
         </a>
       </div>
-      <Command text={`penstock consume ${name} -p ${of.partition} -o ${of.offset}:${BigInt(of.offset) + 1n}`} />
-      {sending.value && (
-        <ProduceDialog name={name} partitions={of.partition + 1} like={of} onClose={() => (sending.value = false)} />
-      )}
+      <Command text={of.command} />
+      {sending.value && <SendAgainDialog name={name} of={of} onClose={() => (sending.value = false)} />}
     </>
   );
 }

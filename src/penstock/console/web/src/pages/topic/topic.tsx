@@ -29,7 +29,6 @@ export function TopicPage({ name, tab }: { name: string; tab: string }) {
     config: w().config,
     access: w().access,
   };
-  const gone = data === null && refusal !== null && refusal.status === 404;
   return (
     <PageOf
       title={name}
@@ -41,9 +40,7 @@ export function TopicPage({ name, tab }: { name: string; tab: string }) {
         label={name}
         of={TABS.map((one) => ({ to: to("/topics/{}/" + one, name), text: words[one], shown: one === tab }))}
       />
-      {gone ? (
-        <Empty title={refusal.message} command={`penstock topic create ${name}`} />
-      ) : refusal !== null && data === null ? (
+      {refusal !== null && data === null ? (
         <Refused refusal={refusal} again={topic.again} />
       ) : (
         <Shows tab={tab} name={name} topic={data} />
@@ -55,15 +52,15 @@ export function TopicPage({ name, tab }: { name: string; tab: string }) {
 function Shows({ tab, name, topic }: { tab: string; name: string; topic: TopicAnswer | null }) {
   switch (tab as Tab) {
     case "messages":
-      return <MessagesTab name={name} partitions={topic?.partitions ?? 1} />;
+      return <MessagesTab name={name} partitions={topic?.partitions ?? 1} command={topic?.commands.produce} />;
     case "partitions":
       return <PartitionsTab name={name} topic={topic} />;
     case "consumers":
-      return <ConsumersTab name={name} />;
+      return <ConsumersTab name={name} command={topic?.commands.consume} />;
     case "config":
       return <ConfigTab path={to("/topics/{}/config", name)} />;
     case "access":
-      return <AccessTab name={name} />;
+      return <AccessTab name={name} command={topic?.commands.allow} />;
     default:
       return <Empty title={w().notFound} text={w().notFoundText} />;
   }

@@ -6,26 +6,62 @@ is JSON has its fields (`value.amount`), another one is its text. No code is eva
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from penstock.conditions.grammar import ConditionBroken, parse
 from penstock.conditions.meaning import Test, compile_condition, patterns_of
 from penstock.conditions.patterns import PatternBroken, compile_pattern
-from penstock.console.failures import Declined, bad_request
-from penstock.console.messages.showing import JSON_BYTES_MAX, Stored, size_of
+from penstock.model.errors import PenstockError
 
 TEXT_MAX: Final = 4_096
+JSON_BYTES_MAX: Final = 1 << 20
+
+
+class BadCondition(PenstockError):
+    """A text is no condition; `at` is where in it the mistake is."""
+
+    def __init__(self, words: str, at: int = 0, attempt: str = "") -> None:
+        super().__init__(words)
+        self.words, self.at, self.attempt = words, at, attempt
+
+
+class Stored(Protocol):
+    """A record as a consumer gives it."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def timestamp_type(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+
+
+def size_of(record: Stored) -> int:
+    """Bytes of what a producer gave: key, value and headers."""
+    own = len(record.key or b"") + len(record.value or b"")
+    return own + sum(len(name) + len(value or b"") for name, value in record.headers)
 
 
 class Matcher:
     """Says of a record whether it is looked for. `unreadable` counts those too large for a condition to look into."""
 
     def __init__(self, where: str | None = None, contains: str | None = None) -> None:
-        """Declined, with the place of the mistake, for what is no condition."""
+        """BadCondition, with the place of the mistake, for what is none."""
         if len(where or "") > TEXT_MAX or len(contains or "") > TEXT_MAX:
-            raise bad_request(f"a condition has {TEXT_MAX} characters at most")
+            raise BadCondition(f"a condition has {TEXT_MAX} characters at most")
         self._test = compiled(where) if where and where.strip() else None
         self._text = contains.encode("utf-8", "surrogatepass") if contains else None
         self.unreadable = 0
@@ -46,15 +82,13 @@ def compiled(where: str) -> Test:
         condition = parse(where)
         for pattern in patterns_of(condition):
             if not compile_pattern(pattern).linear:
-                raise bad_request(
-                    f"{pattern!r} has look-around or back-references",
-                    "a search takes patterns of RE2, which have neither",
-                )
+                words = f"{pattern!r} has look-around or back-references"
+                raise BadCondition(words, attempt="a condition takes patterns of RE2, which have neither")
         return compile_condition(condition)
     except ConditionBroken as wrong:
-        raise Declined(400, "bad_condition", wrong.words, "see the guide of conditions", at=wrong.at) from None
+        raise BadCondition(wrong.words, wrong.at) from None
     except PatternBroken as wrong:
-        raise Declined(400, "bad_condition", str(wrong), "see the guide of conditions", at=0) from None
+        raise BadCondition(str(wrong)) from None
 
 
 def fields_of(record: Stored) -> dict[str, Any]:
