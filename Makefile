@@ -108,6 +108,7 @@ docs: $(STAMP)
 	@$(BIN)/python -m penstock.cli.reference >docs/reference/cli.md
 	@$(BIN)/python -m penstock.client.reference >docs/reference/client.md
 	@$(BIN)/python -m penstock.model.config.reference >docs/reference/configuration.md
+	@$(BIN)/python -m penstock.spark.pipeline.key_reference >docs/reference/pipelines.md
 
 UI := src/penstock/console/web
 
