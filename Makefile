@@ -30,6 +30,8 @@ SOAK_abuse := -s tests/faults/abuse
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_postgres := -s tests/faults/postgres
 SOAK_demo := tests/demo
+# Every page in both languages and themes, on a desk and on a phone.
+SOAK_browser := tests/browser
 # Rates and refusals have their exact bounds here, where nothing else runs.
 SOAK_security := -s tests/faults/security $(addprefix tests/clients/test_,quotas.py logins.py bearers.py reauthentication.py)
 SOAK_upgrades := -s tests/upgrades

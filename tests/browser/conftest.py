@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from penstock.testing import EmbeddedBroker, broker
 from tests.browser.eyes import ConsoleProcess, Eyes, console_process, eyes, launch
+from tests.faults.counts import SOAKING
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def console(node: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> I
         yield process
 
 
-@pytest.fixture
-def looking(chromium: Browser, console: ConsoleProcess) -> Iterator[Eyes]:
-    with eyes(chromium, console.address) as tab:
+@pytest.fixture(params=["light", "dark"] if SOAKING else ["light"])
+def looking(request: pytest.FixtureRequest, chromium: Browser, console: ConsoleProcess) -> Iterator[Eyes]:
+    with eyes(chromium, console.address, color_scheme=request.param) as tab:
         yield tab
