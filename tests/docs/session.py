@@ -49,7 +49,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        port = _free_port()
+        port = free_port()
         # All at once, so that they are all different: what is printed is translated back.
         ports = free_ports(3 * len(HOSTS) + len(AGENT_PORTS) + 2)
         self._words = {
@@ -259,7 +259,7 @@ class Reader:
         return text
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that is free together with those that go with it, none of which reads like another port of the pages."""
     width = 3 * ADMIN_STEP
     parts = len(PORTS) // width
