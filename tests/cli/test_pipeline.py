@@ -87,7 +87,7 @@ def test_validate_tells_every_mistake_with_its_place_and_fails(tmp_path: Path) -
     said = pipeline("validate", file)
     assert said.code == 1
     assert said.out.splitlines() == [
-        f"{file}:2:1: sources.a has none of topic, topics and pattern: exactly one says what to read",
+        f"{file}:2:1: sources.a has none of topic, topics, pattern and table: exactly one says what to read",
         f"{file}:3:1: 'tpic' means nothing in sources.a; did you mean 'topic'?",
         f"{file}:5:1: sink b reads 'c', which is neither a source nor a step; there is 'a'",
     ]
