@@ -133,7 +133,8 @@ class Shop:
 
     def _read(self, group: str, topic: str, pause_s: float) -> None:
         keywords = {"bootstrap_servers": self._bootstrap, "group_id": group, "offset_reset": "earliest"}
-        with Consumer(topic, **keywords) as consumer:
+        # An explanation looks for three seconds: whoever commits less often seems to stand still.
+        with Consumer(topic, **keywords, auto_commit_interval_ms=1_000) as consumer:
             while not self._over.is_set():
                 consumer.poll(timeout_ms=500, max_records=20 if pause_s else 5_000)
                 self._over.wait(pause_s)
