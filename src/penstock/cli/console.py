@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from penstock.console.settings import ClusterAddress, ConsoleSettings, LoginBy
 
 PORT = 8080
+COLLECT_AFTER = (5_000, 10, 10_000)
+"""New objects, young collections and middle ones until cycles are looked for."""
+SWITCH_S = 0.001
 MISSING = (
     "the console needs the packages of the extra `console`:"
-    " pip install 'starlette>=1.0' 'uvicorn>=0.40', or install Penstock with [console]"
+    " pip install 'starlette>=0.50' 'uvicorn>=0.38', or install Penstock with [console]"
 )
 
 
@@ -83,6 +86,11 @@ MISSING = (
     show_default=True,
     help="How often brokers and topics are looked at; offsets and groups half as often.",
 )
+@click.option(
+    "--no-history",
+    is_flag=True,
+    help="Keep the past in memory only, and not in the topic __penstock_history of each cluster.",
+)
 @click.option("--while-input", is_flag=True, help="End when standard input does: whoever started this is gone then.")
 @log_level_option("warning")
 @log_format_option
@@ -107,6 +115,7 @@ def console(
     name: str,
     others: tuple[str, ...],
     every: float,
+    no_history: bool,
     while_input: bool,
     log_level: str,
     log_format: str,
@@ -147,6 +156,7 @@ def console(
             hosts=hosts,
             read_only=read_only,
             audit_log=audit_log,
+            history=not no_history,
             every_ms=round(every * 1_000),
         ),
         while_input=while_input,
@@ -167,6 +177,19 @@ def cluster_address(name: str, connection: Connection) -> ClusterAddress:
     return ClusterAddress(name, keywords(AdminSettings), keywords(ConsumerSettings), keywords(ProducerSettings))
 
 
+def one_of_many_threads() -> None:
+    """Settles how the threads of this process live together: samplers, those who make answers, and browsers' loop."""
+    import gc
+    import sys
+
+    # What is known of a large cluster is a million objects without cycles, which go when they are replaced. To walk
+    # through all of them would hold up browsers for tenths of a second each time.
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+    # Whoever waits for the interpreter's lock behind two busy threads gets it after 2 ms and not after 10.
+    sys.setswitchinterval(SWITCH_S)
+
+
 def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     """Serves until a signal comes, or, if that is asked for, until standard input ends."""
     import asyncio
@@ -177,6 +200,7 @@ def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     from penstock.cli import on_a_loop
     from penstock.console.serving import listen, serve
 
+    one_of_many_threads()
     listening = listen(settings)
 
     def ready(address: str) -> None:

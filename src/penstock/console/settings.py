@@ -65,6 +65,8 @@ class ConsoleSettings:
     """Whether somebody in front speaks TLS to browsers."""
     audit_log: str | None = None
     """A file that gets a line for each change."""
+    history: bool = True
+    """Whether the past is kept in a topic of each cluster, beside the memory."""
     every_ms: int = 5_000
     """How often the least of a cluster is looked at; what is dearer in proportion."""
 

@@ -20,7 +20,7 @@ LOG_MAX = 1_000
 async def get_overview(request: Request) -> Response:
     desk = await desk_of(request)
     seeing, happened = desk.seeing(), desk.sampler.log()
-    return await answer_made(lambda: overview(seeing, happened))
+    return await answer_made(lambda: overview(seeing, happened, desk.sampler.keeper))
 
 
 async def get_map(request: Request) -> Response:
