@@ -18,8 +18,14 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module", params=["light", "dark"] if SOAKING else ["light"])
+def scheme(request: pytest.FixtureRequest) -> str:
+    """Of a tab. Each has a node of its own: tests count what is there."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def node() -> Iterator[EmbeddedBroker]:
+def node(scheme: str) -> Iterator[EmbeddedBroker]:
     with broker({"delete.topic.enable": True}) as running:
         yield running
 
@@ -30,7 +36,7 @@ def console(node: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> I
         yield process
 
 
-@pytest.fixture(params=["light", "dark"] if SOAKING else ["light"])
-def looking(request: pytest.FixtureRequest, chromium: Browser, console: ConsoleProcess) -> Iterator[Eyes]:
-    with eyes(chromium, console.address, color_scheme=request.param) as tab:
+@pytest.fixture
+def looking(scheme: str, chromium: Browser, console: ConsoleProcess) -> Iterator[Eyes]:
+    with eyes(chromium, console.address, color_scheme=scheme) as tab:
         yield tab

@@ -29,6 +29,12 @@ NOT_OURS = "code, pre, noscript, script, style, .doc"
 ENGLISH = re.compile(r"\b(?:the|of|and|is|are|this|that|with|from|to|in|no|its)\b", re.IGNORECASE)
 
 
+@pytest.fixture(scope="module")
+def scheme() -> str:
+    """Combinations have themes of their own."""
+    return ""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def orders(node: EmbeddedBroker) -> None:
     with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
