@@ -143,7 +143,8 @@ class Watch:
             if time.perf_counter() > deadline:
                 raise AssertionError(f"after {timeout_s:.0f} s there are {self.samples[-1].records:,} records")
             time.sleep(every_s)
-        return Course(self.samples[first:])
+        # What came all between two looks began after the one before.
+        return Course(self.samples[max(min(first, len(self.samples) - 2), 0) :])
 
 
 def lines_of(path: Path, line_bytes: int) -> int:

@@ -1,8 +1,9 @@
 """A console that says what it costs: `python -m bench.console.measured BOOTSTRAP` prints its address, and for each line
 that it is told a line of JSON: processor time, memory, and how long its loop was held since the last one.
 
-A hold is the time by which a beat of a millisecond was late, as far as the process worked meanwhile: what it spent
-waiting for a processor is the fault of the machine's other work, and waiting for the interpreter's lock is not.
+A hold is the time by which a beat of a millisecond was late, without what the loop's thread waited for a processor, and
+as far as the process worked meanwhile: a machine's other work is no fault of a console's, and waiting for the
+interpreter's lock is.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ BEAT_S: Final = 0.001
 LONG_MS: Final = 20.0
 
 
-def _ran_s(native_id: int) -> float:
-    """Seconds that a thread ran."""
-    return int(Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()[0]) / 1e9
+def _thread_times_s(native_id: int) -> tuple[float, float]:
+    """Seconds that a thread ran, and that it waited for a processor."""
+    ran, waited, _ = Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()
+    return int(ran) / 1e9, int(waited) / 1e9
 
 
 class Holds:
@@ -38,13 +40,17 @@ class Holds:
         self.worst_ms, self.long, self.beats = 0.0, 0, 0
 
     async def beat(self) -> None:
+        own = threading.get_native_id()
+        waited = _thread_times_s(own)[1]
         while True:
             began, worked = time.perf_counter(), time.process_time()
             await asyncio.sleep(BEAT_S)
-            late_s = min(time.perf_counter() - began - BEAT_S, time.process_time() - worked)
+            late_s = time.perf_counter() - began - BEAT_S
+            before, waited = waited, _thread_times_s(own)[1]
+            held_ms = min(late_s - (waited - before), time.process_time() - worked) * 1_000
             self.beats += 1
-            self.worst_ms = max(self.worst_ms, late_s * 1_000)
-            self.long += late_s * 1_000 > LONG_MS
+            self.worst_ms = max(self.worst_ms, held_ms)
+            self.long += held_ms > LONG_MS
 
     def told(self) -> dict[str, Any]:
         found = {"worst_ms": self.worst_ms, "long": self.long, "beats": self.beats}
@@ -59,7 +65,7 @@ def _costs(holds: Holds) -> dict[str, Any]:
     used = process.cpu_times()
     return {
         "cpu_s": used.user + used.system,
-        "sampler_cpu_s": _ran_s(sampler.native_id),
+        "sampler_cpu_s": _thread_times_s(sampler.native_id)[0],
         "rss_mb": process.memory_info().rss / 1e6,
         **holds.told(),
     }

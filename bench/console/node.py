@@ -35,7 +35,6 @@ def _measure(subject: Subject, seconds: float, say: Callable[[str], None]) -> li
             admin.alter_group_offsets(f"group-{number}", positions).checked()
     subject.settle()
     say(f"a node with {TOPICS * PARTITIONS:,} partitions stands")
-    alone = subject.idle_percent(seconds)
     with console(subject.bootstrap) as looked:
         looked.wait("topics", lambda told: told["total"] >= TOPICS and told["items"][0]["bytes"] is not None)
         looked.wait("groups", lambda told: told["total"] == GROUPS and told["items"][0]["lag"] is not None)
@@ -43,6 +42,9 @@ def _measure(subject: Subject, seconds: float, say: Callable[[str], None]) -> li
             time.sleep(5)
             beside = subject.idle_percent(seconds)
             costs = looked.costs()
+    # Afterwards: what a node has to do after partitions were made is over then.
+    subject.settle()
+    alone = subject.idle_percent(seconds)
     return [
         Figure("the node, while nobody asks it anything, of a core", f"{alone:.2f} %"),
         Figure("the same, looked at by a console", f"{beside:.2f} %"),

@@ -31,7 +31,7 @@ Processor time is the kernel's count for the process or thread, so other work on
 makes caches cold. Times of pages are medians of nine, by the wall clock, and suffer from whatever else runs. The
 sampler's thread is bounded by its schedule: a part that costs more is looked at less often, so a slower or busier
 machine has older figures and not more load; how old they were stands in the table. The loop's holds are those of a
-beat of a millisecond, as far as the process worked while the beat was late.
+beat of a millisecond, without what its thread waited for a processor, and as far as the process worked meanwhile.
 """
 
 

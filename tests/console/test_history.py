@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock import Consumer
 from penstock.blocking import Admin
-from penstock.console.history.keeping import AFTER_MS, GROUP, HOME, MINUTE_MS, TOPIC, Keeper, clock_ms
-from penstock.console.history.minutes import MinutesIn
+from penstock.console.sampler.keeping import AFTER_MS, GROUP, HOME, MINUTE_MS, TOPIC, Keeper, clock_ms
+from penstock.console.sampler.minutes import MinutesIn
 from penstock.console.sampler.past import Measured, Past
 from penstock.testing import EmbeddedBroker, broker
 from tests.console.running import cluster_address

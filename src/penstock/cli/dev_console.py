@@ -68,12 +68,13 @@ class DevConsole:
         return self._folder / "console.log"
 
     def _begin(self, port: int) -> subprocess.Popen[bytes]:
+        # Without a topic for its past: a cluster to try things on has no topics and groups that nobody made.
         where = ["--data-dir", str(self._folder)] if self._secure else []
         with self._log.open("ab") as out:
             return subprocess.Popen(
                 [
                     sys.executable, "-P", "-m", "penstock.cli.main", "console", "--port", str(port), "--name", "dev",
-                    "--while-input", "-b", self._bootstrap, *where,
+                    "--no-history", "--while-input", "-b", self._bootstrap, *where,
                 ],
                 stdin=subprocess.PIPE,
                 stdout=out,

@@ -13,9 +13,9 @@ import uvicorn
 
 from penstock.console.app import application
 from penstock.console.auditing import ChangeLog
-from penstock.console.history.keeping import Keeper
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.routes.desk import Desks
+from penstock.console.sampler.keeping import Keeper
 from penstock.console.sampler.past import Past
 from penstock.console.sampler.sampler import Sampler
 from penstock.console.settings import ClusterAddress, ConsoleRefused, ConsoleSettings

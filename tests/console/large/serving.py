@@ -1,4 +1,5 @@
-"""Serves a `LargeWorld` in a process of its own: `python -m tests.console.large.serving` prints its port.
+"""Serves a `LargeWorld` in a process of its own: `python -m tests.console.large.serving` prints its port, and for each
+line that it is told a line of JSON: how many requests of each API it has answered.
 
 All brokers are one socket; which of them is meant is told by the address that a connection was made to. It counts the
 time that its answers take, as broker CPU is not what is measured here.
@@ -8,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sys
 import time
+from collections import Counter
 from typing import Final
 
 from penstock.protocol.codec import decode
@@ -25,6 +28,7 @@ async def serve() -> None:
     worlds: list[LargeWorld] = []
     # What does not change is encoded once: it is the console's CPU that counts, not this one's.
     kept: dict[tuple[int, int, bytes], list[bytes]] = {}
+    answered: Counter[int] = Counter()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         node = NODES.get(writer.get_extra_info("sockname")[0], 0)
@@ -34,6 +38,7 @@ async def serve() -> None:
                 frame = await reader.readexactly(size)
                 header, body = read_request_header(frame)
                 key, version = header.request_api_key, header.request_api_version
+                answered[key] += 1
                 asked = (key, version, frame[body:]) if key in (3, 32) else None
                 parts = kept.get(asked) if asked is not None else None
                 if parts is None:
@@ -53,7 +58,8 @@ async def serve() -> None:
     worlds.append(LargeWorld(port, time.time()))
     print(port, flush=True)
     # Whoever started it ends it by closing its standard input.
-    await asyncio.to_thread(sys.stdin.read)
+    while await asyncio.to_thread(sys.stdin.readline):
+        print(json.dumps(answered), flush=True)
     server.close()
 
 

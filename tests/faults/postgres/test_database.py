@@ -37,7 +37,7 @@ def test_the_tables_of_the_lake_are_those_of_the_database(mirrored: Mirrored) ->
     mirrored.work(load, 60)
     mirrored.settle()
     few = (AGENT, DRIVER)
-    for number in rounds(len(few), 60):
+    for number in rounds(len(few), 40):
         victim = chance.choice(VICTIMS) if SOAKING else few[number]
         print(f"{number}: {victim}", flush=True)
         mirrored.work(load, 40)

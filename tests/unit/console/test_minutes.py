@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.console.history.minutes import WHOLE_EVERY, MinutesIn, MinutesOut, NoMinute
+from penstock.console.sampler.minutes import WHOLE_EVERY, MinutesIn, MinutesOut, NoMinute
 from penstock.console.sampler.past import Measured
 
 SERIES = [Measured(kind, name, number) for kind in ("topic", "组") for name in ("a", "ü" * 40) for number in ("in", "")]

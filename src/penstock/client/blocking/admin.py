@@ -68,6 +68,11 @@ class Admin:
         """All topics by name, those of the platform itself only on request."""
         return self._thread.call(self._inner.topics(internal=internal))
 
+    def watched_topics(self) -> Mapping[str, TopicInfo]:
+        """All topics by name, those of the platform itself too, for whoever asks again and again: what has not changed
+        since is the very same object, and the mapping too when nothing has."""
+        return self._thread.call(self._inner.watched_topics())
+
     def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
         """A topic with its partitions, the ends of their logs and what was set on it; UnknownTopic."""
         return self._thread.call(self._inner.describe_topic(name, offsets=offsets, configs=configs))
@@ -126,10 +131,17 @@ class Admin:
         return self._thread.call(self._inner.offsets(wanted, read_committed=read_committed))
 
     def ends_of_led(
-        self, led: Mapping[int, Collection[TopicPartition]], when: str | int = "latest"
+        self,
+        led: Mapping[int, Collection[TopicPartition]],
+        when: str | int = "latest",
+        *,
+        read_committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out."""
-        return self._thread.call(self._inner.ends_of_led(led, when))
+        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out.
+
+        It is cheap to ask the same again with the very same collections.
+        """
+        return self._thread.call(self._inner.ends_of_led(led, when, read_committed=read_committed))
 
     def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
         """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""

@@ -13,10 +13,10 @@ from typing import Final
 
 from penstock.client.admin import Admin
 from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting
-from penstock.console.history.keeping import Keeper
 from penstock.console.sampler import asking, changes
 from penstock.console.sampler.changes import Occurrence
 from penstock.console.sampler.happened import Happened, Logged
+from penstock.console.sampler.keeping import Keeper
 from penstock.console.sampler.lags import EndsSeen, GroupLag
 from penstock.console.sampler.past import Past
 from penstock.console.sampler.picture import GROUPS, HEALTH, LOG_DIRS, METADATA, OFFSETS, PARTS, STARTS, Picture
@@ -170,10 +170,10 @@ class Sampler:
             looked, part = [], self._schedule.next_due(_monotonic_ms())
             while part is not None and not self._stopping:
                 if await self._look_at(admin, part):
-                    looked.append(part)
+                    looked += [part, *asking.TAKES_ALONG.get(part, ())]
                 part = self._schedule.next_due(_monotonic_ms(), part)
             if looked:
-                self._speak("sampled", looked)
+                self._speak("sampled", list(dict.fromkeys(looked)))
             await self._rest(self._schedule.wait_ms(_monotonic_ms()))
 
     async def _look_at(self, admin: Admin, part: str) -> bool:

@@ -95,12 +95,12 @@ def item_of(seeing: Seeing, row: GroupRow) -> dict[str, Any]:
         "lag_s": row.lag_s,
         "trend": trend(points),
         "spark": points,
-        "as_of_ms": _as_of_ms(seeing, row.listing.id),
+        "looked_ms": _looked_ms(seeing, row.listing.id),
         "unseen": _unseen(seeing, row.listing),
     }
 
 
-def _as_of_ms(seeing: Seeing, name: str) -> int | None:
+def _looked_ms(seeing: Seeing, name: str) -> int | None:
     """When its positions were asked for: of very many groups not all are looked at each time."""
     lag = seeing.picture.lags.get(name)
     return lag.at_ms if lag is not None else None

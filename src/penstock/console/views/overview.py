@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from penstock.console.history.keeping import Keeper
 from penstock.console.sampler.happened import Logged
+from penstock.console.sampler.keeping import Keeper
 from penstock.console.sampler.picture import HEALTH, METADATA, OFFSETS
 from penstock.console.views.brokers import broker_rows
 from penstock.console.views.groups import worst_lags

@@ -91,6 +91,7 @@ export interface Overview extends Sampled {
   reasons: Reason[];
   rates: { records_in: number | null; records_out: number | null; bytes_in: number | null };
   history: History;
+  kept: { state: "waiting" | "reading" | "writing" | "off"; why: string } | null;
   brokers: Broker[];
   lags: { group: string; lag: Digits | null; lag_s: number | null; trend: Trend }[];
   tables: TableRow[];
@@ -147,7 +148,6 @@ export interface TopicRow {
   lag: Digits | null;
   retention_ms: Digits | null;
   compacted: boolean;
-  newest_ms: number | null;
 }
 export interface TopicAnswer extends Sampled, TopicRow {
   id: string;
@@ -220,6 +220,8 @@ export interface GroupRow {
   lag_s: number | null;
   trend: Trend;
   spark: (number | null)[];
+  looked_ms: number | null;
+  unseen: string | null;
 }
 export interface GroupMember {
   id: string;
@@ -235,7 +237,6 @@ export interface GroupPartition {
   committed: Digits | null;
   start: Digits | null;
   end: Digits | null;
-  last_stable: Digits | null;
   lag: Digits | null;
   lag_s: number | null;
   member: string | null;
@@ -244,7 +245,6 @@ export interface GroupPartition {
   rate_in: number | null;
   rate_out: number | null;
   drain_s: number | null;
-  metadata: string;
 }
 export interface Undo {
   id: string;

@@ -71,7 +71,7 @@ const columns = (): Column<GroupRow>[] => [
   },
   { key: "state", head: w().state, sort: true, cell: (row) => <GroupState of={row.state} /> },
   { key: "members", head: w().members, end: true, sort: true, cell: (row) => exact(row.members) },
-  { key: "lag", head: w().lag, end: true, sort: true, cell: (row) => exact(row.lag) },
+  { key: "lag", head: w().lag, end: true, sort: true, cell: (row) => (row.unseen === null ? exact(row.lag) : <span title={row.unseen}>{exact(row.lag)} *</span>) },
   {
     key: "lag_s",
     head: w().lagSeconds,

@@ -17,7 +17,7 @@ from penstock.client.admin import Admin
 from penstock.client.consumer import Consumer
 from penstock.client.errors import BrokerRefused, UnknownTopic
 from penstock.client.producer import Producer
-from penstock.console.history.minutes import MinutesIn, MinutesOut, NoMinute
+from penstock.console.sampler.minutes import MinutesIn, MinutesOut, NoMinute
 from penstock.console.sampler.past import Past
 from penstock.console.settings import ClusterAddress
 from penstock.model.errors import TOPIC_ALREADY_EXISTS, PenstockError
