@@ -19,7 +19,7 @@ from pyarrow.dataset import dataset
 from penstock.processes import birth_of
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Home, Progress, SinkProgress, State
-from penstock.spark.progress.records import PartitionProgress
+from penstock.spark.progress.records import ExpectationCount, PartitionProgress
 from penstock.spark.values.dead_letters import DeadLetters
 from penstock.spark.values.letters import DeadLetter, Reader
 from tests.cli.command import Said, penstock
@@ -232,6 +232,18 @@ def test_lag_is_that_of_now_and_not_of_the_last_batch(bootstrap: str, topic: str
     Home("orders").write_state(state(os.getpid(), state=home.STOPPED, bootstrap=NOWHERE))
     away = pipeline("status", "orders", "-b", bootstrap)
     assert f"the lag is that of the last batch: no broker answers at {NOWHERE}" in away.err
+
+
+def test_broken_rules_are_counted_in_the_status(bootstrap: str) -> None:
+    rules = (ExpectationCount("orders", "small", 1_600, 3),)
+    sink = SinkProgress("lake", "table", "t", "stopped", "orders-lake", batch_id=0, expectations=rules)
+    Home("orders").write_progress(Progress(1, home.STOPPED, (sink,)))
+    Home("orders").write_state(state(os.getpid(), state=home.STOPPED, bootstrap=NOWHERE))
+    lines = [line.split() for line in pipeline("status", "orders", "-b", bootstrap).out.splitlines()]
+    assert ["SINK", "OF", "EXPECTATION", "BROKEN", "ROWS"] in lines
+    assert ["lake", "orders", "small", "3", "1,600"] in lines
+    (told,) = pipeline("status", "orders", "--format", "json", "-b", bootstrap).data["sinks"]
+    assert told["expectations"] == [{"place": "orders", "name": "small", "rows": 1600, "broken": 3}]
 
 
 def test_check_holds_a_pipeline_to_what_its_file_promises(bootstrap: str, topic: str, tmp_path: Path) -> None:

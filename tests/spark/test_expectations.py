@@ -12,12 +12,14 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from penstock.blocking import Admin
+from penstock.cli.lake_output import description, description_text
 from penstock.spark.lake.audit import audit
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.pipeline.flow import Flow
 from penstock.spark.pipeline.reading import read_flow
 from penstock.spark.pipeline.sql_check import sql_check
+from penstock.spark.progress.records import ExpectationCount
 from tests.spark.test_pipeline import count_of, run
 
 FILE = """
@@ -107,6 +109,16 @@ def test_rows_that_break_rules_are_counted_in_the_commit_and_kept_aside(
             observed.update(json.loads(progress.json).get("observedMetrics", {}))
     assert observed["expect.doubled"] == {"rows": 3, "odd": 2}
     assert observed["expect.sinks.raw"] == {"rows": 6, "small": 2}
+    told = {sink.sink: sink.expectations for sink in runner.progress().sinks}
+    assert {(each.place, each.name, each.rows, each.broken) for each in told["raw"]} == {
+        ("orders", "cheap", 6, 2), ("orders", "positive", 6, 3), ("sinks.raw", "small", 6, 2)
+    }  # fmt: skip
+    assert ExpectationCount("doubled", "odd", 3, 2) in told["out"]
+    shown = description("raw", store)
+    assert (shown["expectations"], shown["dropped"]) == (
+        [{"name": "cheap", "broken": 2}, {"name": "positive", "broken": 3}, {"name": "small", "broken": 2}], 0
+    )  # fmt: skip
+    assert [line.split() for line in description_text(shown).splitlines() if "positive" in line] == [["positive", "3"]]
 
 
 def test_a_row_that_must_not_be_fails_its_batch_for_good(

@@ -17,8 +17,9 @@ from penstock.spark.pipeline import batches, together
 from penstock.spark.pipeline.deep_check import deep_check
 from penstock.spark.pipeline.flow import Flow, Sink
 from penstock.spark.pipeline.reading import read_flow
+from tests.spark.test_exactly_once_topics import values_of
 from tests.spark.test_expectations import rows_in
-from tests.spark.test_pipeline import count_of, run
+from tests.spark.test_pipeline import run
 
 FILE = """
 name = "shop"
@@ -53,6 +54,7 @@ together = "all"
 from = "dutch"
 topic = "{topic}-out"
 trigger = "10 seconds"
+exactly_once = true
 together = "all"
 """
 
@@ -98,7 +100,7 @@ def test_a_batch_that_breaks_off_between_two_sinks_is_in_each_of_them_once(
 
     def breaking(flow: Flow, sink: Sink) -> batches.BatchWriter:
         def write(rows: DataFrame, batch: int) -> None:
-            if sink.name == "out":
+            if sink.name == "each":
                 raise OSError("cut off")
             real(flow, sink)(rows, batch)
 
@@ -125,7 +127,7 @@ def test_a_batch_that_breaks_off_between_two_sinks_is_in_each_of_them_once(
         "ua would be one table more than max_tables = 2",
     ]
     assert [offset for (offset,) in rows_in(lake / "dead", "offset")] == [5]
-    assert count_of(bootstrap, f"{topic}-out") == 2
+    assert sorted(each["id"] for each in values_of(bootstrap, f"{topic}-out", 2)) == [1, 5]
     index = rows_in(lake / "_fanned" / "each", "value", "rows", "batch")
     assert index == [("it", 1, 0), ("it", 1, 1), ("nl", 2, 0)]
     assert all(clean(lake / name) for name in ("raw", "orders_nl", "orders_it", "_fanned/each"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -16,6 +17,7 @@ from penstock.model.units import count
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.spark.lake.ranges import RangeKey
     from penstock.spark.lake.store import TableStore
 
 CELL_MOST = 100
@@ -42,12 +44,15 @@ def description(name: str, store: TableStore) -> dict[str, Any]:
     """All that `lake show` tells."""
     from penstock.spark.lake.ledger import Ledger
 
-    topics = {
-        given.key: given.topic
-        for commits in (Ledger(store.location, store.storage).entries(), store.commits())
-        for commit in commits
-        for given in commit.ranges
-    }
+    topics: dict[RangeKey, str] = {}
+    broken: Counter[str] = Counter()
+    dropped, last = 0, -1
+    for commits in (Ledger(store.location, store.storage).entries(), store.commits()):
+        for commit in commits:
+            topics.update({given.key: given.topic for given in commit.ranges})
+            if commit.version > last:
+                broken.update(commit.expectations)
+                dropped, last = dropped + commit.dropped, commit.version
     return {
         **summary(name, store),
         "partition_by": store.partition_by(),
@@ -63,6 +68,8 @@ def description(name: str, store: TableStore) -> dict[str, Any]:
             }
             for key, offset in sorted(store.committed().items(), key=lambda item: (topics.get(item[0], ""), item[0]))
         ],
+        "expectations": [{"name": name, "broken": number} for name, number in sorted(broken.items())],
+        "dropped": dropped,
     }
 
 
@@ -85,6 +92,9 @@ def description_text(data: Mapping[str, Any]) -> str:
     if data["positions"]:
         rows = [(each["topic"], each["partition"], each["offset"]) for each in data["positions"]]
         lines += ["", *("  " + line for line in table(("TOPIC", "PARTITION", "HAS UP TO"), rows).splitlines())]
+    if data["expectations"]:
+        broken = [(each["name"], each["broken"]) for each in data["expectations"]]
+        lines += ["", *("  " + line for line in table(("EXPECTATION", "ROWS THAT BROKE IT"), broken).splitlines())]
     return "\n".join(lines)
 
 

@@ -433,6 +433,13 @@ def _description(found: Listed) -> str:
         lines.append(wrapped(f"  last word  {found.words}", indent=13))
     if found.sinks:
         lines += ["", table(HEADINGS, rows(found.sinks, _now_ms()))]
+    rules = [
+        (sink.sink, each.place, each.name, f"{each.broken:,}", f"{each.rows:,}")
+        for sink in found.sinks
+        for each in sink.expectations
+    ]
+    if rules:
+        lines += ["", table(("SINK", "OF", "EXPECTATION", "BROKEN", "ROWS"), rules)]
     lines += [wrapped(f"  {sink.sink}: {sink.error}", indent=4) for sink in found.sinks if sink.error]
     return "\n".join(lines)
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final
 from penstock.spark.lake.judging import BROKEN, words_of
 from penstock.spark.pipeline.expectations import Expectation, Otherwise
 from penstock.spark.pipeline.rule_letters import HIDDEN
+from penstock.spark.progress.records import EXPECTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-OBSERVED: Final = "expect."
-"""Observed metrics have this before the name of the source, step or sink: `rows`, and one for each expectation."""
 IDENTITY: Final = ("_topic", "_partition", "_offset", "_timestamp", "_key")
 """Metadata columns that a dead letter is made of."""
 
@@ -39,7 +38,7 @@ def with_bits(rows: DataFrame, place: str, expectations: Sequence[Expectation], 
         f.count_if(f.col(BROKEN).bitwiseAND(f.lit(1 << at).cast("bigint")) != 0).alias(each.name)
         for at, each in enumerate(expectations, first)
     ]
-    return rows.withColumn(BROKEN, whole).observe(f"{OBSERVED}{place}", f.count(f.lit(1)).alias("rows"), *counts)
+    return rows.withColumn(BROKEN, whole).observe(f"{EXPECTED}{place}", f.count(f.lit(1)).alias("rows"), *counts)
 
 
 def _bit(place: str, expectation: Expectation, at: int) -> Column:

@@ -23,7 +23,7 @@ from typing import IO, Any, Final, Self
 
 from penstock.processes import is_running
 from penstock.spark.errors import SparkRoomError
-from penstock.spark.progress.records import PartitionProgress
+from penstock.spark.progress.records import ExpectationCount, PartitionProgress, expectations_of_json
 from penstock.whole_files import OWNERS_ALONE, write_whole
 
 STARTING, RUNNING, RESTARTING, STOPPING = "starting", "running", "restarting", "stopping"
@@ -102,6 +102,8 @@ class SinkProgress:
     fresh_within_s: float = 0.0
     """How old that record may be, by the file; 0 when nothing is promised."""
     state_bytes: int = 0
+    expectations: tuple[ExpectationCount, ...] = ()
+    """Since the driver began, of all that it is made of."""
 
     @property
     def begun(self) -> bool:
@@ -117,7 +119,7 @@ class SinkProgress:
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:
         places = tuple(PartitionProgress(**_known(PartitionProgress, each)) for each in given.get("partitions", ()))
-        return cls(**{**_known(cls, given), "partitions": places})
+        return cls(**{**_known(cls, given), "partitions": places, "expectations": expectations_of_json(given)})
 
 
 def failures_of(sinks: Iterable[SinkProgress]) -> str:

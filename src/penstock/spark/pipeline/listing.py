@@ -170,6 +170,7 @@ def _sink(query: ProgressRecord, status: PipelineStatus) -> SinkProgress:
         watermark=query.watermark,
         state_rows=query.state_rows,
         late_rows=query.late_rows,
+        expectations=query.expectations,
         at_ms=query.at_ms,
         error=query.error,
         partitions=query.partitions,

@@ -11,11 +11,15 @@ from typing import Final, NamedTuple
 
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Progress, SinkProgress, State
+from penstock.spark.progress.records import ExpectationCount
 from penstock.transport.prometheus import COUNTER, GAUGE, head_lines, labels_text, sample_line
 
 PREFIX: Final = "penstock_pipeline_"
 SINKS_MAX: Final = 1_000
 """With numbers of their own; the rest is counted in `left_out`."""
+
+
+EXPECTATIONS_MAX: Final = 5_000
 
 
 class OfPipeline(NamedTuple):
@@ -30,6 +34,12 @@ class OfSink(NamedTuple):
     kind: str
     help: str
     value: Callable[[SinkProgress, int], float | None]
+
+
+class OfExpectation(NamedTuple):
+    name: str
+    help: str
+    value: Callable[[ExpectationCount], int]
 
 
 PIPELINE: Final = (
@@ -70,9 +80,16 @@ SINK: Final = (
 )
 
 
+EXPECTATION: Final = (
+    OfExpectation("expectation_rows_total", "Rows that were held against a rule.", lambda each: each.rows),
+    OfExpectation("expectation_broken_total", "Rows that broke it, whatever became of them.", lambda each: each.broken),
+)
+"""Of each rule on rows, by the source, step or sink (`of`) that has it; since the driver began."""
+
+
 def names() -> list[str]:
     """Of every metric, in the order of the page; the guide lists them."""
-    every: list[str] = [each.name for group in (PIPELINE, SINK) for each in group]
+    every: list[str] = [each.name for group in (PIPELINE, SINK, EXPECTATION) for each in group]
     return [f"{PREFIX}{name}" for name in [*every, "left_out"]]
 
 
@@ -90,6 +107,12 @@ def page(state: State, progress: Progress | None, now_ms: int) -> str:
             value = metric.value(sink, now_ms)
             if value is not None:
                 lines.append(_line(metric.name, {**of_all, "sink": sink.sink}, value))
+    rules = [(sink.sink, counted) for sink in told for counted in sink.expectations][:EXPECTATIONS_MAX]
+    for of_rule in EXPECTATION:
+        lines += _head(of_rule.name, COUNTER, of_rule.help)
+        for name, counted in rules:
+            labels = {**of_all, "sink": name, "of": counted.place, "expectation": counted.name}
+            lines.append(_line(of_rule.name, labels, of_rule.value(counted)))
     lines += _head("left_out", GAUGE, "Sinks without numbers of their own, because there are too many.")
     lines.append(_line("left_out", of_all, len(sinks) - len(told)))
     return "\n".join(lines) + "\n"

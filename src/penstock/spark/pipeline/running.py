@@ -22,7 +22,7 @@ from penstock.spark.pipeline.references import ReferenceWatch
 from penstock.spark.pipeline.releasing import release_topic
 from penstock.spark.pipeline.retrying import SINKS, Patience, Tries
 from penstock.spark.pipeline.starts import begin_of, forget_wish
-from penstock.spark.progress.records import ProgressRecord, record_of
+from penstock.spark.progress.records import ExpectationCount, ProgressRecord, record_of, summed
 from penstock.spark.reasons import reason_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class SinkRun:
         self.error = ""
         self.rows = 0
         self.late_rows = 0
+        self.expectations: tuple[ExpectationCount, ...] = ()
         self.batches = 0
         self.last: ProgressRecord | None = None
         self.references = ReferenceWatch(flow, sink)
@@ -75,6 +76,7 @@ class SinkRun:
         self.last = record_of(self.flow.name, told)
         self.rows += sum(each.rows for each in records)
         self.late_rows += sum(each.late_rows for each in records)
+        self.expectations = summed(self.expectations, *(each.expectations for each in records))
         batches = len({each.batch_id for each in records if each.batch_id > before[0]})
         self.batches += batches
         self._seen = seen
@@ -90,6 +92,7 @@ class SinkRun:
             query=self.flow.query_name(self.sink),
             rows=self.rows,
             late_rows=self.late_rows,
+            expectations=self.expectations,
             failures=self.tries.failed,
             error=self.error,
             fresh_within_s=self.sink.fresh_within_s,

@@ -21,7 +21,17 @@ from penstock.model.ids import TopicPartition
 from penstock.spark.progress.groups import Commit, commit_offsets
 from penstock.spark.progress.login import login_of_the_process
 from penstock.spark.progress.patience import PATIENCE_S, within
-from penstock.spark.progress.records import ERROR_CHARS_MAX, ProgressRecord, our_offsets, query_of, record_of
+from penstock.spark.progress.records import (
+    ERROR_CHARS_MAX,
+    EXPECTED,
+    ExpectationCount,
+    ProgressRecord,
+    expectations_in,
+    our_offsets,
+    query_of,
+    record_of,
+    summed,
+)
 from penstock.spark.progress.topic import Entry, InternalTopic
 from penstock.spark.progress.warnings_once import forget, reason, warn_once
 from penstock.spark.reasons import reason_in
@@ -51,6 +61,8 @@ class Run:
     error: str = ""
     late_rows: int = 0
     """Of all its batches: news of one may be replaced by the next one's before anybody has looked."""
+    expectations: tuple[ExpectationCount, ...] = ()
+    """The same of rules."""
     offsets: dict[tuple[str, str, bool], dict[TopicPartition, int]] = field(default_factory=dict)
     """By who was asked, the name to publish under, and whether only committed records are read; sources may differ."""
     read: frozenset[str] = frozenset()
@@ -76,6 +88,8 @@ class Run:
         """Spark's words about a batch, and how many rows came too late for it."""
         self.news = news
         self.late_rows += late_rows
+        if EXPECTED in news:
+            self.expectations = summed(self.expectations, expectations_in(json.loads(news)))
 
     def hear(self) -> None:
         """Takes the news in."""
@@ -93,7 +107,9 @@ class Run:
                 self.offsets.setdefault(place, {}).update(here.ends)
         self.uncommitted = bool(self.offsets)
         if self.bootstraps:
-            self.record = replace(record_of(self.owner, progress), late_rows=self.late_rows)
+            self.record = replace(
+                record_of(self.owner, progress), late_rows=self.late_rows, expectations=self.expectations
+            )
             self.unpublished = True
 
     def end(self) -> None:

@@ -6,7 +6,7 @@ Fields that a later version added are passed over; those that an earlier one did
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final, Self
@@ -47,6 +47,16 @@ class PartitionProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectationCount:
+    """How many rows of a source, a step or a sink (`place`) were held against a rule, and how many broke it."""
+
+    place: str
+    name: str
+    rows: int
+    broken: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProgressRecord:
     """One query after one of its batches. `owner` is the pipeline, or the Spark application."""
 
@@ -71,6 +81,8 @@ class ProgressRecord:
     partitions: tuple[PartitionProgress, ...] = ()
     active: bool = True
     error: str = ""
+    expectations: tuple[ExpectationCount, ...] = ()
+    """Of this batch, and since the query began where it is published."""
 
     @property
     def key(self) -> str:
@@ -89,6 +101,7 @@ class ProgressRecord:
         known["partitions"] = tuple(
             PartitionProgress(**_known(PartitionProgress, item)) for item in given.get("partitions", ())
         )
+        known["expectations"] = expectations_of_json(given)
         return cls(**known)
 
 
@@ -122,6 +135,39 @@ class PipelineRecord:
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Self:
         return cls(**_known(cls, given))
+
+
+EXPECTED: Final = "expect."
+"""Observed metrics have this before the name of the source, step or sink: `rows`, and one for each expectation."""
+_ROWS: Final = "rows"
+
+
+def expectations_in(progress: Mapping[str, Any]) -> tuple[ExpectationCount, ...]:
+    """What Spark observed of rules in a batch."""
+    return tuple(
+        ExpectationCount(observed.removeprefix(EXPECTED), name, int(counts.get(_ROWS) or 0), int(broken or 0))
+        for observed, counts in sorted((progress.get("observedMetrics") or {}).items())
+        if observed.startswith(EXPECTED)
+        for name, broken in counts.items()
+        if name != _ROWS
+    )
+
+
+def summed(*many: Iterable[ExpectationCount]) -> tuple[ExpectationCount, ...]:
+    """Those of several batches."""
+    found: dict[tuple[str, str], ExpectationCount] = {}
+    for counts in many:
+        for each in counts:
+            before = found.get((each.place, each.name))
+            rows, broken = (0, 0) if before is None else (before.rows, before.broken)
+            found[each.place, each.name] = ExpectationCount(
+                each.place, each.name, rows + each.rows, broken + each.broken
+            )
+    return tuple(found.values())
+
+
+def expectations_of_json(given: Mapping[str, Any]) -> tuple[ExpectationCount, ...]:
+    return tuple(ExpectationCount(**_known(ExpectationCount, item)) for item in given.get("expectations", ()))
 
 
 def progress_key(owner: str, query: str) -> str:
@@ -177,6 +223,7 @@ def record_of(owner: str, progress: Mapping[str, Any]) -> ProgressRecord:
             for here, ends in our_offsets(progress)
             for tp, offset in sorted(here.ends.items())
         ),
+        expectations=expectations_in(progress),
     )
 
 

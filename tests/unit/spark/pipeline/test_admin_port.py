@@ -17,6 +17,7 @@ from penstock.spark.pipeline import home
 from penstock.spark.pipeline.admin_port import AdminPort, CannotListen
 from penstock.spark.pipeline.home import Home, Progress, SinkProgress, State
 from penstock.spark.pipeline.metrics import SINKS_MAX, names, page, watermark_s
+from penstock.spark.progress.records import ExpectationCount
 
 STATE = State("shop", home.RUNNING, 1, "b", "h", "/p.toml", "d", "local", "b:1", "/lake", 1, since_ms=1_000, restarts=2)
 NEVER = SinkProgress("new", "topic", "out", "waiting", "shop-new")
@@ -55,6 +56,11 @@ def test_every_metric_is_explained_once_and_what_is_not_known_is_not_told() -> N
     text = page(STATE, Progress(1, home.RUNNING, (SINK, NEVER)), 5_000)
     assert re.findall(r"^# TYPE (\S+)", text, re.M) == names()
     assert re.findall(r"^# HELP (\S+) \S", text, re.M) == names()
+    ruled = replace(SINK, expectations=(ExpectationCount("orders", "small", 16, 3),))
+    of_rules = page(STATE, Progress(1, home.RUNNING, (ruled, NEVER)), 5_000).splitlines()
+    labels = '{pipeline="shop",sink="lake",of="orders",expectation="small"}'
+    assert f"penstock_pipeline_expectation_rows_total{labels} 16" in of_rules
+    assert f"penstock_pipeline_expectation_broken_total{labels} 3" in of_rules
     lines = text.splitlines()
     for line in (
         'penstock_pipeline_running{pipeline="shop"} 1',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,20 @@ from penstock.spark.pipeline import home, running
 from penstock.spark.pipeline.flow import Flow, Sink
 from penstock.spark.pipeline.retrying import Patience
 from penstock.spark.pipeline.running import Runner
+from penstock.spark.progress.records import ExpectationCount
 from tests.unit.spark.pipeline.files import changed, flow_of
 
 QUICK = Patience(first_s=1.0, most_s=10.0, tries=3, forgive_s=1000)
 
 
 class Told:
-    def __init__(self, batch: int, rows: int, run: str, late: int = 0) -> None:
+    def __init__(self, batch: int, rows: int, run: str, late: int = 0, broken: int = 0) -> None:
         self.batchId = batch
         told = {"id": "q", "runId": run, "batchId": batch, "numInputRows": rows}
         states = [{"numRowsTotal": 1, "numRowsDroppedByWatermark": late}]
-        self.json = json.dumps({**told, "timestamp": "2026-11-01T00:00:00.000Z", "stateOperators": states})
+        observed = {"expect.orders": {"rows": rows, "small": broken}, "mine": {"most": 1}}
+        when = {"timestamp": "2026-11-01T00:00:00.000Z", "stateOperators": states}
+        self.json = json.dumps({**told, **when, "observedMetrics": observed})
 
 
 class Query:
@@ -56,8 +60,8 @@ class Query:
     def fail(self, failure: Exception) -> None:
         self.failure, self.isActive = failure, False
 
-    def batch(self, number: int, rows: int = 10, late: int = 0) -> None:
-        self.told.append(Told(number, rows, self.run, late))
+    def batch(self, number: int, rows: int = 10, late: int = 0, broken: int = 0) -> None:
+        self.told.append(Told(number, rows, self.run, late, broken))
 
 
 class World:
@@ -226,6 +230,20 @@ def test_rows_that_came_too_late_are_counted_over_all_batches_and_restarts(world
     world.query("lake").batch(3, late=1)
     world.look()
     assert world.runner.progress().sinks[0].late_rows == 6
+
+
+def test_rows_that_broke_rules_are_counted_over_all_batches_and_kept_at_home(world: World) -> None:
+    world.runner.start()
+    query = world.query("lake")
+    query.batch(0, 10, broken=2)
+    query.batch(1, 5, broken=1)
+    world.look()
+    query.batch(2, 1)
+    world.look()
+    world.look()
+    told = world.runner.progress()
+    assert told.sinks[0].expectations == (ExpectationCount("orders", "small", 16, 3),)
+    assert home.Progress.of_json(json.loads(json.dumps(asdict(told)))) == told
 
 
 def test_available_now_ends_as_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from penstock.model.ids import TopicPartition
 from penstock.spark.naming import INTERNAL_TOPIC
 from penstock.spark.offsets import StreamOffset
 from penstock.spark.progress.publishing import COMMIT_AGAIN_S, QUERIES_MAX, Publishing, Run
+from penstock.spark.progress.records import ExpectationCount, ProgressRecord
 from penstock.testing import EmbeddedBroker, broker
 from tests.patience import wait_for, within
 
@@ -99,6 +100,17 @@ def test_late_rows_of_batches_whose_news_were_replaced_are_counted_too() -> None
     run.hear()
     assert run.record is not None
     assert (run.record.batch_id, run.record.late_rows) == (2, 7)
+
+
+def test_broken_rules_of_batches_whose_news_were_replaced_are_counted_too() -> None:
+    run = Run("shop", "", "ruled", "id-ruled", "run-ruled")
+    for batch, broken in enumerate((3, 0, 4)):
+        news = json.loads(words("b:1", "ruled", batch, 10))
+        run.told(json.dumps({**news, "observedMetrics": {"expect.orders": {"rows": 5, "small": broken}}}), 0)
+    run.hear()
+    assert run.record is not None
+    assert run.record.expectations == (ExpectationCount("orders", "small", 15, 7),)
+    assert ProgressRecord.of_json(json.loads(json.dumps(run.record.to_json()))) == run.record
 
 
 def test_the_end_of_a_query_is_told_at_once(running: EmbeddedBroker, publishing: Publishing) -> None:
