@@ -30,6 +30,8 @@ SOAK_abuse := -s tests/faults/abuse
 SOAK_agent := tests/faults/agent tests/faults/agent_network tests/walks/agent
 SOAK_postgres := -s tests/faults/postgres
 SOAK_demo := tests/demo
+# Every page in both languages and themes, on a desk and on a phone.
+SOAK_browser := tests/browser
 # Rates and refusals have their exact bounds here, where nothing else runs.
 SOAK_security := -s tests/faults/security $(addprefix tests/clients/test_,quotas.py logins.py bearers.py reauthentication.py)
 SOAK_console := -s tests/console/large/test_fast_tail.py
@@ -110,6 +112,7 @@ docs: $(STAMP)
 	@$(BIN)/python -m penstock.cli.reference >docs/reference/cli.md
 	@$(BIN)/python -m penstock.client.reference >docs/reference/client.md
 	@$(BIN)/python -m penstock.model.config.reference >docs/reference/configuration.md
+	@$(BIN)/python -m penstock.spark.pipeline.key_reference >docs/reference/pipelines.md
 
 UI := src/penstock/console/web
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bench.spark.changes import change, send_changes
 from bench.spark.family import Cpu, cpu_of_family
 from bench.spark.freshness import ages_ms, quantile
 from bench.spark.peaks import forget_peaks, largest_peak_mib
@@ -23,6 +24,7 @@ from tests.compat.spark.session import judging_session
 
 Answer = dict[str, Any]
 DRAIN_TIMEOUT_S = 300
+KEYED_VERSION = 1_000
 
 
 class Measured:
@@ -57,14 +59,14 @@ class Measured:
         answer["files"] = len(made.file_uris())
         return answer
 
-    def topics(self, home: str, source: Mapping[str, str], sink: Mapping[str, str]) -> Answer:
+    def topics(self, by: str, home: str, source: Mapping[str, str], sink: Mapping[str, str]) -> Answer:
         """A stream from a topic to another, until it is drained."""
         checkpoint = Path(home) / "topics-checkpoint"
         shutil.rmtree(checkpoint, ignore_errors=True)
 
         def drain() -> None:
-            rows = self._spark.readStream.format("penstock").options(**source).load().select("key", "value")
-            writer = rows.writeStream.format("penstock").options(**sink).option("checkpointLocation", str(checkpoint))
+            rows = self._spark.readStream.format(by).options(**source).load().select("key", "value")
+            writer = rows.writeStream.format(by).options(**sink).option("checkpointLocation", str(checkpoint))
             query = writer.trigger(availableNow=True).start()
             assert query.awaitTermination(DRAIN_TIMEOUT_S), "the topic was not drained in time"
 
@@ -72,12 +74,14 @@ class Measured:
 
     def keyed(self, home: str, source: Mapping[str, str], table_format: str) -> Answer:
         """Changes of a topic into its table by key, until it is drained; the last batch and the largest task."""
+        from penstock.spark.feed import Feed
         from penstock.spark.lake.keyed.settings import KeyedSettings
         from penstock.spark.lake.keyed.writer import keyed_writer
         from penstock.spark.lake.options import LakeOptions
 
         checkpoint = f"{home}/keyed-{table_format}-checkpoint"
-        options = {"path": f"{home}/keyed-{table_format}", "table.format": table_format, "rows": "record"}
+        feed = Feed.of_source(source).to_property()
+        options = {"path": _keyed(home, table_format), "table.format": table_format, "rows": "record", "feed": feed}
         write = keyed_writer(
             LakeOptions.of({**options, "checkpointLocation": checkpoint, "expire.after.days": "0.1"}),
             KeyedSettings(("id",)),
@@ -93,6 +97,24 @@ class Measured:
             "seconds": batches[-1].durationMs["triggerExecution"] / 1000,
             "peak_mib": largest_peak_mib(),
         }
+
+    def keyed_union(self, home: str, bootstrap: str, topic: str, table_format: str, times: int) -> Answer:
+        """Changes of one row each, asked for by key as soon as they are acknowledged: until the answer has them."""
+        import penstock.spark
+
+        path, waits = _keyed(home, table_format), list[float]()
+        for number in range(-3, times):
+            # A version that no merge has brought, so that only the end of the log can have it.
+            version = KEYED_VERSION + number
+            wanted = json.loads(change(number + 3, version))["name"]
+            began = time.perf_counter()
+            send_changes(bootstrap, topic, [number + 3], version)
+            rows = penstock.spark.table(self._spark, topic, path=path, bootstrap=bootstrap)
+            (row,) = rows.filter(f"id = {number + 3}").select("name").collect()
+            assert row.name == wanted, f"a change that was acknowledged was not seen: {row.name}"
+            if number >= 0:
+                waits.append((time.perf_counter() - began) * 1000)
+        return {"rows": times, "ages_ms": _quantiles(waits)}
 
     def freshness(self, home: str, source: Mapping[str, str], seconds: float, warm_s: float, every: str) -> Answer:
         """A stream that runs for so long beside a producer; the ages of rows when they became visible."""
@@ -143,6 +165,10 @@ class Measured:
         frame = self._spark.readStream.format("penstock").options(**source).load()
         writer = frame.writeStream.format("penstock-lake").options(**sink).option("path", str(table))
         return writer.option("checkpointLocation", str(checkpoint)).trigger(**trigger).start()
+
+
+def _keyed(home: str, table_format: str) -> str:
+    return f"{home}/keyed-{table_format}"
 
 
 def _until_there(path: Path) -> None:

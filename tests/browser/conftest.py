@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from penstock.testing import EmbeddedBroker, broker
 from tests.browser.eyes import ConsoleProcess, Eyes, console_process, eyes, launch
+from tests.faults.counts import SOAKING
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +18,14 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module", params=["light", "dark"] if SOAKING else ["light"])
+def scheme(request: pytest.FixtureRequest) -> str:
+    """Of a tab. Each has a node of its own: tests count what is there."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def node() -> Iterator[EmbeddedBroker]:
+def node(scheme: str) -> Iterator[EmbeddedBroker]:
     with broker({"delete.topic.enable": True}) as running:
         yield running
 
@@ -30,6 +37,6 @@ def console(node: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-def looking(chromium: Browser, console: ConsoleProcess) -> Iterator[Eyes]:
-    with eyes(chromium, console.address) as tab:
+def looking(scheme: str, chromium: Browser, console: ConsoleProcess) -> Iterator[Eyes]:
+    with eyes(chromium, console.address, color_scheme=scheme) as tab:
         yield tab

@@ -3,12 +3,13 @@
 The pages say 9092, 9093 and 9644 and /var/lib/penstock, as a reader would have it. Here commands and files are given
 free ports and a temporary folder instead, and what they print is translated back. A page may speak of three hosts,
 10.0.0.1 and so on: their blocks are labelled on-1, on-2 and on-3, their nodes run side by side, and are waited for when
-somebody who is on none of them runs the next command. An agent runs beside the node until the page starts another, an
-object store until the page ends.
+somebody who is on none of them runs the next command. An agent runs beside the node until the page starts another, so
+does a console, an object store until the page ends.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -16,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 from tests.cli import warm
@@ -27,6 +29,8 @@ from tests.patience import within
 SERVERS = ("penstock dev", "penstock server start")
 AGENTS = ("penstock agent run",)
 STORES = ("python -m moto.server",)
+CONSOLES = ("penstock console",)
+CONSOLE_PORT = "8080"
 STORE_PORT = "9000"
 AGENT_PORTS = ("9645", "5514", "6514", "8089", "5170")
 NO_SERVERS = ("penstock dev kill", "penstock dev start", "penstock dev stop")
@@ -45,9 +49,9 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        port = _free_port()
+        port = free_port()
         # All at once, so that they are all different: what is printed is translated back.
-        ports = free_ports(3 * len(HOSTS) + len(AGENT_PORTS) + 1)
+        ports = free_ports(3 * len(HOSTS) + len(AGENT_PORTS) + 2)
         self._words = {
             f"10.0.0.{host}:{name}": f"127.0.0.1:{ports.pop()}"
             for host in range(1, len(HOSTS) + 1)
@@ -57,6 +61,7 @@ class Reader:
             "9644": str(port + ADMIN_STEP),
             "9093": str(port + 2 * ADMIN_STEP),
             STORE_PORT: str(ports.pop()),
+            CONSOLE_PORT: str(ports.pop()),
             FOLDER: str(folder / "var"),
             **{there: str(here) for there, here in zip(AGENT_PORTS, ports, strict=True)},
         }
@@ -72,6 +77,7 @@ class Reader:
         self._node: Child | None = None
         self._agent: Child | None = None
         self._store: Child | None = None
+        self._console: Child | None = None
         self._hosts: dict[str, Child] = {}
         self._last_code = 0
 
@@ -79,7 +85,7 @@ class Reader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for node in (self._agent, self._node, self._store, *self._hosts.values()):
+        for node in (self._agent, self._console, self._node, self._store, *self._hosts.values()):
             if node is not None:
                 node.kill()
 
@@ -99,18 +105,23 @@ class Reader:
             printed = self._collect(command)
         elif command.startswith(STORES):
             printed = self._keep_objects(command)
+        elif command.startswith(CONSOLES):
+            printed = self._show(command)
         else:
             if host not in HOSTS:
                 self._meet_hosts()
             printed = self._once(command, host)
         printed = self._there(printed)
+        # What servers answer to curl has no end of line, and a page has.
+        printed += "\n" * (printed[-1:] not in ("", "\n"))
         assert matches(step.expected, printed), f"$ {command}\nprinted\n{printed}\nthe page says\n" + "\n".join(
             step.expected
         )
 
     def leave(self) -> None:
-        """Stops the agent and the nodes that run, which must end well."""
+        """Stops the agent, the console and the nodes that run, which must end well."""
         self._leave_agent()
+        self._leave_console()
         nodes = [node for node in (self._node, *self._hosts.values()) if node is not None]
         self._node, self._hosts = None, {}
         for node in nodes:
@@ -122,6 +133,37 @@ class Reader:
         agent, self._agent = self._agent, None
         if agent is not None:
             assert agent.stop(DEADLINE_S) == 0, agent.tail()
+
+    def _leave_console(self) -> None:
+        console, self._console = self._console, None
+        if console is not None:
+            assert console.stop(DEADLINE_S) == 0, console.tail()
+
+    def _show(self, command: str) -> str:
+        """Starts a console in place of the one before; answers what it said until it was ready, and saw a cluster, or
+        ended."""
+        self._leave_console()
+        log = self._folder / "console.log"
+        log.unlink(missing_ok=True)
+        port = f" --port {self._words[CONSOLE_PORT]}"
+        words = f"cd {self._folder} && exec {self._here(command)}{port}"
+        console = self._console = Child(["bash", "-c", words], log, self._environment)
+        wait_for(
+            f"{command} to be ready or to end",
+            lambda: not console.running() or self._sees_a_cluster(log.read_text()),
+            timeout_s=DEADLINE_S,
+        )
+        if not console.running():
+            self._last_code, self._console = console.wait(DEADLINE_S), None
+        return log.read_text()
+
+    def _sees_a_cluster(self, said: str) -> bool:
+        """Pages wait for the first look by themselves; whoever reads on is as slow as a person."""
+        found = re.search(r"is at (http://\S+?)/?\n", said)
+        if found is None:
+            return False
+        with urllib.request.urlopen(f"{found[1]}/api/v1/session", timeout=within(10)) as reply:
+            return all(cluster["state"] == "ok" for cluster in json.load(reply)["clusters"])
 
     def _collect(self, command: str) -> str:
         """Starts an agent in place of the one before; answers what it said until it was ready or ended."""
@@ -217,7 +259,7 @@ class Reader:
         return text
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that is free together with those that go with it, none of which reads like another port of the pages."""
     width = 3 * ADMIN_STEP
     parts = len(PORTS) // width
@@ -226,7 +268,7 @@ def _free_port() -> int:
         first = (port, port + ADMIN_STEP, port + 2 * ADMIN_STEP)
         needed = [each + node for each in first for node in range(NODES)]
         # 18089 would be taken for the agent's 8089, and translated.
-        ambiguous = any(name in str(each) for name in (*AGENT_PORTS, *SERVER_PORTS) for each in needed)
+        ambiguous = any(name in str(each) for name in (*AGENT_PORTS, *SERVER_PORTS, CONSOLE_PORT) for each in needed)
         if not ambiguous and all(_is_free(each) for each in needed):
             return port
     raise AssertionError("no free ports")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ from penstock.agent.admin.metrics import names
 from penstock.agent.multiline import read_multiline
 from penstock.agent.routing.reading import read_routing
 from penstock.agent.settings.kinds import KINDS, kind_of
+from penstock.agent.settings.reading import examine
 from penstock.declared.fields import Notes, Table
 from penstock.declared.positions import Positions
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, blocks, steps
 
 AGENTS = ROOT / "docs" / "guides" / "agents.md"
 INPUTS = ROOT / "docs" / "guides" / "agents-inputs.md"
@@ -63,7 +66,7 @@ def test_every_metric_is_in_the_guide() -> None:
 def test_every_kind_of_input_has_a_section_and_an_example() -> None:
     assert sorted(list_of_sections()) == sorted(KINDS)
     files = [block.text for block in blocks(INPUTS) if block.label.endswith(".toml")]
-    assert sorted(re.findall(r'^type = "(\w+)"$', "\n".join(files), re.M)) == sorted(KINDS)
+    assert set(re.findall(r'^type = "(\w+)"$', "\n".join(files), re.M)) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,6 +74,27 @@ def test_every_setting_of_an_input_is_in_the_guide(kind: str) -> None:
     values = Asked(type=kind)
     kind_of(kind).read(table_of(values), Path("/"))
     assert documented(section(kind)) == values.keys_asked - {"type"}
+
+
+def examples() -> Iterator[dict[str, Any]]:
+    """The files of agents that the guides have checked or run, without a mistake."""
+    for page in (AGENTS, INPUTS):
+        commands = [step.command for block in blocks(page) if block.kind == "console" for step in steps(block)]
+        for block in blocks(page):
+            used = any(re.search(rf"agent (validate|run|test) .*-c {block.label}", command) for command in commands)
+            if block.label.endswith(".toml") and used and not examine(block.text, page, environ={}).mistakes:
+                yield tomllib.loads(block.text)
+
+
+def test_every_setting_of_a_postgres_input_is_in_an_example() -> None:
+    values = Asked(type="postgres")
+    kind_of("postgres").read(table_of(values), Path("/"))
+    shown = {key for file in examples() for table in file["inputs"].values() for key in table}
+    assert values.keys_asked - shown == set()
+
+
+def test_what_makes_an_agent_exact_is_in_an_example() -> None:
+    assert {"exactly_once", "machine_id"} <= {key for file in examples() for key in file}
 
 
 def test_every_setting_that_inputs_share_is_in_the_guide() -> None:

@@ -176,11 +176,13 @@ class Table:
             self.wrong(key, f"{key} must be a table such as {{ name = 1 }}, not {kind_of(value)}")
             return {}
         found = {}
-        for name, each in _flat(value):
+        for names, each in _flat(value):
+            name = ".".join(names)
             if isinstance(each, (str, int, float)):
                 found[name] = str(each).lower() if isinstance(each, bool) else str(each)
             else:
-                self.wrong(key, f"{name} in {key} must be a text, a number or true or false, not {kind_of(each)}")
+                words = f"{name} in {key} must be a text, a number or true or false, not {kind_of(each)}"
+                self.notes.wrong((*self.path, key, *names), words)
         return found
 
     def table(self, key: str) -> Table | None:
@@ -247,10 +249,10 @@ def shown(value: object) -> str:
     return repr(value) if plain else kind_of(value)
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """`a.b = 1` is a table in a table to TOML; for options a dot is part of the name."""
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flat(value, (*above, name))
         else:
-            yield f"{prefix}{name}", value
+            yield (*above, name), value

@@ -62,7 +62,7 @@ async def annas_broker_is_silent() -> AsyncIterator[tuple[SilentBroker, Eyes, Sa
 
         address = {"bootstrap_servers": broker.address}
         sampler = Sampler(ClusterAddress("local", address, address, address), 1_000)
-        hub = Hub([sampler], vision_of, lambda _, __: True, Subscriptions(thread))
+        hub = Hub([sampler], vision_of, lambda _, __: True, Subscriptions())
         hub.open("the-tab-of-anna-", ANNA)
         try:
             yield broker, eyes, sampler, hub.open("the-tab-of-ben--", BEN)

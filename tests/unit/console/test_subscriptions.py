@@ -28,7 +28,7 @@ class World:
 
     def __init__(self) -> None:
         self.subscriptions = Subscriptions()
-        self.hub = Hub([], everything, self.subscriptions)
+        self.hub = Hub([], everything, lambda _, __: True, self.subscriptions)
         self.begun: list[Future[None]] = []
 
     def begin(self, _: Callable[[dict[str, Any]], None]) -> Future[None]:

@@ -26,7 +26,7 @@ def catalog_of(file: Table, directory: Path) -> dict[str, str]:
     found = _placed(file.options(CATALOG), directory)
     if found and URI not in found:
         file.wrong(CATALOG, f'{CATALOG} has no uri: where it is, such as "https://catalog.example.com/api/catalog"')
-    _told(file, CATALOG, lambda: check_catalog(_without_uri(found)))
+    _told(file, CATALOG, lambda: check_catalog(_without_uri(found), beside=(URI,)))
     return found
 
 

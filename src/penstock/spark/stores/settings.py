@@ -92,8 +92,9 @@ def check_storage(given: Mapping[str, str], location: str = "") -> None:
     _check_place(given, location)
 
 
-def check_catalog(given: Mapping[str, str]) -> None:
-    _check_names(given, CATALOG, CATALOG_NAMES)
+def check_catalog(given: Mapping[str, str], beside: Collection[str] = ()) -> None:
+    """`beside` are names that are told elsewhere where these settings are written, and may have been meant."""
+    _check_names(given, CATALOG, (*beside, *CATALOG_NAMES))
     check_references(given, CATALOG_SECRETS, CATALOG)
     if "credential" in given and "token" in given:
         raise BadOption(f"{CATALOG}.token and {CATALOG}.credential are two ways to log in: leave one out")

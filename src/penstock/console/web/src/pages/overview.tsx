@@ -94,10 +94,10 @@ function Health({ of }: { of: Overview }) {
 
 const Busy = ({ of }: { of: Overview }) => (
   <div class="columns">
-    <Panel class="w8" title={w().throughput}>
+    <Panel class="w7" title={w().throughput}>
       <Chart history={of.history} series={[{ key: "records_in", label: w().recordsIn }]} label={w().throughput} />
     </Panel>
-    <Panel class="w4" title={w().worstLags} plain>
+    <Panel class="w5" title={w().worstLags} plain>
       {of.lags.length ? (
         <Grid
           label={w().worstLags}

@@ -117,7 +117,7 @@ function optionsOf(series: Series[], width: number, height: number, show: (value
     padding: [8, 8, 0, 0],
     scales: { y: { range: (_, __, top) => [0, top > 0 ? top * 1.1 : 1] } },
     axes: [
-      { ...axis, size: 28, space: 90, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000).slice(0, 5)) },
+      { ...axis, size: 28, space: 90, values: (_, ticks) => times(ticks) },
       { ...axis, size: 56, values: (_, ticks) => ticks.map(show) },
     ],
     series: [
@@ -131,4 +131,10 @@ function optionsOf(series: Series[], width: number, height: number, show: (value
       })),
     ],
   };
+}
+
+/** Minutes, and seconds where marks are closer than that. */
+function times(ticks: number[]): string[] {
+  const length = ticks.some((tick) => tick % 60 !== 0) ? 8 : 5;
+  return ticks.map((tick) => clock(tick * 1000).slice(0, length));
 }
