@@ -10,6 +10,7 @@ from penstock.console.answers import answer, answer_made
 from penstock.console.failures import Declined, bad_request
 from penstock.console.listings import whole_number
 from penstock.console.routes.desk import desk_of
+from penstock.console.routes.tables import tables_of
 from penstock.console.views.brokers import broker_list, broker_rows, cluster_map
 from penstock.console.views.configs import config_list
 from penstock.console.views.overview import event_item, overview
@@ -20,7 +21,8 @@ LOG_MAX = 1_000
 async def get_overview(request: Request) -> Response:
     desk = await desk_of(request)
     seeing, happened = desk.seeing(), desk.sampler.log()
-    return await answer_made(lambda: overview(seeing, happened))
+    tables = await tables_of(desk, seeing)
+    return await answer_made(lambda: {**overview(seeing, happened), "tables": tables})
 
 
 async def get_map(request: Request) -> Response:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from penstock.client.admin import TopicInfo
 from penstock.console.auditing import ChangeLog
 from penstock.console.failures import Declined, bad_request
+from penstock.console.lakeside import Lakeside
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.people.acting import Acting
 from penstock.console.people.door import Door
@@ -98,6 +99,7 @@ class Desks:
     ) -> None:
         self.settings, self.samplers, self.reading, self.changes = settings, samplers, reading, changes
         self.moved = MovedGroups()
+        self.lakeside = Lakeside(settings, reading)
         self._own = {name: Acting(sampler.address) for name, sampler in samplers.items()}
         self.door = Door(settings, Sessions(left, self._own), self._own, reading)
 
@@ -116,6 +118,10 @@ class Desks:
         vision = await session.eyes[name].look()
         return Desk(sampler, session.acting[name], vision, session.principal, self, session.key)
 
+    def own(self, cluster: str) -> Acting:
+        """The console's own clients at a cluster. What they are told is not for everybody."""
+        return self._own[cluster]
+
     async def vision_of(self, key: str, cluster: str) -> Vision:
         """What a session sees now; nothing when it has ended or nobody can be asked."""
         if self.door.open:
@@ -130,6 +136,7 @@ class Desks:
 
     async def close(self) -> None:
         await self.door.sessions.close()
+        await self.lakeside.close()
         for acting in self._own.values():
             await acting.close()
 

@@ -44,13 +44,8 @@ def _order(entry: tuple[QuotaEntity, Mapping[str, float]]) -> str:
     return str(entry[0])
 
 
-def verdict(acls: Sequence[Acl], principal: str, operation: str, resource: str, name: str, host: str) -> dict[str, Any]:
-    """By the authorizer that decides in the brokers. Super users are not among ACLs, so they are not known here."""
-    try:
-        doing, kind, address = Operation[operation.upper()], ResourceType[resource.upper()], host_text(host)
-        who = parse_principal(principal if ":" in principal else f"User:{principal}")
-    except (KeyError, ValueError) as wrong:
-        raise bad_request(f"{wrong} is no operation, kind of resource, user or address") from None
+def authorizer_of(acls: Iterable[Acl]) -> Authorizer:
+    """The one that decides in brokers, by rules that somebody was told. It knows no super users."""
     authorizer = Authorizer()
     authorizer.take(
         acl_entry(
@@ -64,7 +59,17 @@ def verdict(acls: Sequence[Acl], principal: str, operation: str, resource: str, 
         )
         for acl in acls
     )
-    found = authorizer.decide(who, address, doing, kind, name)
+    return authorizer
+
+
+def verdict(acls: Sequence[Acl], principal: str, operation: str, resource: str, name: str, host: str) -> dict[str, Any]:
+    """By the authorizer that decides in the brokers. Super users are not among ACLs, so they are not known here."""
+    try:
+        doing, kind, address = Operation[operation.upper()], ResourceType[resource.upper()], host_text(host)
+        who = parse_principal(principal if ":" in principal else f"User:{principal}")
+    except (KeyError, ValueError) as wrong:
+        raise bad_request(f"{wrong} is no operation, kind of resource, user or address") from None
+    found = authorizer_of(acls).decide(who, address, doing, kind, name)
     what = resource if resource == "cluster" else f"{resource}:{name}"
     return {
         "allowed": found.allowed,

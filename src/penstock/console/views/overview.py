@@ -53,7 +53,6 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
             "history": seeing.drawn("cluster", "", 10, records_in="in", records_out="out") if whole else None,
             "brokers": rows,
             "lags": worst_lags(seeing, LAGS_SHOWN),
-            "tables": [],
             "events": [event_item(each) for each in events if vision.occurrence(each.what)][:EVENTS_SHOWN],
             "command": "penstock cluster health",
         },
