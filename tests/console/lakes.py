@@ -27,9 +27,7 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-def table_of(
-    warehouse: Path, name: str, topic: str, topic_id: str, *, table_format: str = "delta", feed: bool = True
-) -> TableStore:
+def table_of(warehouse: Path, name: str, topic: str, *, table_format: str = "delta", feed: bool = True) -> TableStore:
     """An empty table that says which topic feeds it, unless that is not to be known."""
     told = Feed("nowhere:9092", topics=(topic,), rows="record", query=f"{name}-lake").to_property()
     options = LakeOptions.of({"path": str(warehouse / name), "table.format": table_format})

@@ -33,11 +33,11 @@ def warehouse(node: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) ->
         producer.flush()
         orders = topic_id(admin, "orders")
         admin.alter_group_offsets("spark-orders-lake", {TopicPartition("orders", 0): 60})
-        store = table_of(folder, "orders", "orders", orders)
+        store = table_of(folder, "orders", "orders")
         commit(store, "orders", orders, 0, 20, batch=0)
         store.refresh()
         commit(store, "orders", orders, 20, 60, batch=1, dead=(25, 26))
-        foreign = table_of(folder, "foreign", "orders", orders, feed=False, table_format="iceberg")
+        foreign = table_of(folder, "foreign", "orders", feed=False, table_format="iceberg")
         commit(foreign, "orders", orders, 0, 5, batch=0, query_id="another")
     pipeline_told(node.client_settings, "orders", "orders", offset=60, end=80)
     pipeline_told(node.client_settings, "broken", "orders", offset=10, end=80, state="failed", error="it burst",
@@ -73,7 +73,7 @@ def test_tables_are_told_with_their_figures(console: RunningConsole, warehouse: 
 def test_a_table_that_grows_is_seen_to(console: RunningConsole, warehouse: Path, node: EmbeddedBroker) -> None:
     with Admin(**node.client_settings) as admin:
         found = topic_id(admin, "orders")
-        store = table_of(warehouse, "growing", "orders", found)
+        store = table_of(warehouse, "growing", "orders")
         console.wait("tables/growing", lambda told: told["version"] == "0")
         commit(store, "orders", found, 0, 7, batch=0, query_id="grows")
     told = console.wait("tables/growing", lambda told: told["version"] == "1")
@@ -90,7 +90,7 @@ def test_an_audit_is_a_verdict(console: RunningConsole, warehouse: Path) -> None
 def test_an_audit_finds_what_is_missing(console: RunningConsole, warehouse: Path, node: EmbeddedBroker) -> None:
     with Admin(**node.client_settings) as admin:
         found = topic_id(admin, "orders")
-    store = table_of(warehouse, "holed", "orders", found)
+    store = table_of(warehouse, "holed", "orders")
     commit(store, "orders", found, 0, 7, batch=0, query_id="holes")
     next(Path(warehouse / "holed").glob("*.parquet")).unlink()
     told = console.wait("tables/holed", lambda told: told["version"] == "1")

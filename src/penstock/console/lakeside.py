@@ -10,6 +10,8 @@ import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from penstock.console.agents.asking import Agents
+from penstock.console.agents.positions import AgentPositions
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.pipelines.heard import Heard
 from penstock.console.settings import ConsoleSettings
@@ -34,7 +36,9 @@ class Lakeside:
     def __init__(self, settings: ConsoleSettings, reading: ReadingThread) -> None:
         self.settings = settings
         self.warehouses = Warehouses(settings.warehouses)
+        self.agents = Agents(settings.agents)
         self.sql = SqlProcesses()
+        self._positions = {address.name: AgentPositions(address, reading) for address in settings.clusters}
         self._heard = {address.name: Heard(address, reading) for address in settings.clusters}
         self.audits = asyncio.Semaphore(AUDITS_AT_ONCE)
         self._rights: dict[tuple[str, str], tuple[float, frozenset[str], Rights]] = {}
@@ -74,6 +78,9 @@ class Lakeside:
             del self._rights[next(iter(self._rights))]
         self._rights[key] = (now + RIGHTS_HOLD_S, wanted, found)
         return found
+
+    def positions(self, cluster: str) -> AgentPositions:
+        return self._positions[cluster]
 
     def heard(self, cluster: str) -> Heard:
         return self._heard[cluster]

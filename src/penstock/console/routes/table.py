@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from penstock.console.routes import (
     access,
+    agents,
     changing_access,
     changing_groups,
     changing_topics,
@@ -70,6 +71,7 @@ TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
     ("POST", "/pipelines/{name:path}/stop", pipelines.stop_pipeline),
     ("POST", "/pipelines/{name:path}/start", pipelines.start_pipeline),
     ("GET", "/pipelines/{name:path}", pipelines.get_pipeline),
+    ("GET", "/agents", agents.get_agents),
     ("GET", "/tables", tables.get_tables),
     ("POST", "/tables/{name:path}/audit", tables.audit_table),
     ("GET", "/tables/{name:path}", tables.get_table),

@@ -1,7 +1,7 @@
 """The process that answers one question, and ends. Started by `asking.py`; reads an order, writes an answer.
 
-What the system forbids it comes before anything that could be told to do otherwise is imported: no file may be
-written, memory and processor time have an end, and an alarm kills it whether or not whoever started it still lives.
+What the system forbids it comes before the question is looked at: no file may be written, memory and processor time
+have an end, and an alarm kills it whether or not whoever started it still lives.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from penstock.console.tables.sql.order import SqlOrder, SqlTold
 
-ADDRESS_SPACE_TIMES = 4
-"""Libraries reserve more addresses than they ever use."""
+ADDRESS_SPACE_TIMES = 2
+"""What the engine may use, and as much again for the answer. What libraries have mapped before comes on top."""
 FILES_MAX = 512
 GRACE_S = 5
 NICENESS = 10
@@ -26,21 +27,45 @@ NICENESS = 10
 
 
 def confine(memory_bytes: int, seconds: int) -> None:
-    """For good: limits that only sink."""
+    """For good: limits that only sink. Libraries are there already: they map more addresses than they ever use."""
+    mapped = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
     for limit, most in (
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, FILES_MAX),
         (resource.RLIMIT_CPU, seconds + GRACE_S),
-        (resource.RLIMIT_AS, memory_bytes * ADDRESS_SPACE_TIMES),
+        (resource.RLIMIT_AS, mapped + memory_bytes * ADDRESS_SPACE_TIMES),
     ):
         _, hard = resource.getrlimit(limit)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(limit, (most, most))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(seconds + GRACE_S)
-    os.environ.clear()
     os.nice(NICENESS)
+
+
+def load(order: SqlOrder) -> None:
+    """All libraries that the tables of an order need, so that each is mapped before memory is counted."""
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.dataset
+
+    from penstock.console.tables.sql import cells, inside
+    from penstock.spark.lake import parquet_rows
+
+    _ = duckdb, pyarrow.dataset, cells, inside, parquet_rows
+    formats = {table.format for table in order.tables}
+    if "delta" in formats:
+        from penstock.spark.lake.delta import store as delta_store
+
+        _ = delta_store
+    if "iceberg" in formats:
+        from penstock.spark.lake.iceberg import store as iceberg_store
+
+        _ = iceberg_store
+    pa.set_memory_pool(pa.system_memory_pool())
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
 
 
 def main() -> int:
@@ -50,6 +75,7 @@ def main() -> int:
     from penstock.console.tables.sql.order import SqlOrder
 
     order = msgspec.json.decode(given, type=SqlOrder)
+    load(order)
     confine(order.memory_bytes, order.seconds)
     told = answered(order)
     sys.stdout.buffer.write(msgspec.json.encode(told))
@@ -60,16 +86,11 @@ def main() -> int:
 
 def answered(order: SqlOrder) -> SqlTold:
     """Refusals are answers too; whatever else fails is told by its kind, without paths of this machine."""
-    import pyarrow as pa
-
     from penstock.console.tables.sql.inside import check_inside
     from penstock.console.tables.sql.order import SqlTold, table_of
     from penstock.model.errors import PenstockError
     from penstock.spark.lake.query import Bounds, ask_tables
 
-    pa.set_memory_pool(pa.system_memory_pool())
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
     homes = {each.name: each.warehouse for each in order.tables}
     try:
         found = ask_tables(
