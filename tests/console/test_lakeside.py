@@ -6,6 +6,8 @@ import json
 import select
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -14,6 +16,9 @@ import pytest
 from penstock.blocking import Admin, Producer
 from penstock.console.settings import WarehouseAddress
 from penstock.model.ids import TopicPartition
+from penstock.spark.values.dead_letters import headers_of
+from penstock.spark.values.letter_table import LetterTable
+from penstock.spark.values.letters import DeadLetter, Reader
 from penstock.testing import EmbeddedBroker
 from tests.console.lakes import commit, pipeline_told, table_of, topic_id
 from tests.console.running import RunningConsole, running, settings_for
@@ -183,6 +188,62 @@ def test_a_pipeline_is_asked_to_stop(console: RunningConsole, node: EmbeddedBrok
 def test_the_overview_has_tables(console: RunningConsole) -> None:
     told = console.get("overview")
     assert "orders" in [row["name"] for row in told["tables"]]
+
+
+def test_a_record_is_followed_into_its_row(console: RunningConsole) -> None:
+    told = console.get("follow", topic="orders", partition=0, offset=10)
+    kinds = [(step["kind"], step["state"]) for step in told["steps"]]
+    assert kinds[0] == ("record", "done")
+    assert ("group", "done") in kinds
+    batch = next(step for step in told["steps"] if step["params"].get("pipeline") == "orders")
+    assert batch["text"] == "batch 0 of lake of pipeline orders had it"
+    row = next(step for step in told["steps"] if step["params"].get("table") == "orders")
+    assert row["params"]["version"] == "1"
+    assert "secret of orders 10" in row["text"]
+    assert told["command"] == "penstock consume -p 0 --offset=10 -n 1 orders"
+
+
+def test_a_record_that_became_no_row_is_followed_to_its_letters(console: RunningConsole, node: EmbeddedBroker) -> None:
+    """One is in a topic of dead letters, one in a table of them, which nobody could ask for as a table."""
+    letter = DeadLetter("orders", 0, 25, None, None, b"x", (), "25 is no number")
+    with Producer(**node.client_settings) as producer:
+        for number in range(50):
+            producer.send("orders-dead", b"x", headers=headers_of(replace(letter, offset=number + 1_000)))
+        producer.send("orders-dead", b"x", headers=headers_of(letter))
+    console.wait("topics", lambda told: "orders-dead" in [row["name"] for row in told["items"]])
+    told = console.get("follow", topic="orders", partition=0, offset=25)
+    found = [step for step in told["steps"] if step["kind"] == "dead_letter"]
+    assert [(step["state"], step["text"]) for step in found] == [
+        ("done", "put aside in topic orders-dead: 25 is no number")
+    ]
+    assert found[0]["params"]["topic"] == "orders-dead"
+    # From the letter one comes back to its record.
+    place = found[0]["params"]
+    back = console.get("follow", topic="orders-dead", partition=place["partition"], offset=place["offset"])
+    assert back["steps"][0]["params"] == {"topic": "orders", "partition": "0", "offset": "25"}
+
+
+def test_a_letter_in_a_table_is_found(console: RunningConsole, warehouse: Path) -> None:
+    letter = DeadLetter("orders", 0, 26, None, None, b"x", (), "26 is no number")
+    LetterTable(str(warehouse / "put_aside")).append([letter], Reader("orders-lake", 1), datetime.now(UTC))
+    console.wait("tables/put_aside", lambda told: told["rows"] == "1")
+    told = console.get("follow", topic="orders", partition=0, offset=26)
+    assert "put aside in table put_aside: 26 is no number" in [step["text"] for step in told["steps"]]
+
+
+def test_a_record_that_is_not_there_yet_waits(console: RunningConsole) -> None:
+    told = console.get("follow", topic="orders", partition=0, offset=80)
+    states = {step["kind"]: step["state"] for step in told["steps"]}
+    assert (states["record"], states["group"], states["batch"], states["table"]) == (
+        "done",
+        "waiting",
+        "waiting",
+        "waiting",
+    )
+    told = console.get("follow", topic="orders", partition=0, offset=5_000)
+    assert told["steps"][0]["state"] == "waiting"
+    assert console.refusal("follow", topic="orders", partition=7, offset=0)[0] == 404
+    assert console.refusal("follow", topic="orders") == (400, "bad_request")
 
 
 def test_a_console_says_what_it_can(console: RunningConsole) -> None:

@@ -101,6 +101,9 @@ class AgentPositions:
             file = (row[0], row[1])
             if told is None:
                 agent.files.pop(file, None)
-            elif isinstance(told, dict) and told.get("path") and isinstance(told.get("position"), int):
-                if len(agent.files) < ROWS_MAX:
-                    agent.files[file] = (str(told["path"]), told["position"])
+            elif _is_position(told) and len(agent.files) < ROWS_MAX:
+                agent.files[file] = (str(told["path"]), told["position"])
+
+
+def _is_position(told: Any) -> bool:
+    return isinstance(told, dict) and bool(told.get("path")) and isinstance(told.get("position"), int)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.client.admin import Acl
 from penstock.client.errors import ClientError
 from penstock.console.failures import Declined
-from penstock.console.views.access import authorizer_of
+from penstock.console.people.rules import authorizer_of
 from penstock.model.security import Operation, ResourceType
 from penstock.security.acls import parse_principal
 from penstock.security.hosts import host_text

@@ -9,9 +9,9 @@ from typing import Any
 from penstock.client.admin import Acl, QuotaEntity, ScramCredential
 from penstock.console.commands import command
 from penstock.console.failures import bad_request
-from penstock.model.security import Operation, PatternType, Permission, ResourceType
-from penstock.security.acls import acl_entry, parse_principal
-from penstock.security.authorizer import Authorizer
+from penstock.console.people.rules import authorizer_of
+from penstock.model.security import Operation, ResourceType
+from penstock.security.acls import parse_principal
 from penstock.security.hosts import host_text
 
 
@@ -42,24 +42,6 @@ def quota_items(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> list[dict[
 
 def _order(entry: tuple[QuotaEntity, Mapping[str, float]]) -> str:
     return str(entry[0])
-
-
-def authorizer_of(acls: Iterable[Acl]) -> Authorizer:
-    """The one that decides in brokers, by rules that somebody was told. It knows no super users."""
-    authorizer = Authorizer()
-    authorizer.take(
-        acl_entry(
-            int(ResourceType[acl.resource.upper()]),
-            acl.name,
-            int(PatternType[acl.pattern.upper()]),
-            acl.principal,
-            acl.host,
-            int(Operation[acl.operation.upper()]),
-            int(Permission[acl.permission.upper()]),
-        )
-        for acl in acls
-    )
-    return authorizer
 
 
 def verdict(acls: Sequence[Acl], principal: str, operation: str, resource: str, name: str, host: str) -> dict[str, Any]:
