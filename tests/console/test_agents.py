@@ -1,4 +1,4 @@
-"""Agents: by their admin ports, and by the positions that they keep in the cluster; and lines followed to their files."""
+"""Agents: by their admin ports, and by positions that they keep in the cluster; lines are followed to files."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.console.tables.seen import SeenTable
 
 RIGHTS_HOLD_S: Final = 3.0
+USUAL_MS: Final = 5_000
 RIGHTS_KEPT_MAX: Final = 1_000
 TOPICS_MAX: Final = 5_000
 AUDITS_AT_ONCE: Final = 1
@@ -35,7 +36,7 @@ class Lakeside:
 
     def __init__(self, settings: ConsoleSettings, reading: ReadingThread) -> None:
         self.settings = settings
-        self.warehouses = Warehouses(settings.warehouses)
+        self.warehouses = Warehouses(settings.warehouses, settings.every_ms / USUAL_MS)
         self.agents = Agents(settings.agents)
         self.sql = SqlProcesses()
         self._positions = {address.name: AgentPositions(address, reading) for address in settings.clusters}

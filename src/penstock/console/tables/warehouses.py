@@ -37,8 +37,9 @@ class Look:
 class Warehouses:
     """Asked on one loop; looks in its own thread, to which the stores of tables belong."""
 
-    def __init__(self, addresses: Sequence[WarehouseAddress]) -> None:
-        self.addresses = tuple(addresses)
+    def __init__(self, addresses: Sequence[WarehouseAddress], pace: float = 1.0) -> None:
+        """`pace` stretches how long a look holds, as everything else that is looked at."""
+        self.addresses, self._pace = tuple(addresses), pace
         self._thread = ThreadPoolExecutor(1, "penstock-console-tables")
         self._seen = Look()
         self._until = 0.0
@@ -55,7 +56,7 @@ class Warehouses:
         began = time.monotonic()
         self._seen = await self.do(self._look_at_all)
         took = time.monotonic() - began
-        self._until = began + took + max(HOLDS_S, COST_TIMES * took)
+        self._until = began + took + max(HOLDS_S, COST_TIMES * took) * self._pace
         return self._seen
 
     async def do(self, work: Callable[[], T]) -> T:

@@ -41,9 +41,19 @@ export function PipelinePage({ name }: { name: string }) {
                 of.watermark
                   ? [w().watermark, typeof of.watermark === "number" ? moment(of.watermark, false) : of.watermark]
                   : null,
-                of.state_rows ? [w().stateRows, exact(of.state_rows)] : null,
+                of.state_rows && of.state_rows !== "0" ? [w().stateRows, exact(of.state_rows)] : null,
+                [w().restarts, exact(of.restarts)],
               ]}
             />
+            <p class="small soft row">
+              <span>{w().runsOn(of.host, of.master)}</span>
+              <span class="mono">{of.file}</span>
+              {of.groups.map((group) => (
+                <Link key={group} to={to("/groups/{}", group)}>
+                  {group}
+                </Link>
+              ))}
+            </p>
             <Drawing of={of} />
             <Batches of={of.batches ?? []} />
             {Object.entries(of.commands ?? {}).length > 0 && (
@@ -62,18 +72,11 @@ export function PipelinePage({ name }: { name: string }) {
   );
 }
 
-const VERBS = ["stop", "start", "redrive"] as const;
-
 /** Only what the console can do for this pipeline is offered; what it cannot, its command says. */
 function Acts({ of, again }: { of: PipelineAnswer; again: () => void }) {
-  const fits = {
-    stop: of.state === "running",
-    start: of.state !== "running",
-    redrive: of.dead !== null && of.dead !== "0",
-  };
   return (
     <>
-      {VERBS.filter((verb) => fits[verb] && of.commands?.[verb] !== undefined).map((verb) => (
+      {of.acts.map((verb) => (
         <Opens key={verb} text={told("verb_", verb, verb)}>
           {(close) => (
             <Action
@@ -134,6 +137,8 @@ function End({ of }: { of: PipelineEnd }) {
         {of.kind && <Badge>{of.kind}</Badge>}{" "}
         {of.rows_per_s !== undefined && of.rows_per_s !== null && about(of.rows_per_s) + " " + w().perSecond}
         {of.lag !== undefined && of.lag !== null && " · " + w().lag + " " + exact(of.lag)}
+        {of.committed && " · " + w().version + " " + exact(of.committed)}
+        {of.committed_ms && " · " + moment(of.committed_ms, false)}
       </span>
     </div>
   );

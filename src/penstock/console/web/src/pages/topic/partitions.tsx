@@ -10,6 +10,7 @@ import { Shown } from "../../parts/shown";
 import { Link } from "../../routing/link";
 import { to } from "../../routing/place";
 import { w } from "../../words/words";
+import { Producers } from "./producers";
 
 export function PartitionsTab({ name, topic }: { name: string; topic: TopicAnswer | null }) {
   const asking = useAsked<Sampled & { partitions: PartitionRow[] }>(to("/topics/{}/partitions", name), [
@@ -49,6 +50,7 @@ export function PartitionsTab({ name, topic }: { name: string; topic: TopicAnswe
           }}
         </Shown>
       </Panel>
+      <Producers name={name} />
     </div>
   );
 }
