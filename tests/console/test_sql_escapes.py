@@ -15,7 +15,7 @@ import pytest
 from penstock.console.failures import Declined
 from penstock.console.tables.sql.asking import SqlProcesses
 from penstock.console.tables.sql.child import answered
-from penstock.console.tables.sql.order import SqlOrder, SqlTold, TableOrder, table_order
+from penstock.console.tables.sql.order import SqlAnswer, SqlOrder, SqlTold, TableOrder, table_order
 from penstock.spark.lake.warehouse import Warehouse
 from tests.console.lakes import commit, table_of
 from tests.patience import within
@@ -45,7 +45,7 @@ def orders_of(warehouse: Path, *names: str) -> list[TableOrder]:
     return [table_order(table, str(warehouse)) for table in found if table.name in names]
 
 
-def ask(sql: str, tables: list[TableOrder], seconds: int = 20, memory_mb: int = 512) -> SqlTold:
+def ask(sql: str, tables: list[TableOrder], seconds: int = 20, memory_mb: int = 512) -> SqlAnswer:
     order = SqlOrder(sql, tables, seconds=round(within(seconds)), memory_bytes=memory_mb << 20)
     return asyncio.run(SqlProcesses().ask("somebody", order))
 
@@ -146,7 +146,7 @@ def test_nothing_else_can_be_read_or_written(lake: Path, tables: list[TableOrder
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM read_text('/etc/passwd')", "COPY orders TO '{lake}/out.csv'"])
 def test_nor_in_the_process_that_answers(lake: Path, tables: list[TableOrder], sql: str) -> None:
-    assert ask("SELECT count(*) FROM orders", tables).rows == [["10"]]
+    assert ask("SELECT count(*) FROM orders", tables).cells() == [["10"]]
     assert refusal(sql.format(lake=lake), tables).code == "sql_refused"
     assert not (lake / "out.csv").exists()
 
@@ -155,7 +155,7 @@ def test_settings_and_secrets_are_empty_and_stay(tables: list[TableOrder]) -> No
     sql = """SELECT name, value FROM duckdb_settings() WHERE name IN ('enable_external_access', 'lock_configuration',
              'temp_directory', 'python_enable_replacements', 'autoload_known_extensions', 'allow_community_extensions',
              'memory_limit', 'threads') ORDER BY name"""
-    told = {row[0]: row[1] for row in ask(sql, tables).rows}
+    told = {row[0]: row[1] for row in ask(sql, tables).cells()}
     assert (told["enable_external_access"], told["lock_configuration"], told["temp_directory"]) == ("false", "true", "")
     assert (told["python_enable_replacements"], told["autoload_known_extensions"]) == ("false", "false")
     assert (told["allow_community_extensions"], told["threads"], told["memory_limit"]) == ("false", "1", "512.0 MiB")
@@ -222,7 +222,7 @@ def test_what_never_ends_is_ended(tables: list[TableOrder]) -> None:
 def test_an_answer_has_sixteen_megabytes_at_most(tables: list[TableOrder]) -> None:
     told = ask("SELECT repeat('é', 10000) FROM range(2000)", tables)
     assert told.cut
-    size = sum(len((row[0] or "").encode()) for row in told.rows)
+    size = sum(len((row[0] or "").encode()) for row in told.cells())
     assert 15 << 20 < size <= 16 << 20
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from penstock.console.following.way import FoundLetter
-from penstock.console.tables.sql.order import SqlOrder, SqlTold, table_order
+from penstock.console.tables.sql.order import SqlAnswer, SqlOrder, table_order
 
 if TYPE_CHECKING:
     from penstock.console.following.way import FoundRecord
@@ -44,9 +44,10 @@ async def find_row(processes: SqlProcesses, person: str, table: SeenTable, recor
         table,
         f'WHERE "_partition" = {record.partition:d} AND "_offset" = {record.offset:d}{topic} LIMIT 1',
     )
-    if not told.rows:
+    rows = told.cells()
+    if not rows:
         return None
-    cells = {column["name"]: cell for column, cell in zip(told.columns, told.rows[0], strict=True)}
+    cells = {column["name"]: cell for column, cell in zip(told.columns, rows[0], strict=True)}
     text = json.dumps(cells, ensure_ascii=False)
     return text if len(text) <= ROW_CHARS else f"{text[:ROW_CHARS]}…"
 
@@ -64,14 +65,14 @@ async def find_letters(
             f' AND "offset" = {record.offset:d} LIMIT 1',
         )
         names = [column["name"] for column in told.columns]
-        for row in told.rows:
+        for row in told.cells():
             cells = dict(zip(names, row, strict=True))
             error, query = cells.get("error") or "", cells.get("query") or ""
             found.append(FoundLetter(f"table {table.own_name}", error, query=query))
     return found
 
 
-async def _ask(processes: SqlProcesses, person: str, table: SeenTable, rest: str) -> SqlTold:
+async def _ask(processes: SqlProcesses, person: str, table: SeenTable, rest: str) -> SqlAnswer:
     name = ".".join(f'"{part}"' for part in _parts(table.name))
     order = SqlOrder(
         f"SELECT * FROM {name} {rest}", [table_order(table.found, table.warehouse)], rows=1, seconds=SECONDS

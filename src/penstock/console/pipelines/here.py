@@ -37,9 +37,14 @@ def sinks_here(pipeline: PipelineStatus) -> tuple[SinkProgress, ...]:
     return () if progress is None else progress.sinks
 
 
-def can_start(pipeline: PipelineStatus) -> bool:
+def why_not_start(pipeline: PipelineStatus) -> str:
+    """Why it cannot be started from here; empty when it can."""
     state = state_here(pipeline)
-    return state is not None and not state.alive and Path(state.file).is_file()
+    if state is None:
+        return f"it ran on {pipeline.host}, where its file is"
+    if state.alive:
+        return f"its process is still there: it is {state.state}"
+    return "" if Path(state.file).is_file() else f"its file {state.file} is gone"
 
 
 async def start(pipeline: PipelineStatus) -> str:

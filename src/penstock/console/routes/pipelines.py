@@ -41,7 +41,7 @@ async def get_pipeline(request: Request) -> Response:
     sinks = await asyncio.to_thread(here.sinks_here, pipeline)
     around = Around(await _tables(desk), sinks)
     batches = [batch for (owner, _), told in heard.batches.items() if owner == name for batch in told]
-    startable = await asyncio.to_thread(here.can_start, pipeline)
+    startable = not await asyncio.to_thread(here.why_not_start, pipeline)
     acts = _acts(pipeline, startable=startable) if not desk.shared.settings.read_only else []
     seeing = desk.seeing()
     page = pipeline_page(seeing, pipeline, around, batches, commands_of(pipeline), acts)
@@ -68,9 +68,10 @@ async def start_pipeline(request: Request) -> Response:
     desk, body = await desk_of(request), await body_of(request)
     pipeline = await _alterable(desk, request.path_params["name"])
     same = commands_of(pipeline)["start"]
-    if not await asyncio.to_thread(here.can_start, pipeline):
-        why = f"{pipeline.name} runs" if pipeline.state == RUNNING else f"its file is on {pipeline.host}, not here"
-        raise Declined(409, "conflict", f"the console cannot start it: {why}", f"on {pipeline.host}: {same}")
+    why = await asyncio.to_thread(here.why_not_start, pipeline)
+    if why:
+        message = f"the console cannot start {pipeline.name}: {why}"
+        raise Declined(409, "conflict", message, f"on {pipeline.host}: `{same}`")
     if body.get("dry_run"):
         return answer({"plan": {"file": pipeline.file}, "command": same})
     async with desk.changing("start_pipeline", f"pipeline {pipeline.name} was started", **_concerns(pipeline)):

@@ -18,7 +18,7 @@ from penstock.console.pipelines.sights import visible
 from penstock.console.routes.changing_topics import text_in
 from penstock.console.routes.desk import ANYBODY, Desk, desk_of
 from penstock.console.tables.sql.asking import AT_ONCE, OF_ONE_AT_ONCE
-from penstock.console.tables.sql.order import SqlOrder, SqlTold, table_order
+from penstock.console.tables.sql.order import SqlAnswer, SqlOrder, table_order
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ async def ask_sql(request: Request) -> Response:
     # Where nobody logs in everybody is one person, who may ask as often as all of them together.
     of_one = AT_ONCE if desk.person == ANYBODY else OF_ONE_AT_ONCE
     began = time.monotonic()
-    told: SqlTold = await _unless_gone(request, desk.shared.lakeside.sql.ask(desk.person, order, of_one=of_one))
+    told: SqlAnswer = await _unless_gone(request, desk.shared.lakeside.sql.ask(desk.person, order, of_one=of_one))
     directory = desk.shared.settings.warehouses[0].directory
     return answer(
         {

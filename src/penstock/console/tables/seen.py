@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.console.tables.spans import SpanIndex
-from penstock.model.errors import PenstockError
 from penstock.spark.errors import BadOption
 from penstock.spark.feed import Feed
 
@@ -76,7 +75,7 @@ def look(found: TableName, warehouse: str, own_name: str, before: SeenTable | No
         spans = before.spans if before is not None and same else _remembered(store)
         spans.put(store.commits(after=spans.newest))
         return _seen(found, warehouse, own_name, store, spans)
-    except (PenstockError, OSError, ValueError) as failure:
+    except Exception as failure:  # a format's library has failures of its own; one table does not hide the others
         return SeenTable(found, warehouse, own_name, problem=str(failure) or type(failure).__name__)
 
 

@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.console.settings import WarehouseAddress
-from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.console.tables.seen import SeenTable
@@ -63,7 +62,7 @@ class Warehouses:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _look_at_all(self) -> Look:
         from penstock.console.tables.seen import look
@@ -77,7 +76,7 @@ class Warehouses:
                     named = _named(found, address.directory, tables)
                     if len(tables) < TABLES_MAX:
                         tables[named.name] = look(named, address.directory, found.name, known.get(named))
-            except (PenstockError, OSError, ValueError) as failure:
+            except Exception as failure:  # nor does one warehouse
                 failed[address.directory] = str(failure) or type(failure).__name__
         return Look(time.time_ns() // 1_000_000, tables, failed)
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from penstock.console.failures import Declined, bad_request
-from penstock.console.tables.sql.order import BYTES_MAX, SQL_MAX, SqlOrder, SqlTold
+from penstock.console.tables.sql.order import BYTES_MAX, SQL_MAX, SqlAnswer, SqlOrder
 
 AT_ONCE: Final = 2
 OF_ONE_AT_ONCE: Final = 1
@@ -28,7 +28,7 @@ class SqlProcesses:
     def __init__(self) -> None:
         self._running: dict[str, int] = {}
 
-    async def ask(self, person: str, order: SqlOrder, *, of_one: int = OF_ONE_AT_ONCE) -> SqlTold:
+    async def ask(self, person: str, order: SqlOrder, *, of_one: int = OF_ONE_AT_ONCE) -> SqlAnswer:
         """Declined when it is refused, takes too long or too much. Whoever stops waiting ends the process."""
         if not order.sql.strip() or len(order.sql) > SQL_MAX:
             raise bad_request(f"query: between 1 and {SQL_MAX} characters of SQL were expected")
@@ -45,7 +45,7 @@ class SqlProcesses:
                 del self._running[person]
 
 
-async def _answer_of(order: SqlOrder) -> SqlTold:
+async def _answer_of(order: SqlOrder) -> SqlAnswer:
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         *CHILD,
@@ -89,11 +89,11 @@ async def _ended(child: asyncio.subprocess.Process) -> None:
     await asyncio.shield(child.wait())
 
 
-def _told(order: SqlOrder, body: bytes, code: int) -> SqlTold:
+def _told(order: SqlOrder, body: bytes, code: int) -> SqlAnswer:
     if code in _TOO_LONG:
         raise _too_long(order)
     try:
-        told = msgspec.json.decode(body, type=SqlTold)
+        told = msgspec.json.decode(body, type=SqlAnswer)
     except msgspec.DecodeError:
         message = (
             f"the process that was to answer has ended; it may have needed more than {order.memory_bytes >> 20} MB"

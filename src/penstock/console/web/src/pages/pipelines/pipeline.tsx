@@ -38,9 +38,6 @@ export function PipelinePage({ name }: { name: string }) {
                 [w().freshness, lagTime(of.freshness_s)],
                 [w().batchTime, span(of.batch_ms)],
                 [w().deadLetters, exact(of.dead)],
-                of.watermark
-                  ? [w().watermark, typeof of.watermark === "number" ? moment(of.watermark, false) : of.watermark]
-                  : null,
                 of.state_rows && of.state_rows !== "0" ? [w().stateRows, exact(of.state_rows)] : null,
                 [w().restarts, exact(of.restarts)],
               ]}
@@ -48,6 +45,11 @@ export function PipelinePage({ name }: { name: string }) {
             <p class="small soft row">
               <span>{w().runsOn(of.host, of.master)}</span>
               <span class="mono">{of.file}</span>
+              {of.watermark && (
+                <span>
+                  {w().watermark} {typeof of.watermark === "number" ? moment(of.watermark, false) : of.watermark}
+                </span>
+              )}
               {of.groups.map((group) => (
                 <Link key={group} to={to("/groups/{}", group)}>
                   {group}

@@ -33,7 +33,6 @@ export function TablePage({ name }: { name: string }) {
                 [w().files, exact(of.files)],
                 [w().size, bytes(of.bytes)],
                 [w().freshness, lagTime(of.freshness_s)],
-                [w().committed, of.committed_ms === null ? "–" : moment(of.committed_ms, false)],
                 [w().deadLetters, exact(of.dead)],
               ]}
             />
@@ -42,9 +41,10 @@ export function TablePage({ name }: { name: string }) {
                 <strong>{of.problem}</strong>
               </div>
             )}
-            {(of.pipelines ?? []).length > 0 && (
-              <p class="row small">
-                {w().pipelines}
+            {(of.committed_ms !== null || (of.pipelines ?? []).length > 0) && (
+              <p class="row small soft">
+                {of.committed_ms !== null && <span>{w().committed + " " + moment(of.committed_ms, false)}</span>}
+                {(of.pipelines ?? []).length > 0 && <span>{w().pipelines}</span>}
                 {of.pipelines?.map((pipeline) => (
                   <Link key={pipeline} to={to("/pipelines/{}", pipeline)}>
                     {pipeline}

@@ -26,11 +26,11 @@ export function Producers({ name }: { name: string }) {
                 keyOf={(row) => row.partition + ":" + row.producer_id}
               />
               <div class="foot-command">
-                <Command text={"penstock txn producers " + name} />
+                <Command text={"penstock txn producers " + name + " 0"} />
               </div>
             </>
           ) : (
-            <Empty title={w().noProducers} text={w().noProducersText} command={"penstock txn producers " + name} />
+            <Empty title={w().noProducers} text={w().noProducersText} command={"penstock txn producers " + name + " 0"} />
           )
         }
       </Shown>
