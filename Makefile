@@ -20,7 +20,7 @@ SOAK_node := tests/faults
 SOAK_groups := tests/sim/groups tests/faults/test_groups.py
 SOAK_txn := -s tests/sim/transactions tests/sim/cluster/test_transactions.py tests/faults/transactions tests/unit/coordinators/transactions/test_idle_ids.py
 SOAK_spark := tests/faults/spark
-SOAK_exactly := tests/sim/exactly tests/faults/exactly
+SOAK_exactly := tests/sim/exactly tests/faults/exactly tests/faults/spark $(addprefix tests/faults/agent/test_,exactly_once.py crash_list_exactly_once.py)
 SOAK_keyed := tests/unit/spark/lake/keyed tests/spark/test_keyed_tables.py
 SOAK_quorum := tests/sim/quorum tests/sim/controller
 SOAK_sim := tests/sim/cluster
@@ -93,6 +93,7 @@ compat: $(STAMP)
 
 # Words for a suite: COMPARE=1, AGAINST=REVISION, KEEP=1 and QUICK=1 are the headline's, MINUTES the soak's; BENCH_ARGS is for any other.
 BENCH_headline := $(if $(COMPARE),--compare) $(if $(AGAINST),--against $(AGAINST)) $(if $(KEEP),--keep) $(if $(QUICK),--quick)
+BENCH_console := $(if $(KEEP),--keep)
 BENCH_soak := --minutes $(MINUTES)
 
 bench: $(STAMP)

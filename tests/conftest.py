@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import hanging, properties, took
-from tests.faults.counts import SOAKING
+from tests.faults import counts
 from tests.spreading import Spread, lengths, turn
 
 properties.load_profile()
@@ -35,7 +35,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread | Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not SOAKING:
+    if not counts.SOAKING:
         left_out = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
@@ -68,6 +68,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if len(set(map(took.folder_of, (each.nodeid for each in reports)))) > 1:
         terminalreporter.section("what each folder took")
         terminalreporter.line("\n".join(took.told(reports)))
+    if counts.SOAKING and (held := counts.told()):
+        terminalreporter.section("rounds that held")
+        terminalreporter.line("\n".join(held))
     failed = terminalreporter.getreports("failed")
     pasted = [words for report in failed for words in properties.to_paste(report.nodeid, report.longreprtext)]
     if pasted:

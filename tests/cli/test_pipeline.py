@@ -20,6 +20,8 @@ from penstock.processes import birth_of
 from penstock.spark.pipeline import home
 from penstock.spark.pipeline.home import Home, Progress, SinkProgress, State
 from penstock.spark.progress.records import PartitionProgress
+from penstock.spark.values.dead_letters import DeadLetters
+from penstock.spark.values.letters import DeadLetter, Reader
 from tests.cli.command import Said, penstock
 from tests.compat.processes import wait_for
 
@@ -87,7 +89,7 @@ def test_validate_tells_every_mistake_with_its_place_and_fails(tmp_path: Path) -
     said = pipeline("validate", file)
     assert said.code == 1
     assert said.out.splitlines() == [
-        f"{file}:2:1: sources.a has none of topic, topics and pattern: exactly one says what to read",
+        f"{file}:2:1: sources.a has none of topic, topics, pattern and table: exactly one says what to read",
         f"{file}:3:1: 'tpic' means nothing in sources.a; did you mean 'topic'?",
         f"{file}:5:1: sink b reads 'c', which is neither a source nor a step; there is 'a'",
     ]
@@ -316,3 +318,28 @@ def test_a_file_that_is_no_text_is_no_bug_of_ours(tmp_path: Path, room: str) -> 
     file.write_bytes(b'name = "x"\n\xff\n')
     said = penstock(room, "validate", file)
     assert (said.code, said.err) == (1, f"penstock: {file}:2: this is not UTF-8 text: invalid start byte\n")
+
+
+def test_dead_letters_are_counted_and_then_sent_back(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "mended.toml"
+    file.write_text(
+        f'name = "mended"\nbootstrap = "{bootstrap}"\n[sources.orders]\ntopic = "{topic}"\nformat = "json"\n'
+        'schema = "id BIGINT"\ndead_letters = "table:dead"\n[sinks.lake]\nfrom = "orders"\ntable = "orders"\n'
+    )
+    letters = [DeadLetter(topic, 0, offset, None, b"k", b"{}", (), "not JSON: it was") for offset in (4, 5)]
+    DeadLetters.of(f"table:{tmp_path}/lake/dead").deliver(letters, Reader("q", 1))
+    counted = pipeline("redrive", file, "--source", "orders", "--dry-run")
+    assert counted.out.splitlines() == [
+        "TOPIC           LETTERS",
+        f"{topic}  2",
+        "",
+        "LETTERS  WHY",
+        "2        not JSON: it was",
+    ]
+    assert counted.err == f"2 letters of table:{tmp_path}/lake/dead would be sent\n"
+    assert penstock("consume", topic, "-e", "-b", bootstrap).out == ""
+    sent = pipeline("redrive", file, "--source", "orders", "--limit", "1", "--format", "json")
+    assert (sent.data["letters"], sent.data["by_target"], sent.data["done"]) == (1, {topic: 1}, False)
+    assert "some may be left; the same command goes on" in sent.err
+    assert [pipeline("redrive", file, "--source", "orders", "--format", "json").data["letters"] for _ in "ab"] == [1, 0]
+    assert len(penstock("consume", topic, "-e", "-b", bootstrap).out.splitlines()) == 2

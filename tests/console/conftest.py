@@ -6,6 +6,9 @@ import pytest
 
 from penstock.testing import EmbeddedBroker, broker
 from tests.console.running import RunningConsole, running, settings_for
+from tests.coroutines import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture(scope="module")

@@ -114,4 +114,4 @@ def running(settings: ConsoleSettings, *, ready_path: str = "overview") -> Itera
 
 
 def settings_for(broker_settings: dict[str, Any], **more: Any) -> ConsoleSettings:
-    return ConsoleSettings((cluster_address(broker_settings),), port=0, **{"every_ms": 100, **more})
+    return ConsoleSettings((cluster_address(broker_settings),), port=0, **{"every_ms": 100, "history": False, **more})

@@ -43,6 +43,13 @@ def test_what_the_package_imports_is_a_dependency_or_of_an_extra() -> None:
     assert brought - foreign == set()
 
 
+def test_whoever_lacks_the_console_is_told_what_its_extra_brings() -> None:
+    from penstock.cli.console import MISSING
+
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["console"]
+    assert re.findall(r"'([^']+)'", MISSING) == extra
+
+
 def _imported(path: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):

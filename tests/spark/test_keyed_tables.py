@@ -238,13 +238,15 @@ def test_a_table_is_read_as_its_log_leaves_it(
 def test_late_changes_deletes_and_values_that_were_left_out_are_read_as_they_will_be_merged(
     spark: SparkSession, bootstrap: str, topic: str, write: Write
 ) -> None:
-    source = 'format = "json"\ncdc = "debezium"\nschema = "id BIGINT, name STRING, bio STRING"'
+    columns = "id BIGINT, name STRING, bio STRING, tags ARRAY<STRING>, marks ARRAY<BIGINT>"
+    source = f'format = "json"\ncdc = "debezium"\nschema = "{columns}"'
     steps = '[[steps]]\nname = "some"\nsql = "SELECT *, upper(name) AS loud FROM changes WHERE coalesce(id, 0) < 90"'
     flow = write(source, 'keys = ["id"]\nsequence_by = "source.lsn"', "delta", steps, "some")
     unchanged = "__debezium_unavailable_value"
 
     def event(id: int, lsn: int, name: str, bio: str = "long", op: str = "u") -> Change:
-        row = {"id": id, "name": name, "bio": bio}
+        lists = ([unchanged], list(unchanged.encode())) if bio == unchanged else ([bio], [id])
+        row = {"id": id, "name": name, "bio": bio, "tags": lists[0], "marks": lists[1]}
         return {"id": id}, {"op": op, "after": None if op == "d" else row, "before": row, "source": {"lsn": lsn}}
 
     send(bootstrap, topic, [event(id, 10, "a") for id in range(4)] + [event(7, 15, "", op="d"), event(95, 10, "a")])
@@ -271,6 +273,8 @@ def test_late_changes_deletes_and_values_that_were_left_out_are_read_as_they_wil
         (2, "D", "other"),
         (8, "NEW", unchanged),
     ]
+    lists = [(each["tags"], each["marks"]) for each in now]
+    assert lists == [(["long"], [0]), (["long"], [1]), (["other"], [2]), ([unchanged], list(unchanged.encode()))]
 
 
 def fresh(spark: SparkSession, flow: Flow) -> list[dict[str, Any]]:

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from penstock.console.settings import ClusterAddress, ConsoleSettings, LoginBy, WarehouseAddress
 
 PORT = 8080
+COLLECT_AFTER = (5_000, 10, 10_000)
+"""New objects, young collections and middle ones until cycles are looked for."""
+SWITCH_S = 0.001
 MISSING = (
     "the console needs the packages of the extra `console`:"
-    " pip install 'starlette>=1.0' 'uvicorn>=0.40', or install Penstock with [console]"
+    " pip install 'starlette>=0.50' 'uvicorn>=0.38', or install Penstock with [console]"
 )
 
 
@@ -113,6 +116,11 @@ MISSING = (
     metavar="URL",
     help="The admin port of an agent to show, as in http://web-1:9645; repeatable.",
 )
+@click.option(
+    "--no-history",
+    is_flag=True,
+    help="Keep the past in memory only, and not in the topic __penstock_history of each cluster.",
+)
 @click.option("--while-input", is_flag=True, help="End when standard input does: whoever started this is gone then.")
 @log_level_option("warning")
 @log_format_option
@@ -141,6 +149,7 @@ def console(
     catalog: str,
     storage: tuple[str, ...],
     agents: tuple[str, ...],
+    no_history: bool,
     while_input: bool,
     log_level: str,
     log_format: str,
@@ -183,6 +192,7 @@ def console(
             audit_log=audit_log,
             warehouses=warehouse_addresses(warehouses, catalog, storage),
             agents=tuple(map(agent_address, agents)),
+            history=not no_history,
             every_ms=round(every * 1_000),
         ),
         while_input=while_input,
@@ -248,6 +258,19 @@ def cluster_address(name: str, connection: Connection) -> ClusterAddress:
     return ClusterAddress(name, keywords(AdminSettings), keywords(ConsumerSettings), keywords(ProducerSettings))
 
 
+def one_of_many_threads() -> None:
+    """Settles how the threads of this process live together: samplers, those who make answers, and browsers' loop."""
+    import gc
+    import sys
+
+    # What is known of a large cluster is a million objects without cycles, which go when they are replaced. To walk
+    # through all of them would hold up browsers for tenths of a second each time.
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+    # Whoever waits for the interpreter's lock behind two busy threads gets it after 2 ms and not after 10.
+    sys.setswitchinterval(SWITCH_S)
+
+
 def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     """Serves until a signal comes, or, if that is asked for, until standard input ends."""
     import asyncio
@@ -257,6 +280,7 @@ def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     from penstock.cli import on_a_loop
     from penstock.console.serving import listen, serve
 
+    one_of_many_threads()
     listening = listen(settings)
 
     def ready(address: str) -> None:

@@ -1,4 +1,4 @@
-"""`penstock pipeline`: init, validate, run, list, status, check, audit, stop, reset, backfill, swap."""
+"""`penstock pipeline`: init, validate, run, list, status, check, audit, stop, reset, backfill, swap, redrive."""
 
 from __future__ import annotations
 
@@ -469,8 +469,8 @@ def audit(file: Path, sinks: tuple[str, ...], style: str, connection: Connection
     """Prove of the exactly-once topics of FILE that nothing was skipped or doubled on the way.
 
     The ranges that were read follow each other, every transaction that a decision lists is shown row for row, and
-    nothing that the sink wrote is shown beside them. The last thousand decisions of a sink are kept. For tables there
-    is `penstock lake audit`.
+    nothing that the sink wrote is shown beside them. The last decisions of a sink are kept, a thousand of them or
+    8 MiB. For tables there is `penstock lake audit`.
 
     Exit code 10 when something is not as it must be.
     """
@@ -624,6 +624,56 @@ def swap(file: Path, sink: str, new: str, keep: str, yes: bool, connection: Conn
     carry_out(plan)
     forget(flow, plan)
     click.echo(plan.words, err=True)
+
+
+@pipeline.command(
+    epilog=examples(
+        "penstock pipeline redrive orders.toml --source orders --dry-run",
+        "penstock pipeline redrive orders.toml --source orders --into orders-again --limit 1000 --format json",
+    )
+)
+@file_argument
+@click.option("--source", required=True, metavar="NAME", help="The source whose dead letters they are.")
+@click.option("--into", metavar="TOPIC", help="Send them there, by their keys; each to its own topic if not given.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be sent, and say why they are dead letters.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Send so many and end.")
+@click.option(
+    "--rate",
+    "rate_per_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1_000.0,
+    show_default=True,
+    metavar="N",
+    help="Send no more than so many a second.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@format_option
+@connection_options
+def redrive(
+    file: Path,
+    source: str,
+    into: str | None,
+    dry_run: bool,
+    limit: int | None,
+    rate_per_s: float,
+    quiet: bool,
+    style: str,
+    connection: Connection,
+) -> None:
+    """Send the dead letters of a source of FILE back to their topic, after a mend. The pipeline may be running.
+
+    Key and headers are as they were; the header penstock.redriven says where the record was before. Each letter is
+    sent once, in a transaction with the mark that it was: a run that ends early, or is killed, is gone on with by the
+    same command, and one more sends nothing.
+    """
+    from penstock.cli.redriving import show_redriven, watching
+    from penstock.spark.pipeline.reading import read_flow
+    from penstock.spark.pipeline.redriving import redrive as send_back
+
+    flow = _over_file(read_flow(file), connection)
+    with watching(quiet=quiet) as watch:
+        done = send_back(flow, source, into=into, limit=limit, rate_per_s=rate_per_s, dry_run=dry_run, watch=watch)
+    show_redriven(done, style)
 
 
 def _file_of(given: str) -> Path:

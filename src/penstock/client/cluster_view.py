@@ -57,7 +57,7 @@ GROUP, TRANSACTION = 0, 1
 """What may be coordinated; `TRANSACTION` is found by a transactional id."""
 
 _COORDINATED = {GROUP: "group", TRANSACTION: "transactional id"}
-COORDINATORS_MAX = 1_000
+COORDINATORS_MAX = 20_000
 """So many are remembered; whoever looks at more than that asks again for the oldest."""
 _FOR_GOOD = (INVALID_TOPIC_EXCEPTION.code, TOPIC_AUTHORIZATION_FAILED.code)
 
@@ -171,6 +171,10 @@ class ClusterView:
     async def ask(self, node_id: int, message: object) -> Any:
         """The reply of one broker, known from metadata."""
         return await self._ask(await self._address(node_id), lambda _: message)
+
+    def learn_topics(self, reply: MetadataResponse) -> None:
+        """Takes over what a reply says that somebody else has asked for and read; of other topics it says nothing."""
+        self._absorb(reply, of_all=False)
 
     async def metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
         """Metadata of the named topics, of all for None; never creates one."""
@@ -409,10 +413,14 @@ class ClusterView:
         if found.error_code:
             raise refusal(found.error_code, found.error_message, f"{_COORDINATED[kind]} {name!r}")
         self._topology.addresses[found.node_id] = (found.host, found.port)
-        self._coordinators[kind, name] = found.node_id
+        self.learn_coordinator(name, found.node_id, kind)
+        return int(found.node_id)
+
+    def learn_coordinator(self, name: str, node_id: int, kind: int = GROUP) -> None:
+        """A broker has said that it coordinates a group."""
+        self._coordinators[kind, name] = node_id
         while len(self._coordinators) > COORDINATORS_MAX:
             del self._coordinators[next(iter(self._coordinators))]
-        return int(found.node_id)
 
     def forget_coordinator(self, name: str, kind: int = GROUP) -> None:
         self._coordinators.pop((kind, name), None)

@@ -6,16 +6,19 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import uvicorn
 
 from penstock.console.app import application
 from penstock.console.auditing import ChangeLog
+from penstock.console.history.keeping import Keeper
 from penstock.console.messages.thread import ReadingThread
 from penstock.console.routes.desk import Desks
+from penstock.console.sampler.past import Past
 from penstock.console.sampler.sampler import Sampler
-from penstock.console.settings import ConsoleRefused, ConsoleSettings
+from penstock.console.settings import ClusterAddress, ConsoleRefused, ConsoleSettings
 from penstock.console.stream.hub import Hub
 from penstock.console.stream.subscriptions import Subscriptions
 
@@ -68,7 +71,12 @@ async def serve(
     settings: ConsoleSettings, listening: socket.socket, stop: asyncio.Event, ready: Callable[[str], None]
 ) -> None:
     """Serves until `stop` is set. `ready` is told the address."""
-    samplers = {address.name: Sampler(address, settings.every_ms) for address in settings.clusters}
+    samplers = {
+        address.name: Sampler(
+            address, settings.every_ms, partial(_keeper, address, settings) if settings.history else None
+        )
+        for address in settings.clusters
+    }
     reading, changes = ReadingThread(), ChangeLog(settings.audit_log)
     desks = Desks(settings, samplers, reading, changes, lambda session: hub.left(session.key))
     hub = Hub(samplers.values(), desks.vision_of, Subscriptions(reading))
@@ -101,6 +109,10 @@ async def serve(
         await desks.close()
         await asyncio.to_thread(_stop, threads)
         changes.close()
+
+
+def _keeper(address: ClusterAddress, settings: ConsoleSettings, past: Past) -> Keeper:
+    return Keeper(address, past, read_only=settings.read_only)
 
 
 def _stop(threads: Sequence[Sampler | ReadingThread]) -> None:

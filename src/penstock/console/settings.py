@@ -78,6 +78,8 @@ class ConsoleSettings:
     warehouses: tuple[WarehouseAddress, ...] = ()
     agents: tuple[str, ...] = ()
     """Addresses of the admin ports of agents."""
+    history: bool = True
+    """Whether the past is kept in a topic of each cluster, beside the memory."""
     every_ms: int = 5_000
     """How often the least of a cluster is looked at; what is dearer in proportion."""
 

@@ -4,6 +4,7 @@
     offsets.py     what Spark's offset log holds for us                                 errors.py   what is raised
     source/        format("penstock"): topics as rows, batch and streaming              topic_sink/ rows to topics
     values/        values as columns: json, csv, text, regex, avro; dead letters
+    redrive/       dead letters back to their topics, each once
     lake/          format("penstock-lake"): Delta and Iceberg, rows and offsets in one commit; audit, upkeep, SQL
     stores/        how object stores and catalogs are reached    checkpoints/  copies of checkpoints in object stores
     progress/      who is how far: groups for lag tools, the internal topic

@@ -19,6 +19,9 @@ One partition, JSON values. Compacted by key and kept for a week, so its end is 
 DECISIONS_TOPIC: Final = "__penstock_decisions"
 """What exactly-once sinks have decided: which transactions hold what was made of which offsets. Compacted."""
 
+REDRIVE_TOPIC: Final = "__penstock_redrive"
+"""Which dead letters were sent back to their topics. Compacted."""
+
 GROUP_PREFIX: Final = "spark-"
 
 

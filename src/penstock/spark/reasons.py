@@ -31,6 +31,9 @@ _HOPELESS: Final = _LOST | {
     "CannotEvolve",
     "CheckpointTaken",
     "CommitRefused",
+    "LedgerFull",
+    "LedgerUnfit",
+    "LedgerVanished",
     "NotUnderstood",
     "PutsOverwrite",
     "Replaced",
@@ -40,7 +43,7 @@ _HOPELESS: Final = _LOST | {
     "Unreadable",
 }
 """Of ours: what stays wrong until somebody does something. A broker or a topic that is missing may come back."""
-_RESETTING: Final = frozenset({"CommitRefused", "TopicLost"})
+_RESETTING: Final = frozenset({"CommitRefused", "LedgerVanished", "TopicLost"})
 """Of ours: what a query without its checkpoint does not meet, nor one that goes on where its table stands."""
 _MISTAKES: Final = frozenset(
     {

@@ -240,6 +240,7 @@ def moved(flow: Flow, folder: Path, bootstrap: str) -> Flow:
         catalog={},
         warehouse=str(folder / "lake"),
         checkpoints=str(folder / "checkpoints"),
+        checkpoints_here="",
         sources=tuple(source(each) for each in flow.sources),
         references=tuple(
             replace(each, table=place(each.table), options=_elsewhere(each.options)) for each in flow.references

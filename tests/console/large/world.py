@@ -1,4 +1,5 @@
-"""What a very large cluster answers: 200 brokers, 10,000 topics with 40,000 partitions, 2,000 groups.
+"""What a very large cluster answers: 200 brokers, 10,000 topics with 40,000 partitions, 2,000 groups, one of which
+reads half of all topics.
 
 Every log grows by a record a second and partition, and every group follows its topic some records behind. Pure: time
 comes with the question.
@@ -28,6 +29,8 @@ BROKERS: Final = 200
 TOPICS: Final = 10_000
 PARTITIONS: Final = 4
 GROUPS: Final = 2_000
+READ_BY_WIDE: Final = 5_000
+"""Topics that the first group reads; each other one reads one."""
 REPLICAS: Final = 3
 BEHIND: Final = 25
 """Records that a group has not read, in each partition."""
@@ -41,6 +44,12 @@ def topic_name(number: int) -> str:
 
 def group_name(number: int) -> str:
     return f"readers-{number:04d}"
+
+
+def topics_of(group: str) -> range:
+    """The topics that a group reads, by number."""
+    number = int(group.rpartition("-")[2])
+    return range(READ_BY_WIDE) if number == 0 else range(number, number + 1)
 
 
 def _id(number: int) -> Uuid:
@@ -232,14 +241,15 @@ class LargeWorld:
         return made(groups=[self._group(name) for name in request.group_ids])
 
     def _group(self, name: str) -> Any:
-        made, number = ConsumerGroupDescribeResponse, int(name.rpartition("-")[2])
+        made, number, read = ConsumerGroupDescribeResponse, int(name.rpartition("-")[2]), topics_of(name)
         share = made.Assignment(
             topic_partitions=[
                 made.TopicPartitions(
-                    topic_id=_id(number),
-                    topic_name=topic_name(number),
+                    topic_id=_id(each),
+                    topic_name=topic_name(each),
                     partitions=list(range(PARTITIONS)),
                 )
+                for each in read
             ]
         )
         member = made.Member(
@@ -247,7 +257,7 @@ class LargeWorld:
             member_epoch=4,
             client_id="app",
             client_host="/10.0.0.1",
-            subscribed_topic_names=[topic_name(number)],
+            subscribed_topic_names=[topic_name(each) for each in read],
             assignment=share,
             target_assignment=share,
         )
@@ -266,21 +276,24 @@ class LargeWorld:
         return made(groups=[self._positions(group.group_id, now_s) for group in request.groups])
 
     def _positions(self, name: str, now_s: float) -> Any:
-        made, number = OffsetFetchResponse, int(name.rpartition("-")[2])
-        topic = made.OffsetFetchResponseTopics(
-            name=topic_name(number),
-            topic_id=_id(number),
-            partitions=[
-                made.OffsetFetchResponsePartitions(
-                    partition_index=partition,
-                    committed_offset=self.end(number, partition, now_s) - BEHIND,
-                    metadata="",
-                    error_code=0,
-                )
-                for partition in range(PARTITIONS)
-            ],
-        )
-        return made.OffsetFetchResponseGroup(group_id=name, topics=[topic], error_code=0)
+        made = OffsetFetchResponse
+        topics = [
+            made.OffsetFetchResponseTopics(
+                name=topic_name(number),
+                topic_id=_id(number),
+                partitions=[
+                    made.OffsetFetchResponsePartitions(
+                        partition_index=partition,
+                        committed_offset=self.end(number, partition, now_s) - BEHIND,
+                        metadata="",
+                        error_code=0,
+                    )
+                    for partition in range(PARTITIONS)
+                ],
+            )
+            for number in topics_of(name)
+        ]
+        return made.OffsetFetchResponseGroup(group_id=name, topics=topics, error_code=0)
 
     def _log_dirs(self, node: int, _request: Any, _now_s: float) -> Any:
         made = DescribeLogDirsResponse

@@ -132,6 +132,12 @@ def plant(fault: str) -> None:
                 return withheld.pop(0)
 
             Positions.take = late  # type: ignore[method-assign]
+        case "uncopied":
+            # The local copy of positions is never written.
+            async def copy(positions: Positions) -> bool:
+                return False
+
+            Positions.copy = copy  # type: ignore[method-assign]
         case "outside":
             # Positions are written beside the transaction, as soon as they are known.
             send_batch = Producer.send_batch

@@ -1,6 +1,7 @@
 """The whole way of a line, as processes that can be killed: file → agent → topic → Spark → topics and tables.
 
-agent     `run_agent`, exactly once          delta, ice   a table of each format, a row a line
+agent     `run_agent`, exactly once          delta, ice   a table of each format, a row a line; newest: a
+                                                       table by key, the last line of each
 node      a broker, the coordinator with it  copy         the lines again, in a topic, in transactions
 pipeline  a supervisor and its driver        sums         how many there are by key, and their sum: state of Spark's
 """
@@ -33,6 +34,7 @@ from tests.patience import TimedOut, wait_for
 KEYS: Final = 7
 PARTITIONS: Final = 2
 ENDS: Final = ("delta", "ice", "copy")
+NEWEST: Final = "newest"
 AGENT, NODE, WORKER, DRIVER = "agent", "node", "executor", "driver"
 VICTIMS: Final = (AGENT, NODE, WORKER, DRIVER)
 
@@ -69,6 +71,12 @@ start = "earliest"
 dead_letters = "fail"
 [sources.lines.options]
 maxOffsetsPerTrigger = "2000"
+[sources.changes]
+topic = "lines"
+format = "json"
+schema = "n BIGINT, k INT"
+start = "earliest"
+dead_letters = "fail"
 [[steps]]
 name = "sums"
 sql = "SELECT k, count(*) AS lines, sum(n) AS total FROM lines GROUP BY k"
@@ -80,6 +88,13 @@ trigger = "1 second"
 from = "lines"
 table = "ice"
 table_format = "iceberg"
+trigger = "1 second"
+[sinks.newest]
+from = "changes"
+table = "newest"
+keys = ["k"]
+sequence_by = "n"
+buckets = 2
 trigger = "1 second"
 [sinks.copy]
 from = "lines"
@@ -242,11 +257,26 @@ class Chain:
         numbers = [range(key, self.written, KEYS) for key in range(KEYS)]
         return {key: (len(each), sum(each)) for key, each in enumerate(numbers)}
 
+    def newest(self) -> dict[int, int]:
+        """The last line of each key: a table by key, whose rows were replaced again and again."""
+        from penstock.spark.lake.query import dataset_of
+
+        rows = dataset_of(Warehouse(str(self.folder / "lake")).find(NEWEST).open()).to_table(columns=["k", "n"])
+        found = list(zip(rows["k"].to_pylist(), rows["n"].to_pylist(), strict=True))
+        assert len(dict(found)) == len(found), f"{NEWEST} has a key twice: {found}"
+        return dict(found)
+
+    def true_newest(self) -> dict[int, int]:
+        return {key: range(key, self.written, KEYS)[-1] for key in range(KEYS)}
+
     def arrived(self) -> bool:
         """Whether there are as many as were written, at every end; or more."""
         try:
             there = [sum(self.numbers(end).values()) for end in ENDS]
+            newest = self.newest()
         except Exception:  # a table that is not there yet, a node that starts
+            return False
+        if newest != self.true_newest():
             return False
         return min(there) >= self.written and sum(lines for lines, _ in self.sums().values()) >= self.written
 
@@ -267,13 +297,15 @@ class Chain:
             there = self.numbers(end)
             for word, lines in (("too often", there - truth), ("missing", truth - there)):
                 found += [f"{end}: {len(lines)} lines {word}, such as {sorted(lines)[:3]}"] if lines else []
+        if self.newest() != self.true_newest():
+            found.append(f"{NEWEST}: {self.newest()} and not {self.true_newest()}")
         if self.sums() != self.true_sums():
             found.append(f"sums: {self.sums()} and not {self.true_sums()}")
         return [*found, *self.audited()]
 
     def audited(self) -> list[str]:
         found = []
-        for name in ("delta", "ice"):
+        for name in ("delta", "ice", NEWEST):
             store = Warehouse(str(self.folder / "lake")).find(name).open()
             result = audit(store, recount_for(store))
             found += [] if result.clean else [f"{name}: {result}"]

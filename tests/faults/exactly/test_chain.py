@@ -95,8 +95,9 @@ def test_a_driver_that_sleeps_while_another_goes_on_doubles_nothing(chain: Chain
 def test_a_decision_that_is_lost_is_found(chain: Chain) -> None:
     query = query_of(chain, "copy")
     ledger = last_by_key(chain, DECISIONS_TOPIC)
-    last = json.loads(ledger[standing_key(query).encode()])["decision"]["sequence"]
-    key = history_key(query, last - 1).encode()
+    standing = json.loads(ledger[standing_key(query).encode()])
+    last = standing["decision"]["sequence"]
+    key = history_key(query, last - 1, standing["history"]).encode()
     tell_ledger(chain, key, None)
     found = chain.faults()
     assert f"copy: decision {last - 1} is not in the ledger: what it listed cannot be proven" in found

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,11 @@ class Database:
         with self._connection.cursor() as cursor:
             cursor.execute(sql, given or None)
             return cursor.fetchall() if cursor.description is not None else []
+
+    @contextmanager
+    def copy(self, sql: str) -> Iterator[Any]:
+        with self._connection.cursor() as cursor, cursor.copy(sql) as copy:
+            yield copy
 
     def again(self) -> None:
         """After the server was away."""

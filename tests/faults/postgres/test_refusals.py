@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from penstock.agent.settings import read_agent
 from penstock.testing import EmbeddedBroker
 from tests.faults.postgres.scene import CUSTOMERS, Database, Mirror, agent_file
 from tests.faults.postgres.server import PostgresServer, postgres_server
+from tests.faults.postgres.test_kills import EXACTLY, ended, started
 from tests.patience import until
 from tests.walks.agent.scene import running
 
@@ -169,3 +171,42 @@ async def test_another_server_with_the_same_names(
         async with running(read_agent(file)) as agent:
             assert "this is not the server whose log was read before" in await failure(agent)
         other.close()
+
+
+async def test_a_server_that_was_taken_back_to_an_older_backup(node: EmbeddedBroker, tmp_path: Path) -> None:
+    with postgres_server() as server:
+        database = Database(server, "taken_back")
+        database.do(CUSTOMERS)
+        file = agent_file(tmp_path, node.bootstrap_servers, database)
+        await follow_once(file, database, node)
+        database.close()
+        await asyncio.to_thread(server.back_up)
+        database.again()
+        database.do("INSERT INTO customers (id, name) VALUES (2, 'of a future that is not')")
+        mirror = Mirror(node.bootstrap_servers, f"{database.name}.customers")
+        async with running(read_agent(file)):
+            await mirror.equals(database, "customers")
+        database.close()
+        await asyncio.to_thread(server.restore)
+        async with running(read_agent(file)) as agent:
+            assert "was taken back to an older backup" in await failure(agent)
+
+
+async def test_exactly_once_is_given_up_right_after_a_crash(
+    database: Database, node: EmbeddedBroker, tmp_path: Path
+) -> None:
+    """What is saved here is behind the topic of positions by a moment: the server still has what comes after it."""
+    file = agent_file(tmp_path, node.bootstrap_servers, database, top=EXACTLY)
+    mirror = Mirror(node.bootstrap_servers, f"{database.name}.customers", committed=True)
+    await follow_once(file, database, node)
+    agent = started(file, "plant=uncopied")
+    database.do("INSERT INTO customers (id, name) VALUES (2, 'two')")
+    await mirror.equals(database, "customers")
+    ((known,),) = database.do("SELECT now()")
+    told = "SELECT 1 FROM pg_stat_replication WHERE application_name = %s AND reply_time > %s + interval '100 ms'"
+    await until(lambda: bool(database.do(told, f"penstock {database.name}", known)), "another word of the agent")
+    ended(agent, signal.SIGKILL)
+    file.write_text(file.read_text().replace(EXACTLY, ""))
+    async with running(read_agent(file)):
+        database.do("INSERT INTO customers (id, name) VALUES (3, 'three')")
+        await mirror.equals(database, "customers")

@@ -196,3 +196,25 @@ async def test_tables_that_come_later_and_one_that_is_emptied(
         assert told((await later.events(4))[3:]) == [({"id": 7}, "r", None, {"id": 7})]
         await until(lambda: "follows the log" in agent.status().inputs["db"].status.words)
         assert agent.status().inputs["db"].restarts == 0
+
+
+async def test_a_table_is_seen_as_it_is_whatever_was_read_before_it(
+    database: Database, node: EmbeddedBroker, tmp_path: Path
+) -> None:
+    """Values come as texts, but not what the catalog says after them."""
+    database.do(
+        "CREATE TABLE a (id int PRIMARY KEY, b bool, o oid, n name, t text[], x text); INSERT INTO a VALUES (1)"
+    )
+    database.do("ALTER TABLE a ALTER COLUMN x SET STORAGE EXTERNAL; UPDATE a SET x = repeat('x', 9000)")
+    database.do("CREATE TABLE b (id int PRIMARY KEY, c text); INSERT INTO b VALUES (1, 'one')")
+    a, b = Topic(node, f"{database.name}.a"), Topic(node, f"{database.name}.b")
+    async with running(read_agent(agent_file(tmp_path, node.bootstrap_servers, database))) as agent:
+        assert told(await b.events(1)) == [({"id": 1}, "r", None, {"id": 1, "c": "one"})]
+        # The large value is asked of the table.
+        database.do("UPDATE a SET id = 2")
+        assert (await a.events(4))[3][1]["after"]["x"] == "x" * 9_000
+        database.do("CREATE TABLE c (id int PRIMARY KEY); INSERT INTO c VALUES (1)")
+        await Topic(node, f"{database.name}.c").events(1)
+        database.do("UPDATE a SET o = 7")
+        assert len(await a.events(5)) == 5
+        assert agent.status().inputs["db"].restarts == 0

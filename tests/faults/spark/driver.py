@@ -33,6 +33,16 @@ class Plan:
 
     def run(self, home: Path, timeout_s: float = TIMEOUT_S) -> int:
         """Runs it in a session of processes of its own and gives its exit code; -9 when it was killed."""
+        child = self.started(home)
+        try:
+            return child.wait(within(timeout_s))
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+
+    def started(self, home: Path) -> subprocess.Popen[bytes]:
+        """The process that leads the session."""
         plan, log = home / "plan.json", home / "driver.log"
         plan.write_text(json.dumps(vars(self)))
         command = [sys.executable, "-m", "tests.faults.spark.driver", str(plan)]
@@ -40,16 +50,10 @@ class Plan:
         modules = os.pathsep.join((str(ROOT), str(ROOT / "src")))
         environment = {**os.environ, "PYTHONPATH": modules, "SPARK_LOCAL_IP": "127.0.0.1"}
         with log.open("ab") as out:
-            child = subprocess.Popen(
+            return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environment,
                 cwd=ROOT,
             )  # fmt: skip
-        try:
-            return child.wait(within(timeout_s))
-        finally:
-            if child.poll() is None:
-                child.kill()
-                child.wait()
 
     def drain(self, spark: object) -> None:
         """The query itself, in whatever session."""

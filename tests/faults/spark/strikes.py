@@ -34,8 +34,9 @@ STRUCK_FORMAT = "struck-lake"
 POINTS = ("before-write", "after-write", "before-commit", "after-commit", "before-log")
 COPY_POINTS = ("mid-copy", "after-copy")
 
-DRIVER, EXECUTOR, CALL, STALL = "driver", "executor", "call", "stall"
-"""What goes down: the driver with everything it started, one executor, the call alone, or nothing but time."""
+DRIVER, EXECUTOR, CALL, STALL, SLEEPER = "driver", "executor", "call", "stall", "sleeper"
+"""What goes down: the driver with everything it started, one executor, the call alone, or nothing but time. A sleeper
+is a driver that is stopped with everything it started, until somebody wakes it."""
 
 STALL_S = 120.0
 _PREFIX = "strike."
@@ -77,6 +78,8 @@ class Strike:
             return
         if self.victim == DRIVER:
             kill_session()
+        elif self.victim == SLEEPER:
+            stop_session()
         elif self.victim == EXECUTOR:
             kill_executor()
         elif self.victim == STALL:
@@ -113,6 +116,38 @@ def kill_session() -> None:
             except ProcessLookupError:
                 continue
     os.kill(mine, signal.SIGKILL)
+
+
+def stop_session() -> None:
+    """SIGSTOP for everything in this session of processes, and for us, last."""
+    session, mine = os.getsid(0), os.getpid()
+    for process in psutil.process_iter():
+        try:
+            if process.pid != mine and os.getsid(process.pid) == session:
+                os.kill(process.pid, signal.SIGSTOP)
+        except ProcessLookupError:
+            continue
+    os.kill(mine, signal.SIGSTOP)
+
+
+def wake_session(session: int) -> None:
+    """SIGCONT for all that `stop_session` has stopped there."""
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session:
+                os.kill(process.pid, signal.SIGCONT)
+        except ProcessLookupError:
+            continue
+
+
+def end_session(session: int) -> None:
+    """kill -9 for what is left of it."""
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session:
+                process.kill()
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
 
 
 def kill_executor() -> None:

@@ -9,14 +9,27 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.faults.counts import SOAKING, rounds
 from tests.faults.node import NodeProcess
 from tests.faults.spark.driver import Plan
-from tests.faults.spark.strikes import CALL, DRIVER, POINTS, STRUCK_FORMAT, Strike, Struck, StruckLake
+from tests.faults.spark.strikes import (
+    CALL,
+    DRIVER,
+    POINTS,
+    SLEEPER,
+    STRUCK_FORMAT,
+    Strike,
+    Struck,
+    StruckLake,
+    end_session,
+    wake_session,
+)
 from tests.faults.spark.tables import DELTA, FORMATS, Lake
+from tests.patience import wait_for, within
 
 RECORDS, BATCH = (1_500 if SOAKING else 900), 300
 KILLED = -9
@@ -58,6 +71,31 @@ def test_a_driver_may_be_killed_at_any_point(
     else:
         spark.dataSource.register(StruckLake)
         plan_of(lake, scratch, None).drain(spark)
+    lake.check_exactly_once()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize(("format", "point"), list(itertools.product(FORMATS, POINTS)))
+def test_a_driver_may_sleep_at_any_point_while_its_successor_goes_on(
+    bootstrap: str, scratch: Path, format: str, point: str
+) -> None:
+    """It wakes when two batches and more were committed by another process from the same checkpoint."""
+    lake = Lake(format, scratch / "table", bootstrap, f"slept-{format}-{point}", partitions=3, transactional=True)
+    lake.create_topic(RECORDS)
+    strike = Strike(point, 1, SLEEPER, scratch / "mark")
+    sleeper = plan_of(lake, scratch, strike).started(scratch)
+    try:
+        wait_for("the driver to fall asleep", strike.mark.exists, timeout_s=120, pause_s=0.1)
+        stopped = lambda: psutil.Process(sleeper.pid).status() == psutil.STATUS_STOPPED  # noqa: E731
+        wait_for("all of it to be asleep", stopped, timeout_s=30, pause_s=0.1)
+        code = plan_of(lake, scratch, None).run(scratch)
+        assert code == 0, (scratch / "driver.log").read_text()[-6_000:]
+        wake_session(sleeper.pid)
+        sleeper.wait(within(240))
+    finally:
+        end_session(sleeper.pid)
+        sleeper.wait()
     lake.check_exactly_once()
 
 

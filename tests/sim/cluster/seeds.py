@@ -7,6 +7,7 @@ from __future__ import annotations
 
 FOUND: tuple[tuple[int, int], ...] = (
     (6, 3), (1022, 3), (3318, 3), (3404, 3), (3244, 1), (3017, 4), (3023, 4), (3210, 3), (3220, 1), (3008, 3),
+    (253, 3),
 )  # fmt: skip
 """(seed, nodes)."""
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from penstock.model.ids import Millis, Offset, TopicPartition
+from penstock.model.ids import Millis, Offset, TopicPartition, Uuid
 from penstock.replication import reading as read_rules
 from penstock.replication.fetching_session import FetchingSession
 from penstock.replication.following import Position
 from penstock.replication.partition import Partition
+from penstock.server.controller.lifecycle import BrokerLifecycle
 from penstock.server.partitions.fetching import reading
 from penstock.server.partitions.following.driver import FollowerDriver
 from penstock.server.quorum.core import QuorumCore
@@ -117,6 +118,15 @@ def replay_skipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recovery, "replay", skipped)
 
 
+def failed_directory_not_told(patch: pytest.MonkeyPatch) -> None:
+    """Nobody tells the controller of directories that failed."""
+
+    async def untold(_self: BrokerLifecycle, _directory: Uuid) -> None:
+        pass
+
+    patch.setattr(BrokerLifecycle, "directory_failed", untold)
+
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     ("plant", "found_last"),
@@ -129,6 +139,7 @@ def replay_skipped(patch: pytest.MonkeyPatch) -> None:
         (refusals_that_cannot_be_said, 1),
         (zombie_controller, 2),
         (replay_skipped, 1),
+        (failed_directory_not_told, 35),
     ],
 )
 def test_a_planted_bug_is_found(plant: Plant, found_last: int, monkeypatch: pytest.MonkeyPatch) -> None:

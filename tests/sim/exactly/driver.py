@@ -13,6 +13,8 @@ from penstock.spark.lake.ranges import TableRange
 from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions import machine
 from penstock.spark.topic_sink.transactions.effects import (
+    AskLedger,
+    AskTime,
     BeginDriver,
     BeginPool,
     Describe,
@@ -20,17 +22,19 @@ from penstock.spark.topic_sink.transactions.effects import (
     Effect,
     End,
     Fence,
+    LedgerTopic,
     ListOpen,
     ReadLedger,
+    ReadMark,
     Seen,
     TopicIds,
     Witness,
     Write,
+    WriteMark,
 )
-from penstock.spark.topic_sink.transactions.machine import Handout, Superseded, TaskWrote, Torn
+from penstock.spark.topic_sink.transactions.machine import Handout, LedgerVanished, Superseded, TaskWrote, Torn
 from penstock.spark.topic_sink.transactions.names import driver_id, extra_id
 from tests.sim.exactly.world import DRIVER_TIMEOUT_MS, LEDGER, QUERY, Rows, SinkWorld
-from tests.sim.transactions.world import WALL_AT_START
 
 ATTEMPTS_MAX = 3
 
@@ -69,9 +73,9 @@ class Attempt:
             self._write(PreparedTransaction(self._extra, reply.producer_id, reply.producer_epoch, version))
 
     def _write(self, mine: PreparedTransaction) -> None:
-        self._mine = mine
+        self._mine, self._began = mine, self.world.time
         if not self.values:
-            self._done(TaskWrote(PreparedTransaction(*_who(mine), empty=True), ()))
+            self._done(TaskWrote(PreparedTransaction(*_who(mine), empty=True), (), self.world.time, 0))
             return
         self._written = Rows(self.name)
         for value in self.values:
@@ -91,7 +95,10 @@ class Attempt:
             landed = tuple(
                 Landed(topic, index, len(values), 0, 0) for (topic, index), values in self._written.values.items()
             )
-            self._done(TaskWrote(self._mine, landed))
+            # Its host has another clock than the driver's.
+            skew_ms = self.world.rng.randint(-5_000, 5_000)
+            took_ms = self.world.time - self._began
+            self._done(TaskWrote(self._mine, landed, self._began + skew_ms, took_ms))
             return
         nap_ms = self.world.nap_ms()
         if nap_ms:
@@ -229,7 +236,7 @@ class Driver:
         self._next_batch()
 
     def _commit_failed(self, failure: SparkRoomError) -> None:
-        if isinstance(failure, Torn):
+        if isinstance(failure, (Torn, LedgerVanished)):
             self._failed(failure)
             return
         self.world.note(f"{self}: {type(failure).__name__}")
@@ -237,7 +244,7 @@ class Driver:
 
     def _give_up(self) -> None:
         handout, tasks = self._handout, list(self._told.values())
-        self._handout = Handout(QUERY, self.run, self._epoch, (), self._version, 1)  # nobody else is listened to
+        self._handout = Handout(QUERY, self.run, self._epoch, (), self._version, 1, 0, 0)  # nobody else is listened to
         steps = machine.abort(handout, tasks, len(self._parts))
         self._obey(steps, lambda _: self._aborted(tasks), self._failed)
 
@@ -247,7 +254,7 @@ class Driver:
         In the classic protocol a late copy of a request may open it again, and then it has its time.
         """
         listed = self.world.listed_by_decisions()
-        for each in tasks if self._version >= 2 else ():
+        for each in tasks if self._version >= 2 and not self.world.vanished else ():
             value = self.world.described(each.prepared.transactional_id)
             mine = (each.prepared.producer_id, each.prepared.producer_epoch)
             if value is not None and mine == (value.producer_id, value.producer_epoch) and mine not in listed:
@@ -257,6 +264,7 @@ class Driver:
 
     def _failed(self, failure: SparkRoomError) -> None:
         self.world.torn = self.world.torn or isinstance(failure, Torn)
+        self.world.forgotten = self.world.forgotten or isinstance(failure, LedgerVanished)
         self.superseded = isinstance(failure, Superseded)
         self._end(f"{type(failure).__name__}: {failure}")
 
@@ -300,6 +308,13 @@ class Driver:
     def _carry_out(self, effect: Effect, resume: Callable[[Any], None]) -> None:
         world = self.world
         match effect:
+            case ReadMark():
+                resume(world.mark)
+            case AskLedger():
+                resume(LedgerTopic(world.ledger_id, 1 << 20))
+            case WriteMark(ledger_id):
+                world.mark = ledger_id
+                resume(None)
             case ReadLedger(waits):
                 self._read(world.ledger_end(stable=not waits), resume)
             case BeginDriver(named):
@@ -308,6 +323,8 @@ class Driver:
                 self._begin(list(ids), resume)
             case Write(standing):
                 self._write(standing, resume)
+            case AskTime():
+                resume(world.time)
             case Describe(ids):
                 resume({name: told for name in ids if (told := self._described(name)) is not None})
             case End(transactions, commit):
@@ -385,9 +402,7 @@ class Driver:
         value = self.world.described(name)
         if value is None:
             return None
-        wall = WALL_AT_START + self.world.time
-        left_ms = value.transaction_timeout_ms - (wall - value.transaction_start_timestamp_ms)
-        return Described(ProducerEpoch(value.producer_id, value.producer_epoch), value.transaction_status == 1, left_ms)
+        return Described(ProducerEpoch(value.producer_id, value.producer_epoch), value.transaction_status == 1)
 
     def _end_all(self, transactions: list[PreparedTransaction], commit: bool, resume: Callable[[Any], None]) -> None:
         found: dict[str, bool] = {}

@@ -9,6 +9,8 @@ from tests.sim.exactly.world import INPUT, SLEEP_MAX_MS, TIMEOUTS_MS, SinkWorld
 from tests.sim.transactions.world import INTERVAL_MS
 
 TROUBLE_MS = 12_000
+VANISHES = 0.1
+"""In how many lives somebody takes the ledger away."""
 CALM_MS = SLEEP_MAX_MS + TIMEOUTS_MS[-1] + 4 * INTERVAL_MS + 30_000
 
 
@@ -36,7 +38,7 @@ class Supervisor:
 
     @property
     def done(self) -> bool:
-        if self.world.torn:
+        if self.world.torn or self.world.forgotten:
             return True
         last = max(self.world.offsets, default=-1)
         return last >= 0 and self.world.offsets[last][1] == INPUT and last in self.world.commits
@@ -57,6 +59,8 @@ def _live(world: SinkWorld) -> None:
     supervisor = Supervisor(world)
     world.trouble(TROUBLE_MS)
     supervisor.look()
+    if world.rng.random() < VANISHES:
+        world.after(world.rng.randrange(TROUBLE_MS), world.ledger_vanishes)
     world.run(TROUBLE_MS)
     world.calm_down()
     world.run(TROUBLE_MS + CALM_MS)
@@ -65,6 +69,9 @@ def _live(world: SinkWorld) -> None:
     assert supervisor.done, "not all of it is read"
     if world.torn:
         world.count("torn")
+    elif world.forgotten:
+        assert world.vanished, "the ledger has all that it ever had"
+        world.count("forgotten")
     else:
         missing = set(range(INPUT)) - set(world.shown())
         assert not missing, f"never shown: {missing}"

@@ -13,7 +13,7 @@ from tests.sim.transactions.life import told
 
 HAPPENS = (
     *("whole", "torn", "drivers", "drivers died", "drivers slept", "attempts died", "attempts slept", "speculated"),
-    *("failovers", "by the clock", "zombie markers"),
+    *("the ledger vanished", "forgotten", "failovers", "by the clock", "zombie markers"),
 )
 
 

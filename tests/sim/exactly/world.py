@@ -107,6 +107,13 @@ class SinkWorld(World):
         self._writers: dict[tuple[int, int], str] = {}
         self.drivers = self.attempts = 0
         self.torn = False
+        self.mark = ""
+        """What the checkpoint says of the ledger."""
+        self.ledger_id = "first"
+        self.vanished = False
+        """Whether the ledger is not what it was."""
+        self.forgotten = False
+        """Whether a driver has said so."""
         self.calm = False
 
     def _check_refusal(self, request: Any, reply: object, version: int) -> None:
@@ -168,6 +175,22 @@ class SinkWorld(World):
     def standing(self, end: int) -> Standing | None:
         shown = [each for each in self.ledger[:end] if each.outcomes.get(LEDGER)]
         return shown[-1].standing if shown else None
+
+    def ledger_vanishes(self) -> None:
+        """Somebody deletes the topic, deletes and makes it anew, or takes the query's record away."""
+        if not self.ledger:
+            return
+        self.note("the ledger vanishes")
+        self.count("the ledger vanished")
+        self.vanished = True
+        if self.rng.random() < 0.5:
+            self.ledger.clear()
+            self.ledger_id = self.rng.choice(("", "second"))
+        else:
+            nothing = Rows("a vandal")
+            nothing.partitions.add(LEDGER)
+            nothing.outcomes[LEDGER] = True
+            self.ledger.append(nothing)
 
     def shown(self) -> Counter[int]:
         """What readers of committed records have been given, by value."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from penstock.client.admin import BrokerInfo, ClusterInfo, GroupListing, PartitionInfo, TopicInfo
 from penstock.console.people.vision import Vision
 from penstock.console.sampler.changes import AT_ONCE_MAX, occurrences
-from penstock.console.sampler.picture import Picture
+from penstock.console.sampler.picture import Picture, items_of
 
 
 def topic(name: str, *leaders: int, isr: int = 2) -> TopicInfo:
@@ -16,9 +16,8 @@ def topic(name: str, *leaders: int, isr: int = 2) -> TopicInfo:
 def picture(*topics: TopicInfo, alive: tuple[int, ...] = (1, 2), groups: dict[str, str] | None = None) -> Picture:
     brokers = [BrokerInfo(node, "h", 9092, fenced=node not in alive) for node in (1, 2)]
     listed = {name: GroupListing(name, "consumer", state, "consumer", 1) for name, state in (groups or {}).items()}
-    return Picture(
-        ClusterInfo("c", 1, 1, brokers), {each.name: each for each in topics}, groups=listed, at_ms={"groups": 1}
-    )
+    known = {each.name: each for each in topics}
+    return Picture(ClusterInfo("c", 1, 1, brokers), known, items_of(known), groups=listed, at_ms={"groups": 1})
 
 
 def kinds(before: Picture, after: Picture) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ from penstock.client.producer import Producer
 from penstock.testing import EmbeddedBroker, broker
 from tests.faults.agent.tailing import append, numbered
 from tests.faults.counts import SOAKING
-from tests.patience import until
+from tests.patience import until, within
 from tests.walks.agent.scene import committed_values, feed, lines, running, settings_of
 
 EXACTLY = 'exactly_once = true\nmachine_id = "m1"\n'
@@ -298,6 +298,34 @@ async def test_a_topic_of_positions_that_vanishes_while_it_runs_is_an_error(
         await life
     with pytest.raises(PositionsVanished):
         await Agent(settings).run()
+
+
+async def test_a_topic_of_positions_that_another_agent_has_made_anew_is_an_error(
+    tmp_path: Path, settings: AgentSettings, log: Path, node: EmbeddedBroker
+) -> None:
+    """That one has written so much that offsets go on rising for whoever was before."""
+    (tmp_path / "other").mkdir()
+    other_log = tmp_path / "other" / "app.log"
+    top = EXACTLY.replace("m1", "m2")
+    others = settings_of(tmp_path / "other", node.bootstrap_servers, TAIL.format(paths=other_log), top=top)
+    agent = Agent(settings)
+    async with Admin(**node.client_settings) as admin:
+        await admin.create_topic(TOPIC, 1, configs={"cleanup.policy": "compact"})
+        life = asyncio.ensure_future(agent.run())
+        append(log, numbered("line", 0, 10))
+        await until(lambda: agent.ready.is_set() and sent(agent) == 10)
+        await admin.delete_topic(TOPIC)
+        await admin.create_topic(TOPIC, 1, configs={"cleanup.policy": "compact"})
+        async with running(others) as other:
+            for number in range(12):
+                append(other_log, numbered("other", number, 1))
+                await until(lambda number=number: sent(other) == number + 1)
+        before = commits(agent)
+        append(log, numbered("line", 10, 10))
+        with pytest.raises(PositionsVanished):
+            async with asyncio.timeout(within(20)):
+                await life
+        assert commits(agent) == before
 
 
 async def test_a_topic_that_forgets_is_refused(settings: AgentSettings, node: EmbeddedBroker) -> None:

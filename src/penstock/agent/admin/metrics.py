@@ -101,6 +101,7 @@ INPUT: Final = (
     OfInput("behind_bytes", GAUGE, "Written to its files and not yet safe.", lambda i: i.behind_bytes),
     OfInput("files", GAUGE, "Files that it follows.", lambda i: i.files),
     OfInput("connections", GAUGE, "Connections that stand.", lambda i: i.connections),
+    OfInput("tables_left_out", GAUGE, "Tables that fit, and have no replica identity.", lambda i: i.tables_left_out),
 )
 SLOT: Final = (
     OfSlot("slot_lag_bytes", "Written to a database's log and not yet acknowledged.", lambda s: s.lag_bytes),

@@ -55,6 +55,7 @@ class InputSnapshot:
     connections: int = 0
     files: int = 0
     behind_bytes: int = 0
+    tables_left_out: int = 0
     errors: int = 0
     last_error: str = ""
     details: list[FileStatus] = field(default_factory=list)
@@ -173,6 +174,7 @@ def _input(report: InputReport) -> InputSnapshot:
         connections=status.connections,
         files=status.files,
         behind_bytes=status.behind_bytes,
+        tables_left_out=status.tables_left_out,
         errors=status.errors,
         last_error=status.last_error,
         details=status.details,

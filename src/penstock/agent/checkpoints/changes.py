@@ -23,6 +23,8 @@ class Change:
     """Called after the commit."""
     aborted: Callable[[], None] = _nothing
     """Called when it was not committed: they are to be taken again."""
+    copied: Callable[[], None] = _nothing
+    """Called when the local database has them too; of several that were committed, perhaps for the last one only."""
 
 
 class Source(Protocol):

@@ -6,6 +6,7 @@
     identity.py    who this agent is: transactional id, machine      rows.py       what the topic's records mean; pure
     beginning.py   which positions count at a start; pure            outcome.py    how a transaction ended; pure
     topic.py       the topic of positions, read to its very end      positions.py  what inputs are given and asked for
+    allowance.py   how much goes into a transaction; pure
     transactions.py  the loop: begin, fill, positions, commit; abort and again; a new producer after a failure
 
 Invariants: what is in a transaction and what the positions in it say are the same portions, whole; an input hears

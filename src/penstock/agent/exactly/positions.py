@@ -29,6 +29,7 @@ class Positions:
         self._seeds: dict[str, Change] = {}
         self._known = asyncio.Event()
         self._copies: dict[str, tuple[dict[str, Row], set[str]]] = {}
+        self._copied: dict[str, Callable[[], None]] = {}
         self.hurry: Callable[[], None] = lambda: None
         """Asks for a commit soon."""
         self._saved: list[asyncio.Future[None]] = []
@@ -99,6 +100,7 @@ class Positions:
                 rows.pop(key, None)
                 copied.pop(key, None)
                 gone.add(key)
+            self._copied[name] = change.copied
             change.committed()
         self._wake()
 
@@ -147,6 +149,7 @@ class Positions:
         """False when the disk refused. The topic has them in any case."""
         async with self._copying:
             copies, self._copies = self._copies, {}
+            copied, self._copied = self._copied, {}
             while copies:
                 name, (rows, gone) = next(iter(copies.items()))
                 try:
@@ -154,8 +157,10 @@ class Positions:
                 except CheckpointsUnwritable as refused:
                     self._tell(f"{refused}; positions are safe in their topic, the local copy is tried again")
                     self._restore(copies)
+                    self._copied = {each: told for each, told in copied.items() if each in copies} | self._copied
                     return False
                 del copies[name]
+                copied[name]()
         return True
 
     def _restore(self, copies: dict[str, tuple[dict[str, Row], set[str]]]) -> None:

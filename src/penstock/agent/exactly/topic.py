@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.agent.errors import AgentError, PositionsVanished
 from penstock.agent.exactly.identity import Identity
 from penstock.agent.exactly.rows import Found, UnknownFormat, take_in
 from penstock.client.admin import Admin
-from penstock.client.admin.configs import ConfigResource
+from penstock.client.compaction import forgetful_policy, settings_of
 from penstock.client.consumer import Consumer
 from penstock.client.errors import BrokerRefused, UnknownTopic
 from penstock.model.errors import TOPIC_ALREADY_EXISTS
@@ -31,6 +31,13 @@ CONFIGS: Final = {
 }
 
 
+class TopicNow(NamedTuple):
+    """A topic that is called so has another id when it was made anew."""
+
+    id: str
+    partitions: int
+
+
 class PositionsTopic:
     """The topic of one cluster, for one agent. Nothing is kept open between calls."""
 
@@ -39,14 +46,14 @@ class PositionsTopic:
         self._settings = {**settings, "default_api_timeout_ms": ANSWER_WITHIN_MS}
         self._identity = identity
 
-    async def partitions(self, *, make: bool) -> int:
-        """How many there are; 0 when there is no topic and it is not to be made. AgentError when it would forget."""
+    async def now(self, *, make: bool) -> TopicNow | None:
+        """None when there is no topic and it is not to be made. AgentError when it would forget."""
         async with Admin(**self._settings) as admin:
             try:
                 return await self._look(admin)
             except UnknownTopic:
                 if not make:
-                    return 0
+                    return None
             try:
                 await admin.create_topic(TOPIC, PARTITIONS, configs=CONFIGS)
             except BrokerRefused as refused:
@@ -54,18 +61,15 @@ class PositionsTopic:
                     raise
             return await self._look(admin)
 
-    async def _look(self, admin: Admin) -> int:
+    async def _look(self, admin: Admin) -> TopicNow:
         info = await admin.describe_topic(TOPIC, offsets=False, configs=False)
-        resource = ConfigResource.topic(TOPIC)
-        # Who may not see the settings is believed to have made the topic with care.
-        entries = (await admin.describe_configs([resource])).done.get(resource, {})
-        policy = entries.get("cleanup.policy")
-        if policy is not None and policy.value != "compact":
+        policy = forgetful_policy(await settings_of(admin, TOPIC))
+        if policy is not None:
             raise AgentError(
-                f"{TOPIC} has cleanup.policy={policy.value} and would forget positions: set"
+                f"{TOPIC} has cleanup.policy={policy} and would forget positions: set"
                 f" `penstock topic alter {TOPIC} -c cleanup.policy=compact`, or delete it if no agent has used it yet"
             )
-        return len(info.partitions)
+        return TopicNow(info.id, len(info.partitions))
 
     async def find(self, partitions: int) -> Found:
         """What is there of this agent, in whichever partition it is; where it belongs when there is nothing."""

@@ -1,8 +1,8 @@
 """The loop of transactions of one agent: begin, fill, positions, commit; what failed is sent again, in its order.
 
-One transaction holds what took off from all lanes while it was open. It is closed after `EVERY_MS`, sooner when it is
-large, or when somebody waits; then no shipment takes off, the positions behind those that did are written into it, and
-it is committed. Only after that are they done.
+One transaction holds what took off from all lanes while it was open. It is closed after `EVERY_MS`, sooner when it
+holds what the link carries in time (`Allowance`), or when somebody waits; then no shipment takes off, the positions
+behind those that did are written into it, and it is committed. Only after that are they done.
 
 An abort gives everything back to the lanes. Any other failure, and every one after the commit was asked for, of which
 an answer may have been lost, ends the producer: another one with the same
@@ -23,6 +23,7 @@ from penstock.agent.checkpoints import Change
 from penstock.agent.counting import TransactionsStatus
 from penstock.agent.environment import monotonic_ms
 from penstock.agent.errors import AgentFenced
+from penstock.agent.exactly.allowance import Allowance
 from penstock.agent.exactly.beginning import Begins, Note, begins
 from penstock.agent.exactly.identity import Identity
 from penstock.agent.exactly.outcome import Outcome, judge
@@ -43,6 +44,8 @@ TIMEOUT_MS: Final = 10_000
 SHARE_OF_MEMORY: Final = 2
 """A transaction that holds one part in so many of the memory is closed: inputs go on with the rest meanwhile."""
 LOOK_S: Final = 0.25
+LOOK_AT_TOPIC_EVERY: Final = 100
+"""So many commits apart it is asked whether the topic of positions is the one that it was."""
 RETRY_FIRST_MS: Final = 100
 RETRY_LONGEST_MS: Final = 5_000
 
@@ -73,12 +76,14 @@ class ExactlyOnce:
         self._last: Stamp | None = None
         """The last that is known to be committed."""
         self._lives: dict[str, int] = {}
+        self._topic_id = ""
         self._partition = 0
         self._offset = -1
         self._doubt: Attempt | None = None
         """The end of this one is not known."""
         self._open = self._begun = self._spoiled = self._hurried = self._ending = False
         self._closed_ms = monotonic_ms()
+        self._allowance = Allowance(TIMEOUT_MS)
         self._filled_bytes = 0
         self._since_ms: float | None = None
         self._news = asyncio.Event()
@@ -99,7 +104,7 @@ class ExactlyOnce:
 
     @property
     def open(self) -> bool:
-        return self._open and not self._spoiled
+        return self._open and not self._spoiled and not self._full
 
     @property
     def closed_since_ms(self) -> float:
@@ -119,7 +124,8 @@ class ExactlyOnce:
 
     @property
     def _full(self) -> bool:
-        return self._filled_bytes >= self._outlet.memory.limit_bytes // SHARE_OF_MEMORY
+        bytes_max = min(self._allowance.bytes, self._outlet.memory.limit_bytes // SHARE_OF_MEMORY)
+        return self._filled_bytes >= bytes_max
 
     def spoiled(self) -> None:
         self._spoiled = True
@@ -210,11 +216,12 @@ class ExactlyOnce:
         """Fences whoever was before, and learns how far that one came."""
         note = await self._positions.note()
         proven = note is not None and note.follows and note.proven
-        partitions = await self._patiently(lambda: self._topic_of().partitions(make=not proven))
-        if not partitions:
+        topic = await self._patiently(lambda: self._topic_of().now(make=not proven))
+        if topic is None:
             raise vanished(self._identity, self._state_dir)
+        self._topic_id = topic.id
         await self._begin_patiently()
-        found = await self._patiently(lambda: self._topic_of().find(partitions))
+        found = await self._patiently(lambda: self._topic_of().find(topic.partitions))
         where = begins(note, stamped=found.stamp is not None)
         if where is Begins.NOWHERE:
             raise vanished(self._identity, self._state_dir)
@@ -261,6 +268,8 @@ class ExactlyOnce:
     # A transaction.
 
     async def _transaction(self) -> None:
+        if self.commits and self.commits % LOOK_AT_TOPIC_EVERY == 0:
+            await self._look_at_topic()
         await self._fill()
         self._doubt = Attempt(self._stamp, {})
         offset = await self._write(self._doubt)
@@ -319,6 +328,12 @@ class ExactlyOnce:
             return LOOK_S
         return max(self._since_ms + EVERY_MS - monotonic_ms(), 0.0) / 1000 + 0.001
 
+    async def _look_at_topic(self) -> None:
+        """Brokers that are written to by the names of topics do not say when another one is called the same."""
+        topic = await self._topic_of().now(make=False)
+        if topic is None or topic.id != self._topic_id:
+            raise vanished(self._identity, self._state_dir)
+
     async def _write(self, attempt: Attempt) -> int:
         """Stages what took off, and sends positions and stamp after it. Answers the offset of the stamp."""
         for lane in self._outlet.lanes.values():
@@ -335,7 +350,7 @@ class ExactlyOnce:
         await producer.flush()
         spans = (await delivery).spans
         offset = spans[-1].base_offset + spans[-1].count - 1
-        if offset <= self._offset:
+        if offset <= self._offset or producer.topic_id(TOPIC) != self._topic_id:
             # Made anew by somebody, perhaps by this very record: what it had is gone.
             raise vanished(self._identity, self._state_dir)
         return offset
@@ -354,10 +369,16 @@ class ExactlyOnce:
         self._last, self._offset = attempt.stamp, offset
         self._lives[attempt.stamp.life] = attempt.stamp.number
         self.commits += 1
+        self._learn(committed=True)
         self._committed_ms = monotonic_ms()
         self._positions.commit(attempt.changes)
         for lane in self._outlet.lanes.values():
             lane.committed()
+
+    def _learn(self, *, committed: bool) -> None:
+        if self._filled_bytes and self._since_ms is not None:
+            self._allowance.learn(self._filled_bytes, monotonic_ms() - self._since_ms, committed=committed)
+        self._filled_bytes = 0
 
     # Failures.
 
@@ -366,6 +387,7 @@ class ExactlyOnce:
         attempt, self._doubt = self._doubt, None
         self._begun = self._ending = False
         self.aborts += 1
+        self._learn(committed=False)
         for lane in self._outlet.lanes.values():
             lane.aborted()
         if attempt is not None:

@@ -96,6 +96,8 @@ class InputStatus:
     behind_bytes: int = 0
     """Of files: what is written and not yet safe."""
     files: int = 0
+    tables_left_out: int = 0
+    """Of a database: what a glob fits, and what cannot be followed without harm."""
     errors: int = 0
     last_error: str = ""
     details: list[FileStatus] = field(default_factory=list)

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from penstock.client.producer import BulkDelivery, Producer
 from penstock.client.producer.bulk import ColumnRows
 from penstock.kernels import Columns
+from penstock.model.ids import uuid_text
 
 Column: TypeAlias = tuple[None, memoryview, bytes]
 """Validity, offsets, data."""
@@ -50,6 +51,11 @@ class ColumnProducer(Producer):
             )
         self._start_to_send()
         return self._send_rows(topic, rows, partition)
+
+    def topic_id(self, topic: str) -> str | None:
+        """As brokers told it last; None for a topic that is not known."""
+        known = self._view.cached(topic)
+        return None if known is None else uuid_text(known.id)
 
 
 def column_rows(

@@ -220,12 +220,12 @@ class Outlet:
 
     def pump(self) -> None:
         """Hands over what waits, a shipment of each lane in turn, as far as their windows go."""
-        if self._pumping or self._held or self.closing or not (self.transactions is None or self.transactions.open):
+        if self._pumping:
             return
         self._pumping = True
         handed_bytes = 0
         try:
-            while (lane := self._next_ready()) is not None:
+            while self._may_take_off and (lane := self._next_ready()) is not None:
                 before = self.in_flight_bytes
                 lane.hand_over()
                 handed_bytes += self.in_flight_bytes - before
@@ -234,6 +234,11 @@ class Outlet:
                     return
         finally:
             self._pumping = False
+
+    @property
+    def _may_take_off(self) -> bool:
+        # A transaction is full at any of the shipments.
+        return not self._held and not self.closing and (self.transactions is None or self.transactions.open)
 
     def _next_ready(self) -> Lane | None:
         for _ in range(len(self._turns)):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.group_offsets import CommittedOffset, PartitionLag
     from penstock.client.admin.groups import GroupInfo, GroupListing
     from penstock.client.admin.log_dirs import LogDirInfo
+    from penstock.client.admin.many_ends import ManyEnds
     from penstock.client.admin.offsets import OffsetInfo
     from penstock.client.admin.open_transactions import OpenTransaction
     from penstock.client.admin.placement import Reassignment
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
     from penstock.client.admin.transactions import TransactionInfo, TransactionListing
+    from penstock.client.admin.watched_topics import WatchedTopics
     from penstock.client.keywords import AdminKeywords
     from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
     from penstock.client.settings import AdminSettings
@@ -63,6 +65,8 @@ class Admin:
         except ValueError as wrong:
             raise BadSetting(f"bootstrap_servers: {wrong}") from None
         self._session = Session(self._view)
+        self._many_ends: ManyEnds | None = None
+        self._watched_topics: WatchedTopics | None = None
         if given:
             self._session = Session(
                 self._view,
@@ -89,6 +93,15 @@ class Admin:
         from penstock.client.admin.topics import list_topics
 
         return await list_topics(self._session, internal=internal)
+
+    async def watched_topics(self) -> Mapping[str, TopicInfo]:
+        """All topics by name, those of the platform itself too, for whoever asks again and again: what has not changed
+        since is the very same object, and the mapping too when nothing has."""
+        from penstock.client.admin.watched_topics import WatchedTopics
+
+        if self._watched_topics is None:
+            self._watched_topics = WatchedTopics(self._session)
+        return await self._watched_topics.look()
 
     async def describe_topic(self, name: str, *, offsets: bool = True, configs: bool = True) -> TopicInfo:
         """A topic with its partitions, the ends of their logs and what was set on it; UnknownTopic."""
@@ -177,13 +190,22 @@ class Admin:
         return await list_offsets(self._session, times, read_committed=read_committed)
 
     async def ends_of_led(
-        self, led: Mapping[int, Collection[TopicPartition]], when: str | int = "latest"
+        self,
+        led: Mapping[int, Collection[TopicPartition]],
+        when: str | int = "latest",
+        *,
+        read_committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out."""
-        from penstock.client.admin.many_ends import ends_of_led
+        """`offsets` for very many partitions, by whoever knows which broker leads which; unknown ones are left out.
+
+        It is cheap to ask the same again with the very same collections.
+        """
+        from penstock.client.admin.many_ends import ManyEnds
         from penstock.client.admin.offsets import time_of
 
-        return await ends_of_led(self._session, led, time_of(when))
+        if self._many_ends is None:
+            self._many_ends = ManyEnds(self._session)
+        return await self._many_ends.of_led(led, time_of(when), read_committed=read_committed)
 
     async def committed_batches(self, partition: TopicPartition, start: int, end: int) -> CommittedSpan:
         """Who wrote what lies at offsets [start, end) of a partition, as far as it is committed; nothing is decoded."""

@@ -70,6 +70,8 @@ async def list_groups(session: Session, states: Iterable[str], types: Iterable[s
     async def ask(node: int) -> list[GroupListing]:
         reply = await session.broker(node, request)
         check(reply.error_code, None, f"the groups of broker {node}")
+        for group in reply.groups:  # whoever lists many groups asks about each of them next
+            session.view.learn_coordinator(group.group_id, node)
         return [GroupListing(g.group_id, g.protocol_type, g.group_state, g.group_type, node) for g in reply.groups]
 
     listed = (await session.by_broker(None, ask)).checked()

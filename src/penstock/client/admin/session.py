@@ -126,6 +126,30 @@ class Session:
         version = min(newest, _newest(link, request))
         return await self._told(link.request(request, version, self.request_timeout_ms))
 
+    async def newest(self, node_id: int, key: int) -> int:
+        """The newest version of an API that a broker and this side know."""
+        link = await self.view.link(node_id)
+        try:
+            return link.newest(key)
+        except LinkError as broken:
+            raise link_failure(broken) from broken
+
+    async def encoded(self, node_id: int, key: int, version: int, body: bytes, read: Callable[[bytearray], T]) -> T:
+        """The reply of one broker to a request that is encoded already, as `read` makes it of its frame."""
+        link = await self.view.link(node_id)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def settle(reply: T, error: LinkError | None) -> None:
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(reply)
+
+        link.post_encoded(key, version, body, self.request_timeout_ms, settle, read)
+        return await self._told(future)
+
     async def coordinator(self, name: str, request: object, newest: int | None = None, kind: int = GROUP) -> Any:
         """The reply of the broker that coordinates a group, or whatever else `kind` says."""
         return await self.broker(await self.view.coordinator(name, kind), request, newest)

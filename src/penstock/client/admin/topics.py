@@ -54,7 +54,7 @@ class TopicInfo:
 
 async def list_topics(session: Session, *, internal: bool) -> list[TopicInfo]:
     reply = await session.metadata(None)
-    topics = [_topic(found) for found in reply.topics]
+    topics = [topic_info(found) for found in reply.topics]
     return sorted((topic for topic in topics if internal or not topic.internal), key=lambda topic: topic.name)
 
 
@@ -66,7 +66,7 @@ async def describe_topics(
     async def ask(pending: list[str]) -> Mapping[str, TopicInfo | ClientError]:
         reply = await session.metadata(pending)
         return {
-            found.name or "": _topic(found)
+            found.name or "": topic_info(found)
             if not found.error_code
             else refused(found.error_code, None, f"topic {found.name!r}")
             for found in reply.topics
@@ -184,7 +184,7 @@ async def _with_configs(session: Session, topics: Mapping[str, TopicInfo]) -> di
     return {name: replace(topic, configs=changed.get(name, {})) for name, topic in topics.items()}
 
 
-def _topic(found: MetadataResponse.MetadataResponseTopic) -> TopicInfo:
+def topic_info(found: MetadataResponse.MetadataResponseTopic) -> TopicInfo:
     partitions = [
         PartitionInfo(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes, p.isr_nodes, p.offline_replicas)
         for p in sorted(found.partitions, key=lambda p: p.partition_index)

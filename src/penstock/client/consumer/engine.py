@@ -237,6 +237,7 @@ class Engine:
         while True:
             self._raise_failures()
             if not self.ownership.busy:
+                self.fetcher.look()
                 given = take(limit)
                 if given:
                     self.ownership.away()

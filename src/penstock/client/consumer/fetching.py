@@ -118,8 +118,7 @@ class Fetcher:
         self._waking = False
         if self._closed:
             return
-        if self._view.generation != self._generation:
-            self._look_at_leaders()
+        self.look()
         now = self._clock.monotonic_ms()
         wanted: dict[int, list[AssignedPartition]] = {}
         room = max(1, self._settings.fetch_max_bytes)
@@ -171,14 +170,22 @@ class Fetcher:
             partition.read_replica = None
         return self._view.leader_of(*partition.tp)
 
+    def look(self) -> None:
+        """What metadata says of the partitions by now, before anything is asked for, taken in or given."""
+        if self._view.generation != self._generation:
+            self._look_at_leaders()
+
     def _look_at_leaders(self) -> None:
         self._generation = self._view.generation
         unsettled = False
         for partition in self._partitions.values():
             topic = self._view.cached(partition.tp.topic)
-            if topic is not None and partition.tp.partition < len(topic.partitions):
+            if topic is not None:
                 was_fetchable = partition.fetchable
-                partition.led_anew(topic.id, topic.partitions[partition.tp.partition].leader_epoch)
+                # A topic that was made anew may have fewer partitions; what was fetched of the former one goes anyway.
+                number = partition.tp.partition
+                epoch = topic.partitions[number].leader_epoch if number < len(topic.partitions) else -1
+                partition.led_anew(topic.id, epoch)
                 unsettled = unsettled or was_fetchable != partition.fetchable
         if unsettled:
             self._unsettled()
@@ -295,6 +302,7 @@ class Fetcher:
     # -- what came back
 
     def _absorb(self, broker: _Broker, reply: FetchResponse, asked: _Asked) -> None:
+        self.look()
         now = self._clock.monotonic_ms()
         if reply.error_code:
             broker.session.failed(gone=reply.error_code == FETCH_SESSION_ID_NOT_FOUND.code)

@@ -14,7 +14,7 @@ from penstock.console.commands import command
 from penstock.console.failures import Declined, bad_request
 from penstock.console.routes.desk import Desk, desk_of
 from penstock.console.routes.records import offsets_of, path_number
-from penstock.console.sampler.picture import LOG_DIRS, METADATA, OFFSETS, SETTINGS
+from penstock.console.sampler.picture import LOG_DIRS, METADATA, OFFSETS, SETTINGS, STARTS
 from penstock.declared.amounts import plain_amount
 from penstock.model.ids import TopicPartition
 
@@ -210,6 +210,6 @@ async def trim_topic(request: Request) -> Response:
     same = command("topic", "trim", names=[topic], options=[*options, "--before", str(max(before.values()))])
     if body.get("dry_run"):
         return answer({"plan": plan, "command": same})
-    async with desk.changing("trim_topic", f"records of {topic} were deleted", OFFSETS, topic=topic, plan=plan):
+    async with desk.changing("trim_topic", f"records of {topic} were deleted", OFFSETS, STARTS, topic=topic, plan=plan):
         starts = await desk.acting.admin.trim_topic(topic, before)
     return answer({"done": {str(each): str(start) for each, start in sorted(starts.items())}, "command": same})

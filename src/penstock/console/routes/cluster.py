@@ -22,7 +22,7 @@ async def get_overview(request: Request) -> Response:
     desk = await desk_of(request)
     seeing, happened = desk.seeing(), desk.sampler.log()
     tables = await tables_of(desk, seeing)
-    return await answer_made(lambda: {**overview(seeing, happened), "tables": tables})
+    return await answer_made(lambda: {**overview(seeing, happened, desk.sampler.keeper), "tables": tables})
 
 
 async def get_map(request: Request) -> Response:

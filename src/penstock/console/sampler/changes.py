@@ -71,6 +71,8 @@ def _leaders(before: Picture, after: Picture) -> Iterator[Occurrence]:
         return
     for name, topic in after.topics.items():
         earlier = before.topics.get(name)
+        if earlier is topic:
+            continue
         for was, now in zip(earlier.partitions if earlier else (), topic.partitions, strict=False):
             if was.leader == now.leader:
                 continue
@@ -88,6 +90,8 @@ def _in_sync(before: Picture, after: Picture) -> Iterator[Occurrence]:
         return
     for name, topic in after.topics.items():
         earlier = before.topics.get(name)
+        if earlier is topic:
+            continue
         for was, now in zip(earlier.partitions if earlier else (), topic.partitions, strict=False):
             if len(was.isr) == len(now.isr):
                 continue

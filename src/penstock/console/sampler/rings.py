@@ -6,6 +6,7 @@ Each ring has the mean of what was told for a slot. Slots that nothing was told 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from math import isnan, nan
 from typing import Final
 
@@ -29,16 +30,24 @@ class Ring:
         slot = at_ms // self.step_ms
         if slot < self._last:
             return  # the clock was set back; what is known stays
-        if not self._values:
-            self._values = array("d", [nan]) * self._slots
-        if slot > self._last:
-            first = max(self._last + 1, slot - self._slots + 1) if self._last >= 0 else slot
-            for passed in range(first, slot + 1):
-                self._values[passed % self._slots] = nan
-            self._last, self._sum, self._count = slot, 0.0, 0
+        self._reach(slot)
         self._sum += value
         self._count += 1
         self._values[slot % self._slots] = self._sum / self._count
+
+    def fill(self, means: Mapping[int, float]) -> None:
+        """Puts means by slot where nothing is known."""
+        if not means:
+            return
+        self._reach(max(means))
+        for slot, mean in means.items():
+            if slot > self._last - self._slots and isnan(self._values[slot % self._slots]):
+                self._values[slot % self._slots] = mean
+
+    def mean(self, at_ms: int) -> float | None:
+        """What is known of the slot that a time lies in."""
+        (found,) = self.points(at_ms, 1)
+        return found
 
     def points(self, now_ms: int, wanted: int) -> list[float | None]:
         """The last slots up to now, oldest first; None where nothing was told."""
@@ -50,22 +59,36 @@ class Ring:
             found.append(None if isnan(value) else value)
         return found
 
+    def _reach(self, slot: int) -> None:
+        """Makes a slot part of the ring; those that are passed on the way are not known."""
+        if not self._values:
+            self._values = array("d", [nan]) * self._slots
+        if slot > self._last:
+            first = max(self._last + 1, slot - self._slots + 1) if self._last >= 0 else slot
+            for passed in range(first, slot + 1):
+                self._values[passed % self._slots] = nan
+            self._last, self._sum, self._count = slot, 0.0, 0
+
 
 class Rings:
     """One number at all three steps."""
 
-    __slots__ = ("rings", "told_ms")
+    __slots__ = ("rings",)
 
     def __init__(self) -> None:
         self.rings = tuple(Ring(step, slots) for step, slots in STEPS)
-        self.told_ms = 0
-        """When it was last worth telling: other than nothing."""
 
     def put(self, at_ms: int, value: float) -> None:
         for ring in self.rings:
             ring.put(at_ms, value)
-        if value:
-            self.told_ms = at_ms
+
+    def restore(self, minutes: Mapping[int, float]) -> None:
+        """Takes over means by minute, counted from 1970, where nothing is known; the ten seconds stay unknown."""
+        tens: dict[int, list[float]] = {}
+        for minute, mean in minutes.items():
+            tens.setdefault(minute // 10, []).append(mean)
+        self.of_step(60).fill(minutes)
+        self.of_step(600).fill({slot: sum(means) / len(means) for slot, means in tens.items()})
 
     def of_step(self, step_s: int) -> Ring:
         return next((ring for ring in self.rings if ring.step_ms == step_s * 1_000), self.rings[0])

@@ -7,18 +7,19 @@ import contextlib
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin import Admin
 from penstock.client.errors import ClientError, NotReachable, TimedOutWaiting
+from penstock.console.history.keeping import Keeper
 from penstock.console.sampler import asking, changes
 from penstock.console.sampler.changes import Occurrence
-from penstock.console.sampler.lags import EndsSeen, lag_of
-from penstock.console.sampler.past import Measured, Past
-from penstock.console.sampler.picture import GROUPS, HEALTH, LOG_DIRS, METADATA, OFFSETS, PARTS, Picture
+from penstock.console.sampler.happened import Happened, Logged
+from penstock.console.sampler.lags import EndsSeen, GroupLag
+from penstock.console.sampler.past import Past
+from penstock.console.sampler.picture import GROUPS, HEALTH, LOG_DIRS, METADATA, OFFSETS, PARTS, STARTS, Picture
 from penstock.console.sampler.schedule import Schedule
 from penstock.console.settings import ClusterAddress
 from penstock.model.errors import PenstockError
@@ -27,9 +28,10 @@ log = logging.getLogger(__name__)
 
 PATIENCE_MS: Final = 8_000
 AGAIN_AFTER_S: Final = 1.0
-REMEMBERED: Final = 2_000
-"""So many happenings are remembered."""
+TELL_EVERY_S: Final = 2.0
+"""So often it is looked whether something is due that was repeated and added up."""
 STOP_WITHIN_S: Final = 10.0
+LEAVE_WITHIN_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,6 @@ class Outage:
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
-    """Something that happened, with its number and time."""
-
-    id: int
-    at_ms: int
-    what: Occurrence
-
-
 Listener = Callable[["Sampler", str, object], None]
 """Called in the sampler's thread: `sampled` with the parts, `trouble` with an Outage or None, `event` with a Logged."""
 
@@ -57,14 +50,16 @@ Listener = Callable[["Sampler", str, object], None]
 class Sampler:
     """Looks at a cluster until it is stopped. All attributes may be read from any thread."""
 
-    def __init__(self, address: ClusterAddress, every_ms: int) -> None:
+    def __init__(
+        self, address: ClusterAddress, every_ms: int, keeper_of: Callable[[Past], Keeper] | None = None
+    ) -> None:
+        """`keeper_of` makes what keeps the past beyond this process; None keeps it in memory."""
         self.address = address
         self.picture: Picture | None = None
         self.outage: Outage | None = None
         self.past, self.ends_seen = Past(), EndsSeen()
-        self.happened: deque[Logged] = deque(maxlen=REMEMBERED)
-        self._happened_lock = threading.Lock()
-        self._told = 0
+        self.keeper = keeper_of(self.past) if keeper_of is not None else None
+        self._happened, self._happened_lock = Happened(), threading.Lock()
         self._listeners: list[Listener] = []
         self._schedule = Schedule(every_ms)
         self._asked_ms = _monotonic_ms()
@@ -102,15 +97,13 @@ class Sampler:
     def tell(self, what: Occurrence) -> None:
         """Puts something that happened into the log, for all who may see it."""
         with self._happened_lock:
-            self._told += 1
-            entry = Logged(self._told, time.time_ns() // 1_000_000, what)
-            self.happened.append(entry)
-        self._speak("event", entry)
+            told = self._happened.tell(what, time.time_ns() // 1_000_000)
+        self._speak_of(told)
 
     def log(self) -> list[Logged]:
         """What happened, newest first."""
         with self._happened_lock:
-            return list(reversed(self.happened))
+            return self._happened.newest()
 
     def _poke(self, parts: Iterable[str]) -> None:
         loop = self._loop
@@ -129,6 +122,10 @@ class Sampler:
         for listener in self._listeners:
             listener(self, what, told)
 
+    def _speak_of(self, entries: Iterable[Logged]) -> None:
+        for entry in entries:
+            self._speak("event", entry)
+
     # -- in the thread
 
     def _run(self) -> None:
@@ -140,94 +137,109 @@ class Sampler:
     async def _look_on(self) -> None:
         self._wake, self._loop = asyncio.Event(), asyncio.get_running_loop()
         self._ready.set()
-        while not self._stopping:
-            try:
-                keywords = {"request_timeout_ms": PATIENCE_MS // 2, "default_api_timeout_ms": PATIENCE_MS}
-                async with Admin(**{**keywords, **self.address.admin}) as admin:
-                    await self._look_with(admin)
-            except (PenstockError, OSError) as failure:
-                self._lost(failure)
-                await self._rest(AGAIN_AFTER_S * 1_000)
+        beside = [asyncio.create_task(self._tell_on())]
+        if self.keeper is not None:
+            beside.append(asyncio.create_task(self.keeper.run()))
+        try:
+            while not self._stopping:
+                try:
+                    keywords = {"request_timeout_ms": PATIENCE_MS // 2, "default_api_timeout_ms": PATIENCE_MS}
+                    async with Admin(**{**keywords, **self.address.admin}) as admin:
+                        await self._look_with(admin)
+                except (PenstockError, OSError) as failure:
+                    self._lost(failure)
+                    await self._rest(AGAIN_AFTER_S * 1_000)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside, timeout=LEAVE_WITHIN_S)
+
+    async def _tell_on(self) -> None:
+        while True:
+            await asyncio.sleep(TELL_EVERY_S)
+            with self._happened_lock:
+                told = self._happened.due(time.time_ns() // 1_000_000)
+            self._speak_of(told)
 
     async def _look_with(self, admin: Admin) -> None:
         if self.picture is None:
-            self.picture = await asking.first_look(admin)
+            first = await asking.first_look(admin)
+            first.carry(first)
+            self.picture = first
         while not self._stopping:
-            looked = [part for part in self._schedule.due(_monotonic_ms()) if await self._look_at(admin, part)]
+            looked, part = [], self._schedule.next_due(_monotonic_ms())
+            while part is not None and not self._stopping:
+                if await self._look_at(admin, part):
+                    looked.append(part)
+                part = self._schedule.next_due(_monotonic_ms(), part)
             if looked:
                 self._speak("sampled", looked)
             await self._rest(self._schedule.wait_ms(_monotonic_ms()))
 
     async def _look_at(self, admin: Admin, part: str) -> bool:
-        """Whether it was seen. Who cannot be reached at all costs the whole look; a right that is missing one part."""
+        """Whether it was seen. Who cannot be reached at all costs the whole look; a right that is missing one part.
+
+        Everything that a look makes this thread do is counted as its cost.
+        """
         before = self.picture
-        if self._stopping or before is None:
-            return False
+        assert before is not None, "the first look is over"
         began = time.thread_time()
         try:
-            after = await asking.look(admin, before, part)
+            after = await asking.look(admin, before, part, self.ends_seen)
         except (NotReachable, TimedOutWaiting) as away:
             if part in (METADATA, OFFSETS):
                 raise
             after = asking.without(before, part, str(away))
         except ClientError as refused:
             after = asking.without(before, part, str(refused))
-        after.carry(before)
-        now = _monotonic_ms()
-        self._schedule.looked(part, now, (time.thread_time() - began) * 1_000, now - self._asked_ms)
         self.picture = after
         if self.outage is not None and part == METADATA:
             self.outage = None
             self._speak("trouble", None)
-        if part in after.failed:
-            return part not in before.failed
-        self._remember(before, after, part)
-        return True
+        failed = part in after.failed
+        if not failed:
+            self._remember(before, after, part)
+        now = _monotonic_ms()
+        idle_ms = now - self._asked_ms
+        self._schedule.looked(part, now, (time.thread_time() - began) * 1_000, idle_ms)
+        if not failed:
+            for along in asking.TAKES_ALONG.get(part, ()):
+                self._schedule.taken_along(along, now, idle_ms)
+        if part == METADATA and before.topics is not after.topics:
+            self._schedule.soon((OFFSETS, STARTS, LOG_DIRS, HEALTH), now)
+        return not failed or part not in before.failed
 
     def _remember(self, before: Picture, after: Picture, part: str) -> None:
-        now_ms = after.at_ms[part]
-        if part == OFFSETS:
-            read = dict.fromkeys(item for positions in after.committed.values() for item in positions)
-            self.ends_seen.put(now_ms, after.ends, read)
-            self._remember_rates(after, now_ms)
-        elif part == GROUPS:
-            self._remember_lags(before, after, now_ms)
+        if part in (OFFSETS, GROUPS):
+            self._remember_rates(after)
+        if part == GROUPS:
+            self._remember_lags(after)
         if part in (METADATA, GROUPS):
             for what in changes.occurrences(before, after):
                 self.tell(what)
-        if part == METADATA and before.topics is not after.topics:
-            self._schedule.soon((OFFSETS, LOG_DIRS, HEALTH), _monotonic_ms())
 
-    def _remember_rates(self, after: Picture, now_ms: int) -> None:
+    def _remember_rates(self, after: Picture) -> None:
         if not after.rates:
             return
-        topics: dict[str, float] = {}
-        brokers: dict[int, float] = dict.fromkeys(after.led_by, 0.0)
-        for item, rate in after.rates.items():
-            topics[item.topic] = topics.get(item.topic, 0.0) + rate
-        for node, led in after.led_by.items():
-            brokers[node] = sum(after.rates.get(item, 0.0) for item in led)
-        self.past.forget("topic", set(after.topics))
-        self.past.put(Measured("cluster", "", "in"), now_ms, sum(topics.values()))
-        for node, rate in brokers.items():
-            self.past.put(Measured("broker", str(node), "in"), now_ms, rate)
-        for name, rate in topics.items():
-            self.past.put(Measured("topic", name, "in"), now_ms, rate)
+        now_ms, topics = after.at_ms[OFFSETS], after.topic_rates
+        brokers = {
+            str(node): {"in": sum(after.rates.get(item, 0.0) for item in led)} for node, led in after.led_by.items()
+        }
+        cluster = {"in": sum(topics.values())}
+        if after.byte_rates:
+            cluster["bytes_in"] = sum(after.byte_rates.values())
+        self.past.put("cluster", now_ms, {"": cluster})
+        self.past.put("broker", now_ms, brokers)
+        self.past.forget("topic", after.topics)
+        self.past.put("topic", now_ms, {name: {"in": rate} for name, rate in topics.items()}, topics)
 
-    def _remember_lags(self, before: Picture, after: Picture, now_ms: int) -> None:
-        self.past.forget("group", set(after.groups))
-        seconds = (now_ms - before.at_ms[GROUPS]) / 1_000 if GROUPS in before.at_ms else 0.0
-        consumed = 0.0
-        for group, positions in after.committed.items():
-            offsets = {item: found.offset for item, found in positions.items()}
-            self.past.put(Measured("group", group, "lag"), now_ms, sum(lag_of(offsets, after.ends).values()))
-            earlier = before.committed.get(group)
-            if earlier is not None and seconds > 0:
-                read = sum(max(offset - earlier[item].offset, 0) for item, offset in offsets.items() if item in earlier)
-                consumed += read / seconds
-                self.past.put(Measured("group", group, "consumed"), now_ms, read / seconds)
-        if seconds > 0:
-            self.past.put(Measured("cluster", "", "out"), now_ms, consumed)
+    def _remember_lags(self, after: Picture) -> None:
+        self.past.forget("group", after.groups)
+        numbers = {name: _numbers_of(lag) for name, lag in after.lags.items()}
+        now_ms, consumed = after.at_ms[GROUPS], {name: each.get("consumed", 0.0) for name, each in numbers.items()}
+        self.past.put("group", now_ms, numbers, consumed)
+        if any("consumed" in each for each in numbers.values()):
+            self.past.put("cluster", now_ms, {"": {"out": sum(consumed.values())}})
 
     def _lost(self, failure: Exception) -> None:
         code = "unreachable" if isinstance(failure, (NotReachable, TimedOutWaiting, OSError)) else "failed"
@@ -242,6 +254,11 @@ class Sampler:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), wait_ms / 1_000)
         self._wake.clear()
+
+
+def _numbers_of(lag: GroupLag) -> dict[str, float]:
+    told = {"lag": lag.records, "consumed": lag.consumed}
+    return {name: float(number) for name, number in told.items() if number is not None}
 
 
 def _monotonic_ms() -> float:

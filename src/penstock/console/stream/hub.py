@@ -9,7 +9,8 @@ from typing import Final
 
 from penstock.console.failures import Declined, bad_request
 from penstock.console.people.vision import Vision
-from penstock.console.sampler.sampler import Logged, Outage, Sampler
+from penstock.console.sampler.happened import Logged
+from penstock.console.sampler.sampler import Outage, Sampler
 from penstock.console.stream.subscriptions import Subscriptions
 from penstock.console.stream.tab import BrowserTab, framed
 from penstock.console.views.overview import event_item

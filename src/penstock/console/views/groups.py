@@ -9,9 +9,9 @@ from penstock.client.admin import GroupInfo, GroupListing
 from penstock.client.admin.group_offsets import PartitionLag
 from penstock.console.commands import command
 from penstock.console.listings import Sortable, Wanted, cut
-from penstock.console.sampler.lags import trend
-from penstock.console.sampler.picture import GROUPS
-from penstock.console.views.group_lags import group_lag, waits_s
+from penstock.console.sampler.lags import drain_s, summed, trend
+from penstock.console.sampler.picture import GROUPS, LOOKED_INTO
+from penstock.console.views.group_lags import group_lag, longest_s, waits_s
 from penstock.console.views.seeing import Seeing, text_of
 from penstock.model.ids import TopicPartition
 
@@ -46,16 +46,20 @@ def group_list(seeing: Seeing, wanted: Wanted, state: str = "") -> dict[str, Any
         rows = [row for row in rows if row.listing.state.lower() == state.lower()]
     matching, shown = cut(rows, wanted, lambda row: row.listing.id, _SORTS)
     return seeing.stamped(
-        {"total": total, "matching": matching, "items": [item_of(seeing, row) for row in shown]}, GROUPS
+        {
+            "total": total,
+            "matching": matching,
+            "unseen": sum(_unseen(seeing, row.listing) is not None for row in rows),
+            "items": [item_of(seeing, row) for row in shown],
+        },
+        GROUPS,
     )
 
 
 def worst_lags(seeing: Seeing, most: int) -> list[dict[str, Any]]:
     """The groups that are furthest behind, for the overview."""
     known = [
-        (lag, name)
-        for name in seeing.picture.committed
-        if seeing.vision.group(name) and (lag := group_lag(seeing, name))
+        (lag, name) for name in seeing.picture.lags if seeing.vision.group(name) and (lag := group_lag(seeing, name))
     ]
     return [
         {"group": name, "lag": str(lag), "lag_s": waits_s(seeing, name), "trend": trend(_lags(seeing, name))}
@@ -66,7 +70,8 @@ def worst_lags(seeing: Seeing, most: int) -> list[dict[str, Any]]:
 def group_row(seeing: Seeing, listing: GroupListing) -> GroupRow:
     picture, name = seeing.picture, listing.id
     described = picture.described.get(name)
-    topics = {item.topic for item in picture.committed.get(name, {})}
+    lag = picture.lags.get(name)
+    topics = set(lag.topics) if lag is not None else set()
     topics |= {topic for member in (described.members if described else []) for topic in member.assignment}
     return GroupRow(
         listing,
@@ -90,7 +95,25 @@ def item_of(seeing: Seeing, row: GroupRow) -> dict[str, Any]:
         "lag_s": row.lag_s,
         "trend": trend(points),
         "spark": points,
+        "as_of_ms": _as_of_ms(seeing, row.listing.id),
+        "unseen": _unseen(seeing, row.listing),
     }
+
+
+def _as_of_ms(seeing: Seeing, name: str) -> int | None:
+    """When its positions were asked for: of very many groups not all are looked at each time."""
+    lag = seeing.picture.lags.get(name)
+    return lag.at_ms if lag is not None else None
+
+
+def _unseen(seeing: Seeing, listing: GroupListing) -> str | None:
+    """Why nothing, or only something old, is known of a group; None where all is well."""
+    picture = seeing.picture
+    if listing.id in picture.unseen:
+        return picture.unseen[listing.id]
+    if listing.type not in LOOKED_INTO:
+        return f"{listing.type} groups are listed only"
+    return None if listing.id in picture.lags else "it has not been looked at yet"
 
 
 def group_page(
@@ -100,16 +123,15 @@ def group_page(
     listing = GroupListing(group.id, group.protocol_type, group.state, group.type, group.coordinator)
     seen = [lag for lag in lags if seeing.vision.topic(lag.topic)]
     item = item_of(seeing, group_row(seeing, listing))
-    known = [lag.lag for lag in seen if lag.lag is not None]
-    partitions = [_partition(seeing, lag) for lag in seen]
-    waits = [each["lag_s"] for each in partitions if each["committed"] is not None]
+    read = [lag for lag in seen if lag.committed is not None]
+    partitions = [_partition(seeing, group.id, lag) for lag in seen]
     return seeing.stamped(
         {
             **item,
             "member_count": len(group.members),
             "topics": sorted({lag.topic for lag in seen}),
-            "lag": text_of(sum(known) if known else None),
-            "lag_s": max(waits) if waits and None not in waits else None,
+            "lag": text_of(summed([lag.lag for lag in read])),
+            "lag_s": longest_s([each["lag_s"] for each in partitions if each["committed"] is not None]),
             "coordinator": group.coordinator,
             "assignor": group.assignor,
             "epoch": group.epoch if group.epoch >= 0 else None,
@@ -139,9 +161,10 @@ def _visible(seeing: Seeing, assignment: dict[str, list[int]]) -> dict[str, list
     return {topic: partitions for topic, partitions in assignment.items() if seeing.vision.topic(topic)}
 
 
-def _partition(seeing: Seeing, lag: PartitionLag) -> dict[str, Any]:
+def _partition(seeing: Seeing, group: str, lag: PartitionLag) -> dict[str, Any]:
     item = TopicPartition(lag.topic, lag.partition)
-    rate_in = seeing.picture.rates.get(item)
+    rate_in, stood = seeing.picture.rates.get(item), seeing.picture.committed.get(group, {}).get(item)
+    rate_out = stood.rate if stood is not None else None
     wait = None
     if lag.committed is not None and lag.end >= 0:
         wait = seeing.ends_seen.behind_s(item, lag.committed, lag.end, seeing.now_ms)
@@ -157,6 +180,8 @@ def _partition(seeing: Seeing, lag: PartitionLag) -> dict[str, Any]:
         "client": lag.client_id,
         "host": lag.host,
         "rate_in": rate_in,
+        "rate_out": rate_out,
+        "drain_s": drain_s(lag.lag, rate_in, rate_out),
     }
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from penstock.console.sampler.picture import HEALTH, OFFSETS
-from penstock.console.sampler.sampler import Logged
+from penstock.console.history.keeping import Keeper
+from penstock.console.sampler.happened import Logged
+from penstock.console.sampler.picture import HEALTH, METADATA, OFFSETS
 from penstock.console.views.brokers import broker_rows
 from penstock.console.views.groups import worst_lags
 from penstock.console.views.seeing import Seeing
@@ -21,12 +22,12 @@ LAGS_SHOWN: Final = 8
 EVENTS_SHOWN: Final = 20
 
 
-def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
+def overview(seeing: Seeing, events: Sequence[Logged], keeper: Keeper | None = None) -> dict[str, Any]:
     picture, vision = seeing.picture, seeing.vision
     reasons = [visible(seeing, reason) for reason in picture.reasons] if vision.cluster else []
     rows = broker_rows(seeing) if vision.cluster else []
     seen = {name: topic for name, topic in picture.topics.items() if vision.topic(name)}
-    rates = [rate for item, rate in picture.rates.items() if vision.topic(item.topic)]
+    rates = [rate for name, rate in picture.topic_rates.items() if vision.topic(name)]
     whole = seeing.whole
     consumed = seeing.points("cluster", "", "out", wanted=2) if whole else []
     return seeing.stamped(
@@ -40,7 +41,7 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
                 "internal": sum(is_internal(topic) for topic in seen.values()),
                 "partitions": sum(len(topic.partitions) for topic in seen.values()),
                 "groups": sum(vision.group(name) for name in picture.groups),
-                "bytes": str(sum(size for item, size in picture.sizes.items() if vision.topic(item.topic))),
+                "bytes": str(sum(size for name, size in picture.topic_sizes.items() if vision.topic(name))),
             },
             "healthy": not reasons if HEALTH in picture.at_ms and vision.cluster else None,
             "sentence": sentence(seeing, reasons),
@@ -48,16 +49,27 @@ def overview(seeing: Seeing, events: Sequence[Logged]) -> dict[str, Any]:
             "rates": {
                 "records_in": sum(rates) if picture.rates else None,
                 "records_out": next((point for point in reversed(consumed) if point is not None), None),
-                "bytes_in": None,
+                "bytes_in": sum(rate for name, rate in picture.byte_rates.items() if vision.topic(name))
+                if picture.byte_rates
+                else None,
             },
             "history": seeing.drawn("cluster", "", 10, records_in="in", records_out="out") if whole else None,
+            "kept": _kept(keeper) if vision.cluster else None,
             "brokers": rows,
             "lags": worst_lags(seeing, LAGS_SHOWN),
             "events": [event_item(each) for each in events if vision.occurrence(each.what)][:EVENTS_SHOWN],
             "command": "penstock cluster health",
         },
+        METADATA,
         OFFSETS,
     )
+
+
+def _kept(keeper: Keeper | None) -> dict[str, str]:
+    """Whether the past outlives this console, and if not, why."""
+    if keeper is None:
+        return {"state": "off", "why": "it was started with --no-history"}
+    return {"state": keeper.state, "why": keeper.why}
 
 
 def sentence(seeing: Seeing, reasons: Sequence[Reason]) -> str:

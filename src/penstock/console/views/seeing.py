@@ -35,9 +35,11 @@ class Seeing:
         """Whether all that a group reads may be seen: its past is a sum over all of it."""
         return all(self.vision.topic(item.topic) for item in self.picture.committed.get(group, {}))
 
-    def stamped(self, data: dict[str, Any], part: str = METADATA) -> dict[str, Any]:
-        """What is told with everything that the sampler saw: when, how long ago, and whether it can look now."""
-        at_ms = self.picture.at_ms.get(part)
+    def stamped(self, data: dict[str, Any], *parts: str) -> dict[str, Any]:
+        """What is told with everything that the sampler saw: when the oldest of its parts was looked at, how long ago
+        that is, and whether it can look now."""
+        looked_ms = [at_ms for part in parts or (METADATA,) if (at_ms := self.picture.at_ms.get(part)) is not None]
+        at_ms = min(looked_ms) if len(looked_ms) == len(parts or (METADATA,)) else None
         return {
             "as_of_ms": at_ms,
             "age_ms": None if at_ms is None else max(self.now_ms - at_ms, 0),

@@ -9,8 +9,8 @@ from typing import Any, Final
 from penstock.client.admin import TopicInfo
 from penstock.console.commands import command
 from penstock.console.listings import Sortable, Wanted, cut
-from penstock.console.sampler.picture import GROUPS, OFFSETS, moving
-from penstock.console.views.group_lags import group_lag
+from penstock.console.sampler.picture import GROUPS, OFFSETS, STARTS, moving
+from penstock.console.views.group_lags import group_lag, waits_s
 from penstock.console.views.seeing import Seeing, text_of
 from penstock.model.ids import TopicPartition
 
@@ -63,7 +63,7 @@ def topic_list(seeing: Seeing, wanted: Wanted, *, internal: bool, only: str = ""
         rows = [row for row in rows if _ONLY[only](row)]
     matching, shown = cut(rows, wanted, lambda row: row.info.name, _SORTS)
     items = [_item(seeing, row) for row in shown]
-    return seeing.stamped({"total": total, "matching": matching, "items": items}, OFFSETS)
+    return seeing.stamped({"total": total, "matching": matching, "items": items}, OFFSETS, STARTS)
 
 
 def topic_page(seeing: Seeing, topic: TopicInfo, step_s: int) -> dict[str, Any]:
@@ -76,21 +76,22 @@ def topic_page(seeing: Seeing, topic: TopicInfo, step_s: int) -> dict[str, Any]:
             "command": command("topic", "describe", names=[topic.name]),
         },
         OFFSETS,
+        STARTS,
     )
 
 
 def topic_row(seeing: Seeing, topic: TopicInfo) -> TopicRow:
-    picture = seeing.picture
-    sums = picture.sums.get(topic.name)
-    groups = [name for name in picture.readers.get(topic.name, []) if seeing.vision.group(name)]
-    lags = [lag for name in groups if (lag := group_lag(seeing, name, topic.name)) is not None]
+    picture, name = seeing.picture, topic.name
+    behind, leaderless = picture.troubled.get(name, (0, 0))
+    groups = [group for group in picture.readers.get(name, []) if seeing.vision.group(group)]
+    lags = [lag for group in groups if (lag := group_lag(seeing, group, name)) is not None]
     return TopicRow(
         topic,
-        behind=sums.behind if sums else 0,
-        leaderless=sums.leaderless if sums else 0,
-        records=sums.records if sums else None,
-        bytes=sums.bytes if sums else None,
-        rate=sums.rate if sums else None,
+        behind=behind,
+        leaderless=leaderless,
+        records=picture.records.get(name),
+        bytes=picture.topic_sizes.get(name),
+        rate=picture.topic_rates.get(name),
         groups=groups,
         lag=max(lags) if lags else None,
     )
@@ -170,22 +171,21 @@ def consumers_of(seeing: Seeing, name: str) -> dict[str, Any]:
         partitions = []
         for index in indexes:
             item = TopicPartition(name, index)
-            committed, end = positions.get(item), picture.ends.get(item)
-            lag = max(end - committed.offset, 0) if committed and end is not None else None
+            stood = positions.get(item)
+            end = stood.end if stood is not None else picture.ends.get(item)
             owner = owners.get(index)
             partitions.append(
                 {
                     "partition": index,
-                    "committed": text_of(committed.offset if committed else None),
+                    "committed": text_of(stood.offset if stood is not None else None),
                     "end": text_of(end),
-                    "lag": text_of(lag),
-                    "lag_s": seeing.ends_seen.behind_s(item, committed.offset, end, seeing.now_ms)
-                    if committed and end is not None
+                    "lag": text_of(stood.lag if stood is not None else None),
+                    "lag_s": seeing.ends_seen.behind_s(item, stood.offset, end, seeing.now_ms)
+                    if stood is not None and end is not None
                     else None,
                     "member": f"{owner.client_id}@{owner.host.lstrip('/')}" if owner else None,
                 }
             )
-        waits = [each["lag_s"] for each in partitions if each["lag_s"] is not None]
         groups.append(
             {
                 "group": group,
@@ -193,7 +193,7 @@ def consumers_of(seeing: Seeing, name: str) -> dict[str, Any]:
                 "state": listed.state if listed else None,
                 "members": len(described.members) if described else None,
                 "lag": text_of(group_lag(seeing, group, name)),
-                "lag_s": max(waits) if waits else None,
+                "lag_s": waits_s(seeing, group, name),
                 "partitions": partitions,
             }
         )

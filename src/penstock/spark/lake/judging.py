@@ -22,6 +22,9 @@ BROKEN: Final = "__penstock_broken"
 RULES_MAX: Final = 60
 """How many rules one column of bits has room for."""
 
+RULE_BROKEN: Final = "expectation "
+"""What the words of a dead letter begin with that a rule has made."""
+
 KEEP, DROP, DEAD, SENT = "keep", "drop", "dead", "sent"
 """What becomes of a row that breaks a rule: it is counted; left out; left out and written to the dead letters of this
 table; left out after its source has sent it to its own dead letters."""
@@ -108,7 +111,7 @@ def _letter(rows: pa.RecordBatch, at: int, bits: int, rules: Sequence[Rule]) -> 
 
 def words_of(name: str, sql: str) -> str:
     """What a dead letter says of the rule that made it one."""
-    return f"expectation {name} does not hold: {sql}"
+    return f"{RULE_BROKEN}{name} does not hold: {sql}"
 
 
 def _count(flags: pa.Array) -> int:

@@ -64,6 +64,9 @@ class LakeOptions:
     """startingVersion: streams only: `earliest` (all rows, then changes), `latest`, or the version after which."""
     max_files_per_trigger: int = 1000
     """maxFilesPerTrigger: streams only: about how many files the versions of a batch have; the first batch has all."""
+    history_keep_days: float = 7.0
+    """history.keep.days: streams only: how long the table is to keep what versions brought, for a stream that pauses;
+    0 asks for nothing."""
     removals: str = "fail"
     """Streams only: what a version that takes rows away does."""
     changes: bool = False
@@ -101,6 +104,7 @@ class LakeOptions:
             fan=given.get("fan", ""),
             starting_version=given.get("startingversion", "earliest"),
             max_files_per_trigger=_whole(given, "maxfilespertrigger", 1000) or 1,
+            history_keep_days=_number(given, "history.keep.days", 7.0),
             removals=_one_of(given, "removals", ("fail", "ignore"), "fail"),
             changes=_one_of(given, "changes", ("true", "false"), "false") == "true",
             apart=given.get("apart", ""),
@@ -152,6 +156,7 @@ NAMES: Final = (
     "version",
     "startingVersion",
     "maxFilesPerTrigger",
+    "history.keep.days",
     "removals",
     "changes",
 )

@@ -39,6 +39,8 @@ BATCHES: Final = (APPEND, OVERWRITE, MERGE)
 """Kinds of commits that bring a batch, with its offsets."""
 
 
+HISTORY_PROPERTY: Final = "penstock.history.keep"
+"""For how many days upkeep keeps what versions brought, because a stream follows the table."""
 KEYED_PROPERTY: Final = "penstock.keyed"
 """Says, as JSON, that rows of the table are changed by key: its files are rewritten by merges alone."""
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, runtime_checkable
 
 from penstock.spark.lake.beside import begin
+from penstock.spark.lake.followed import history_kept
 from penstock.spark.lake.ledger import Ledger
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.store import Commit, Compaction, Conflicted, Expiry, TableStore
@@ -151,7 +152,8 @@ def write_down(store: TableStore) -> int:
 
 
 def _expire(store: TableStore, before: datetime, thin: bool) -> Expiry:
-    found = store.expire(before)
+    # What a follower may still have to read is not old.
+    found = store.expire(min(before, datetime.now(UTC) - history_kept(store)))
     if not thin or not isinstance(store, Thinnable):
         return found
     thinned = store.thin(datetime.now(UTC))

@@ -11,7 +11,8 @@
                rule_letters.py rows that break them
     planning   wiring.py flow → options; retrying.py how long to wait (`penstock.spark.reasons`: why it failed)
     at work    session.py the Spark it asks for; mirroring.py checkpoints that outlive this machine; starts.py where a
-               sink begins without one; building.py flow → DataFrames and queries; functions.py the user's; records.py
+               sink begins without one; holding.py whether a topic stands where a table does; releasing.py what it
+               leaves open; building.py flow → DataFrames and queries; functions.py the user's; records.py
                rows for topics; running.py all queries, each on its own; backfilling.py a part of the past, once
     batches    batches.py what a sink does with one that it is handed; handing.py into a table; together.py many sinks
                of one query; fanning.py many tables of one sink
@@ -22,7 +23,7 @@
     for people view.py how it is doing; lag.py how far it is behind, now; freshness.py how old what waits is, and
                watching.py who looks; objectives.py what is promised, checking.py whether it is kept; admin_port.py and
                metrics.py for machines; listing.py here and elsewhere; resetting.py forgetting checkpoints; auditing.py
-               the proof of exactly-once topics
+               the proof of exactly-once topics; redriving.py dead letters back to their topic
 
 May import the rooms below, `penstock.spark.progress` and, where they act, Spark. Reading and validating need neither
 Spark nor Java.

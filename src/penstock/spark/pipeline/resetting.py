@@ -11,6 +11,7 @@ from penstock.spark.pipeline import places
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind
 from penstock.spark.pipeline.mirroring import forgotten
 from penstock.spark.pipeline.starts import forget_wish, table_offsets, wish_start
+from penstock.spark.pipeline.wiring import topic_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ def carry_out(flow: Flow, resets: Sequence[Reset]) -> None:
     for reset in resets:
         sink = flow.sink(reset.sink)
         assert sink is not None, "a plan names sinks of its flow"
+        for mate in flow.mates(sink):
+            _forget_decisions(flow, mate)
         if flow.mirror(sink):
             forgotten(flow, sink)
         else:
@@ -82,3 +85,16 @@ def carry_out(flow: Flow, resets: Sequence[Reset]) -> None:
             forget_wish(flow, sink)
         else:
             wish_start(flow, sink, reset.start)
+
+
+def _forget_decisions(flow: Flow, sink: Sink) -> None:
+    """Before the checkpoint goes, which has the name that they go by. A table that shares the query needs them: it goes
+    on only where the topic stands as it does."""
+    if not sink.exactly_once or not places.is_begun(flow.checkpoint(sink)):
+        return
+    if any(mate.kind is SinkKind.TABLE and table_offsets(flow, mate) for mate in flow.mates(sink)):
+        return
+    from penstock.spark.topic_sink.options import SinkOptions
+    from penstock.spark.topic_sink.transactions.plan import forgotten as forgotten_decisions
+
+    forgotten_decisions(SinkOptions.of({**topic_options(flow, sink), "checkpointLocation": flow.checkpoint(sink)}))

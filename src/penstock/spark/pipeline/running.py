@@ -19,6 +19,7 @@ from penstock.spark.pipeline.flow import AVAILABLE_NOW, CONTINUOUS, Flow, Sink
 from penstock.spark.pipeline.home import Progress, SinkProgress
 from penstock.spark.pipeline.mirroring import begun
 from penstock.spark.pipeline.references import ReferenceWatch
+from penstock.spark.pipeline.releasing import release_topic
 from penstock.spark.pipeline.retrying import SINKS, Patience, Tries
 from penstock.spark.pipeline.starts import begin_of, forget_wish
 from penstock.spark.progress.records import ProgressRecord, record_of
@@ -222,6 +223,7 @@ class Runner:
             run.query.stop()
         except Exception as failure:  # it is being stopped: why it would not is worth a word, no more
             _log.warning("sink %s did not stop cleanly: %s", run.sink.name, reason_of(failure).words)
+        release_topic(self.spark, self.flow, run.sink)
         run.learn()
         run.state = STOPPED
 
@@ -247,6 +249,7 @@ class Runner:
         run.learn()
         failure = query.exception()
         if failure is not None:
+            release_topic(self.spark, self.flow, run.sink)
             self._failed(run, failure)
         elif run.sink.trigger == AVAILABLE_NOW:
             run.state = FINISHED

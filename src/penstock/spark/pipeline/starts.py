@@ -1,17 +1,23 @@
 """Where a sink begins when it has no checkpoint, and the wish that `reset --from` leaves for it.
 
 A lake table knows which offsets are in it. A query without a checkpoint that feeds one goes on from there, so that a
-lost checkpoint neither doubles nor skips; everything else begins where its source says.
+lost checkpoint neither doubles nor skips; everything else begins where its source says. A topic that shares its query
+has to stand where the table does (`holding`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline import places
 from penstock.spark.pipeline.flow import Flow, Sink, SinkKind
+from penstock.spark.pipeline.holding import hold
 from penstock.spark.pipeline.wiring import lake_options
+
+if TYPE_CHECKING:
+    from penstock.spark.lake.store import TableStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,9 @@ def begin_of(flow: Flow, sink: Sink) -> Begin:
         )
     if standing:
         (table, *_) = standing
+        for mate in flow.mates(sink):
+            if mate.exactly_once:
+                hold(flow, mate, table, _store_of(flow, table))
         return Begin(table_start(flow, table), f"has no checkpoint and goes on at the offsets of table {table.target}")
     wish = wished_start(flow, sink)
     if wish is not None:
@@ -54,14 +63,18 @@ def table_start(flow: Flow, sink: Sink) -> str:
 
 def table_offsets(flow: Flow, sink: Sink) -> dict[str, int]:
     """How far a table's rows reach, by partition; empty for one that is not there or was not filled from topics."""
-    from penstock.spark.lake.opening import open_store
-    from penstock.spark.lake.options import LakeOptions
-
-    store = open_store(LakeOptions.of(lake_options(flow, sink)))
+    store = _store_of(flow, sink)
     if not store.exists():
         return {}
     store.refresh()
     return {f"{key.topic}-{key.partition}": offset for key, offset in sorted(store.committed().items())}
+
+
+def _store_of(flow: Flow, sink: Sink) -> TableStore:
+    from penstock.spark.lake.opening import open_store
+    from penstock.spark.lake.options import LakeOptions
+
+    return open_store(LakeOptions.of(lake_options(flow, sink)))
 
 
 def wished_start(flow: Flow, sink: Sink) -> str | None:

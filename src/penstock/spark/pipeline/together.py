@@ -1,8 +1,9 @@
 """Sinks that stand together: one query reads and decodes their source once, and hands each batch to all of them.
 
 What a sink's steps do is done on the batch. That gives the rows that a query of its own would give as long as no step
-looks beyond a batch; one that does is refused before anything starts. A batch that failed half way is handed to all of
-them again: tables know what they have, topics have it twice unless they are written in transactions.
+looks beyond a batch; one that does is refused before anything starts. Tables come last: they say where a query goes on
+that has lost its checkpoint, and then nothing else may lack what they have. A batch that failed half way is handed to
+all of them again: tables know what they have, topics have it twice unless they are written in transactions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.spark.errors import BadOption
 from penstock.spark.pipeline.batches import writer_of
-from penstock.spark.pipeline.flow import Flow, Sink, Source
+from penstock.spark.pipeline.flow import Flow, Sink, SinkKind, Source
 from penstock.spark.pipeline.handing import BatchWriter
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def lead_of(flow: Flow, sink: Sink) -> Sink:
 
 def shared_writer(flow: Flow, mates: Sequence[Sink], rows_of: Rows) -> BatchWriter:
     """Hands a batch of the source's rows to every sink."""
-    writers = [(sink, writer_of(flow, sink)) for sink in mates]
+    writers = [(sink, writer_of(flow, sink)) for sink in tables_last(mates)]
 
     def write(batch_rows: DataFrame, batch: int) -> None:
         held = batch_rows.persist()
@@ -62,6 +63,10 @@ def shared_writer(flow: Flow, mates: Sequence[Sink], rows_of: Rows) -> BatchWrit
             held.unpersist()
 
     return write
+
+
+def tables_last(mates: Sequence[Sink]) -> list[Sink]:
+    return sorted(mates, key=lambda sink: sink.kind is SinkKind.TABLE)
 
 
 def check_stateless(rows: DataFrame, sink: Sink) -> None:

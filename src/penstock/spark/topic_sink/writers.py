@@ -77,6 +77,12 @@ class _TaskWriting:
         if handout is None:
             if not self.options.exactly_once:
                 self.plain.abort([each.written for each in told], batch_id)
+                return
+            from penstock.spark.topic_sink.transactions.incarnation import driver_run
+            from penstock.spark.topic_sink.transactions.plan import release
+
+            # No task has said what it had; whatever it was, it is of this driver.
+            release(self.options, driver_run())
             return
         from penstock.spark.topic_sink.transactions.plan import abort
 

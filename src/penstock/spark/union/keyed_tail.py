@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +24,47 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.spark.lake.store import TableStore
+    from penstock.spark.stores.storage import Storage
 
 _NAMED: Final = "metadatacolumns"
+_AT_ONCE: Final = 16
+_GRAVES_BYTES: Final = 64 << 20
+
+
+class Graves:
+    """What files of tables remember of deletes. A file never changes, so what was read of it is kept, up to so many
+    bytes; a footer in an object store is a round trip, so those that are not known are read side by side."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._known: OrderedDict[tuple[str, ChangeColumns], pa.Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, paths: Sequence[str], columns: ChangeColumns, storage: Storage) -> list[pa.Table]:
+        """By file, in their order."""
+        with self._lock:
+            known = {path: self._known[path, columns] for path in paths if (path, columns) in self._known}
+        missing = [path for path in dict.fromkeys(paths) if path not in known]
+        if missing:
+            with ThreadPoolExecutor(min(_AT_ONCE, len(missing)), thread_name_prefix="penstock-graves") as readers:
+                read = readers.map(lambda path: graves_in(path, columns, storage), missing)
+                known.update(zip(missing, read, strict=True))
+        with self._lock:
+            for path in paths:
+                self._known[path, columns] = known[path]
+                self._known.move_to_end((path, columns))
+            self._forget()
+        return [known[path] for path in paths]
+
+    def _forget(self) -> None:
+        held = sum(each.nbytes + _ENTRY_BYTES for each in self._known.values())
+        while held > self._bytes_max:
+            held -= self._known.popitem(last=False)[1].nbytes + _ENTRY_BYTES
+
+
+_ENTRY_BYTES: Final = 512
+"""Of a file that remembers nothing."""
+_graves = Graves(_GRAVES_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +97,7 @@ def _deletes(store: TableStore, settings: KeyedSettings, columns: ChangeColumns)
     import pyarrow as pa
 
     since_ms = time.time_ns() // 1_000_000 - settings.keep_deletes_ms
-    found = [graves_in(file.path, columns, store.storage) for file in store.files()]
+    found = _graves.of([file.path for file in store.files()], columns, store.storage)
     return young(pa.concat_tables([schema_of(columns).empty_table(), *found]), since_ms)
 
 

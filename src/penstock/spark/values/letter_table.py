@@ -55,7 +55,7 @@ class LetterTable:
 
     def __init__(self, location: str, storage: Storage = FROM_ENVIRONMENT) -> None:
         self._storage = storage
-        self._location = location if "://" in location else os.path.abspath(os.path.expanduser(location))
+        self.location = location if "://" in location else os.path.abspath(os.path.expanduser(location))
 
     def append(self, letters: Sequence[DeadLetter], reader: Reader, seen_at: datetime) -> int:
         """Adds those that are not there yet; gives how many those were. They are durable when it returns."""
@@ -76,27 +76,51 @@ class LetterTable:
                 # Two that meet again and again should not do so in step.
                 time.sleep(random.uniform(0, min(_PAUSE_MOST_S, 0.01 * 2**attempt)))
         raise SparkRoomError(
-            f"{len(letters)} dead letters could not be written to the table {self._location}: {TRIES} times another "
+            f"{len(letters)} dead letters could not be written to the table {self.location}: {TRIES} times another "
             f"writer committed first ({conflict}); try again with fewer writers"
         )
 
-    @property
-    def _options(self) -> dict[str, str] | None:
-        return self._storage.for_delta(self._location)
+    def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """All letters that are there now, so many at a time; none when there is no table."""
+        table = self._there()
+        places = [] if table is None else [opened(absolute(path), self._storage) for path in table.file_uris()]
+        if not places:
+            return
+        files = ds.dataset([path for _, path in places], schema=SCHEMA, format="parquet", filesystem=places[0][0])
+        yield from files.to_batches(batch_size=rows, batch_readahead=1, fragment_readahead=1)
 
-    def _opened(self) -> DeltaTable:
-        from penstock.spark.lake.delta.features import check_understood
+    def count(self) -> int:
+        table = self._there()
+        return (
+            0
+            if table is None
+            else int(pc.sum(pa.table(table.get_add_actions(flatten=True))["num_records"]).as_py() or 0)
+        )
 
+    def _there(self) -> DeltaTable | None:
+        """The table, which is not made here."""
         deltalake = _deltalake()
         try:
-            table: DeltaTable = deltalake.DeltaTable(self._location, storage_options=self._options)
+            table: DeltaTable = deltalake.DeltaTable(self.location, storage_options=self._options)
         except deltalake.exceptions.TableNotFoundError:
-            table = self._created()
-        check_understood(table, self._location)
+            return None
+        return self._checked(table)
+
+    @property
+    def _options(self) -> dict[str, str] | None:
+        return self._storage.for_delta(self.location)
+
+    def _opened(self) -> DeltaTable:
+        return self._there() or self._checked(self._created())
+
+    def _checked(self, table: DeltaTable) -> DeltaTable:
+        from penstock.spark.lake.delta.features import check_understood
+
+        check_understood(table, self.location)
         names = [found.name for found in table.schema().fields]
         if names != SCHEMA.names:
             raise BadOption(
-                f"deadLetters=table:{self._location} is a table of something else, with columns {', '.join(names)}: "
+                f"deadLetters=table:{self.location} is a table of something else, with columns {', '.join(names)}: "
                 "choose a path of its own"
             )
         return table
@@ -105,16 +129,16 @@ class LetterTable:
         deltalake = _deltalake()
         try:
             made: DeltaTable = deltalake.DeltaTable.create(
-                self._location, schema=SCHEMA, mode="ignore", storage_options=self._options
+                self.location, schema=SCHEMA, mode="ignore", storage_options=self._options
             )
             return made
         except (deltalake.exceptions.DeltaError, OSError) as wrong:
             try:
                 # Somebody else has made it at the same moment.
-                theirs: DeltaTable = deltalake.DeltaTable(self._location, storage_options=self._options)
+                theirs: DeltaTable = deltalake.DeltaTable(self.location, storage_options=self._options)
                 return theirs
             except deltalake.exceptions.TableNotFoundError:
-                raise SparkRoomError(f"the table {self._location} of dead letters cannot be made: {wrong}") from wrong
+                raise SparkRoomError(f"the table {self.location} of dead letters cannot be made: {wrong}") from wrong
 
 
 def _deltalake() -> Any:

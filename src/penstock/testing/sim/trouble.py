@@ -14,21 +14,24 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.ids import NO_NODE
 from penstock.testing.sim.founding import directory_id
 from penstock.testing.sim.plan import Plan, Possible, always
-from penstock.testing.sim.replicas import metadata_of, quorum_of
+from penstock.testing.sim.replicas import metadata_of, partitions_of, quorum_of
 from penstock.testing.sim.topics import LEDGER, ORDERS
 
 if TYPE_CHECKING:
     from penstock.metadata.entities import PartitionImage
     from penstock.metadata.image import ClusterImage
-    from penstock.model.ids import Uuid
+    from penstock.model.ids import PartitionKey, Uuid
     from penstock.server.quorum.driver import QuorumDriver
     from penstock.testing.sim.founding import Founding
     from penstock.testing.sim.machine import Machine
     from penstock.testing.sim.world import World
 
 LOOK_EVERY_S = 0.1
+TOLD_WITHIN_S = 3.0
+"""Without trouble a controller has learnt within it that a directory failed, and others lead its partitions."""
 
 
 def leading_quorum(world: World) -> tuple[QuorumDriver, ClusterImage] | None:
@@ -65,6 +68,11 @@ def absent_voters(world: World, plan: Plan) -> list[str]:
         for machine in world.machines
         if machine.node_id in plan.controllers and known.get(machine.node_id) != directory_id(machine)
     ]
+
+
+def _leader(image: ClusterImage, key: PartitionKey) -> int:
+    topic = image.topics.get(key.topic_id)
+    return NO_NODE if topic is None else topic.partitions[key.partition].leader
 
 
 def all_in_sync(image: ClusterImage) -> bool:
@@ -116,13 +124,33 @@ class Trouble:
 
     async def _keep_up(self) -> None:
         """Whoever has ended is started, and whoever was about to stop as soon as it has."""
+        good_from_s = self.world.loop.time()
         while True:
             for machine in self.world.machines:
-                if machine.troubled and machine.up and not machine.disk.hanging:
+                failing = machine.troubled and machine.up and not machine.disk.hanging
+                if failing and self._has_told(machine, good_from_s):
                     machine.kill()  # a directory that failed comes back with the next life
                 if not machine.up and not machine.retired:
                     self._start(machine)
             await asyncio.sleep(LOOK_EVERY_S)
+
+    def _has_told(self, machine: Machine, good_from_s: float) -> bool:
+        """Whether nobody is sent any more to partitions of a directory that failed; not so for long is a violation."""
+        image = controller_image(self.world)
+        partitions = None if machine.node is None else partitions_of(machine.node)
+        if partitions is None:
+            return True
+        lost = [hosted for hosted in partitions if hosted.log is None or hosted.log.failure is not None]
+        if not lost:
+            return True
+        if image is not None:
+            led = [each.name for each in lost if _leader(image, each.key) == machine.node_id]
+            if not led:
+                return True
+            if self.world.loop.time() - good_from_s > TOLD_WITHIN_S:
+                self.world.story.violated(f"{machine.host} leads {led[0]} without the directory that it was in")
+                return True
+        return False
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.world.loop.create_task(work)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.agent.checkpoints import Row
 from penstock.agent.errors import AgentError
 from penstock.agent.exactly import identity
+from penstock.agent.exactly.allowance import BYTES_MAX, BYTES_MIN, FIRST_BYTES, Allowance
 from penstock.agent.exactly.beginning import Begins, Note, begins, note_in
 from penstock.agent.exactly.identity import Identity, machine_of
 from penstock.agent.exactly.outcome import Outcome, judge
@@ -20,6 +21,32 @@ from penstock.agent.outlet.marks import Mark, SpoolMarks
 
 ME, CLONE = Identity("web", "m1"), Identity("web", "m2")
 names = st.text(st.characters(codec=None, exclude_categories=()), max_size=8)
+
+
+@given(st.integers(10_000, 1 << 30))
+def test_transactions_come_to_what_a_link_carries_in_time(link_bytes_a_second: int) -> None:
+    """Whatever it carries: soon none is aborted, and they are as large as the timeout permits."""
+    allowance, timeout_ms = Allowance(10_000), 10_000
+    for round in range(60):
+        took_ms = allowance.bytes / link_bytes_a_second * 1000
+        committed = took_ms < timeout_ms
+        assert committed or round < 5
+        allowance.learn(allowance.bytes, took_ms, committed=committed)
+    took_ms = allowance.bytes / link_bytes_a_second * 1000
+    assert timeout_ms / 16 <= took_ms <= timeout_ms / 2 or allowance.bytes in (BYTES_MIN, BYTES_MAX)
+
+
+def test_only_what_was_full_and_went_quickly_lets_transactions_grow() -> None:
+    allowance = Allowance(10_000)
+    allowance.learn(FIRST_BYTES - 1, 10, committed=True)
+    allowance.learn(FIRST_BYTES, 1_300, committed=True)
+    allowance.learn(FIRST_BYTES, 10, committed=False)
+    assert allowance.bytes == FIRST_BYTES
+    allowance.learn(FIRST_BYTES, 1_250, committed=True)
+    assert allowance.bytes == 2 * FIRST_BYTES
+    # Little that took long says more than the bound does.
+    allowance.learn(400_000, 5_000, committed=True)
+    assert allowance.bytes == 200_000
 
 
 @given(names, names, st.integers(0, 1 << 60))

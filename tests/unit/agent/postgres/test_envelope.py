@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.agent.inputs.postgres.log.changes import Kind, LoggedTransaction, RowChange
 from penstock.agent.inputs.postgres.log.wire import UNCHANGED, Relation, RelationColumn, TypeName, Values
-from penstock.agent.inputs.postgres.records.envelope import UNAVAILABLE, Envelopes, RowEvent, TableShape
+from penstock.agent.inputs.postgres.records.envelope import Envelopes, RowEvent, TableShape
+from penstock.agent.inputs.postgres.records.values import UNAVAILABLE
 
 COLUMNS = (
     RelationColumn("id", 23, -1, True),

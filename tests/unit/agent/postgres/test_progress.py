@@ -199,3 +199,15 @@ class Positions(RuleBasedStateMachine):
 
 
 TestPositions = Positions.TestCase
+
+
+def test_the_server_is_told_only_of_what_this_machine_has() -> None:
+    """Positions in the topic alone are no place to go on from for whoever gives exactly_once up."""
+    progress = made({})
+    progress.begin(100, SERVER)
+    progress.reach(LogPosition(150, 0, 150))()
+    change = progress.take()
+    change.committed()
+    assert (progress.saved.restart, progress.copied.restart) == (150, 0)
+    change.copied()
+    assert progress.copied.restart == 150

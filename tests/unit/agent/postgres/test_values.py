@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.agent.inputs.postgres.records.values import OIDS, converter
+from penstock.agent.inputs.postgres.records.values import OIDS, converter, unavailable
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,11 @@ def test_what_is_no_array_is_handed_on(type_name: str, text: str) -> None:
         # An element of another type than the array's: the log would not hold it.
         return
     assert found == text or isinstance(found, list)
+
+
+def test_what_stands_for_a_large_value_is_of_the_kind_of_its_column() -> None:
+    """As Debezium has it, so that whoever reads columns of kinds can read it."""
+    assert unavailable("text") == unavailable("jsonb") == "__debezium_unavailable_value"
+    assert base64.b64decode(unavailable("bytea")) == b"__debezium_unavailable_value"
+    assert unavailable("_text") == unavailable("_numeric") == ["__debezium_unavailable_value"]
+    assert bytes(unavailable("_int4")) == bytes(unavailable("_float8")) == b"__debezium_unavailable_value"

@@ -342,3 +342,24 @@ def test_topics_and_partitions_are_not_mixed(node: EmbeddedBroker) -> None:
                 consumer.seek(("b", 1), 0)
 
     run(main())
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_nothing_buffered_of_a_former_topic_is_given_once_the_new_one_is_known(
+    node: EmbeddedBroker, partitions: int
+) -> None:
+    """The new topic may have fewer partitions than the former one."""
+    topic = f"former-{partitions}"
+
+    async def main() -> None:
+        await create(node, topic, 2)
+        await asyncio.to_thread(put, node, topic, numbers(0, 10), partition=1)
+        async with consumer_of(node, fetch_max_wait_ms=60_000) as consumer:
+            consumer.assign([(topic, 1)])
+            assert [record.value for record in await consumer.poll(max_records=3, timeout_ms=10_000)] == numbers(0, 3)
+            await delete(node, topic)
+            await create(node, topic, partitions)
+            await consumer._engine().view.topics([topic])
+            assert await consumer.poll(timeout_ms=100) == []
+
+    run(main())

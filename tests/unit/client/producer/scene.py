@@ -88,8 +88,8 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def cutting_proxy(seed: int = 1) -> AsyncIterator[CuttingProxy]:
-    proxy = CuttingProxy(seed)
+async def cutting_proxy(given: CuttingProxy | None = None) -> AsyncIterator[CuttingProxy]:
+    proxy = given or CuttingProxy(1)
     proxy.target = ("127.0.0.1", free_port())
     server = await asyncio.start_server(proxy.accept, "127.0.0.1", 0)
     proxy.port = server.sockets[0].getsockname()[1]

@@ -26,7 +26,7 @@ from penstock.model.errors import (
 from penstock.model.ids import Millis
 from penstock.testing import EmbeddedBroker, broker
 from tests.patience import until
-from tests.unit.client.producer.scene import cutting_proxy, read_all
+from tests.unit.client.producer.scene import CuttingProxy, cutting_proxy, read_all
 
 PATIENCE_S = 20
 SOON = {"retry_backoff_ms": 5, "retry_backoff_max_ms": 20}
@@ -205,7 +205,7 @@ async def test_a_bulk_tells_which_of_its_rows_failed_and_why() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_nothing_is_lost_repeated_or_reordered_while_connections_are_cut(seed: int) -> None:
-    async with cutting_proxy(seed) as proxy:
+    async with cutting_proxy(CuttingProxy(seed)) as proxy:
         with broker({**proxy.settings, "num.partitions": 2}):
             async with Producer(f"127.0.0.1:{proxy.port}", batch_size=2_000, linger_ms=1, **SOON) as producer:
                 await producer.partitions_for("cut")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,13 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.spark.errors import BadOption, DataLost
+from penstock.spark.lake.delta import thinning
+from penstock.spark.lake.followed import history_kept, keep_history
 from penstock.spark.lake.following.differences import differences
 from penstock.spark.lake.following.stores import brought_by, followed_id
 from penstock.spark.lake.following.versions import Brought, RowsRemoved, cut, start_of, taken
+from penstock.spark.lake.iceberg import store as iceberg_store
 from penstock.spark.lake.opening import open_store
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.parquet_rows import rows_of
-from penstock.spark.lake.store import BatchCommit, TableFile, TableStore, WrittenFile
+from penstock.spark.lake.store import BatchCommit, Expiry, TableFile, TableStore, WrittenFile
+from penstock.spark.lake.upkeep import Thinnable, tidy, write_down
 from penstock.spark.stores.storage import FROM_ENVIRONMENT
 from tests.properties import examples
 
@@ -138,3 +143,81 @@ def test_differences_turn_the_rows_before_into_those_after(
     assert state == set(after.items())
     changed = {key for key in before.keys() & after.keys() if before[key] != after[key]}
     assert words.count("update") == (len(changed) if keyed else 0)
+
+
+def commits_to(path: Path, table_format: str, followed: bool, count: int) -> TableStore:
+    """A table that a stream follows, or not, and appends to it, one a version. All is written down."""
+    store = open_store(LakeOptions(path=str(path / "t"), table_format=table_format))
+    store.create(ROWS, [])
+    store.refresh()
+    if followed:
+        keep_history(store, days=7)
+    for number in range(1, count + 1):
+        filled(store, path, [number])
+    store.refresh()
+    if table_format == "delta":
+        store.table.create_checkpoint()  # type: ignore[attr-defined]
+    write_down(store)
+    return store
+
+
+def reopened(path: Path, table_format: str) -> TableStore:
+    store = open_store(LakeOptions(path=str(path / "t"), table_format=table_format))
+    store.refresh()
+    return store
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_stream_that_paused_for_days_finds_the_history_of_a_table_that_it_follows(
+    tmp_path: Path, table_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thinning, "KEEP_NEWEST", 0)
+    monkeypatch.setattr(iceberg_store, "KEEP_NEWEST", 1)
+    store = commits_to(tmp_path, table_format, True, 8)
+    stands = store.version() - 5
+    days = datetime.now(UTC) + timedelta(days=6)
+    assert isinstance(store, Thinnable)
+    store.thin(days)
+    again = reopened(tmp_path, table_format)
+    assert len(list(again.commits())) <= 2, "its own history is short"
+    brought = brought_by(again, stands, again.version() + 1)
+    assert sorted(each for version in brought for each in ids_of(version.added)) == [3, 4, 5, 6, 7, 8]
+    store.thin(datetime.now(UTC) + timedelta(days=8))
+    filled(store, tmp_path, [9])
+    store.thin(datetime.now(UTC) + timedelta(days=8))
+    with pytest.raises(DataLost, match=r"history\.keep\.days"):
+        brought_by(reopened(tmp_path, table_format), stands, again.version() + 1)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_table_that_nobody_follows_keeps_no_more_than_it_did(
+    tmp_path: Path, table_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thinning, "KEEP_NEWEST", 0)
+    monkeypatch.setattr(iceberg_store, "KEEP_NEWEST", 1)
+    store = commits_to(tmp_path, table_format, False, 8)
+    assert isinstance(store, Thinnable)
+    store.thin(datetime.now(UTC) + timedelta(days=1))
+    assert not (tmp_path / "t" / "_penstock" / "history").exists()
+    again = reopened(tmp_path, table_format)
+    with pytest.raises(DataLost, match=r"is no longer told .*history\.keep\.days"):
+        brought_by(again, again.version() - 5, again.version() + 1)
+
+
+def test_files_of_versions_that_a_follower_may_need_outlive_their_expiry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[datetime] = []
+    store = commits_to(tmp_path, "delta", True, 1)
+    monkeypatch.setattr(type(store), "expire", lambda _, before: asked.append(before) or Expiry())
+    tidy(store, expire_before=datetime.now(UTC) - timedelta(days=1))
+    assert datetime.now(UTC) - asked[0] >= timedelta(days=7)
+
+
+def test_a_wish_is_only_ever_raised(tmp_path: Path) -> None:
+    store = commits_to(tmp_path, "delta", True, 1)
+    version = store.version()
+    keep_history(store, days=3)
+    assert (history_kept(store), store.version()) == (timedelta(days=7), version)
+    keep_history(store, days=9)
+    assert history_kept(store) == timedelta(days=9)

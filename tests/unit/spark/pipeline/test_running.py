@@ -94,6 +94,18 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(flow_of(path=tmp_path / "p.toml").only(("lake", "totals")))
 
 
+def test_a_sink_that_fails_or_ends_leaves_nothing_open(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[str] = []
+    monkeypatch.setattr(running, "release_topic", lambda _spark, _flow, sink: released.append(sink.name))
+    world.runner.start()
+    world.query("totals").fail(RuntimeError("disk full"))
+    world.look()
+    assert released == ["totals"]
+    world.look(1.1)
+    world.runner.stop(within_s=0)
+    assert released == ["totals", "lake", "totals"]
+
+
 def test_a_failed_sink_is_started_again_after_a_wait_and_the_other_goes_on(world: World) -> None:
     world.runner.start()
     other = world.query("totals")

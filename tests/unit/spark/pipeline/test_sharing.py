@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.spark.lake.ranges import AlreadyThere, Apply, Conflict, RangeKey, TableRange, decide, stretched
 from penstock.spark.pipeline.table_pattern import TablePattern
 from penstock.spark.pipeline.table_sources import table_source_options
+from penstock.spark.pipeline.together import tables_last
 from penstock.spark.pipeline.wiring import lake_options
 from tests.unit.spark.pipeline.files import WHOLE, changed, complaints, flow_of
 
@@ -68,6 +69,11 @@ def test_sinks_that_stand_together_have_one_query_and_one_checkpoint() -> None:
 def test_a_mistake_is_told_with_what_to_do(before: str, after: str, complaint: str) -> None:
     found = complaints(changed((before, after), text=MANY))
     assert any(complaint in each for each in found), found
+
+
+def test_tables_have_a_batch_last_for_they_say_where_a_lost_checkpoint_goes_on() -> None:
+    flow = flow_of(MANY)
+    assert [sink.name for sink in tables_last(flow.sinks[3:])] == ["copy", "each"]
 
 
 def test_sinks_of_different_sources_do_not_stand_together() -> None:

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from penstock.blocking import Admin, Consumer, Producer
+from penstock.client.producer import Producer as AsyncProducer
+from penstock.client.producer.transactions.driver import TransactionDriver
+from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
+from penstock.model.ids import TopicPartition
 from penstock.spark import dialogue
+from penstock.spark.checkpoints.local import LocalCheckpoint
 from penstock.spark.errors import BadOption, CommitRefused
+from penstock.spark.lake.ranges import TableRange
 from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.options import SinkOptions
-from penstock.spark.topic_sink.transactions import incarnation, plan, writing
+from penstock.spark.topic_sink.transactions import incarnation, ledger, plan, records, writing
 from penstock.spark.topic_sink.transactions.driving import Driving
-from penstock.spark.topic_sink.transactions.machine import NotInTime, Superseded, TaskWrote, Torn
+from penstock.spark.topic_sink.transactions.ledger import LedgerUnfit
+from penstock.spark.topic_sink.transactions.machine import (
+    Handout,
+    LedgerFull,
+    LedgerVanished,
+    NotInTime,
+    Superseded,
+    TaskWrote,
+    Torn,
+    left_ms,
+)
 from penstock.spark.topic_sink.transactions.plan import ExactlyOnce, abort, commit
+from penstock.spark.topic_sink.transactions.records import Decision, Standing
+from penstock.spark.topic_sink.writers import TopicStreamWriter
 from penstock.testing import EmbeddedBroker, broker
-from tests.patience import wait_for
+from tests.patience import wait_for, within
 
 PARTITIONS = 2
 PREPARED = ("PrepareCommit", "PrepareAbort")
@@ -66,6 +89,14 @@ class Query:
 
     def abort(self, planned: ExactlyOnce, tasks: Sequence[TaskWrote], count: int) -> None:
         abort(self.options, planned.handout, tasks, count, 0)
+
+    def abort_untold(self, tasks: int) -> None:
+        """As Spark does it, with the writer that plans nothing, when no task has said anything."""
+        given = {"kafka.bootstrap.servers": self.node.bootstrap_servers, "topic": self.topic, "exactly.once": "true"}
+        schema = StructType([StructField("value", BinaryType())])
+        writer = TopicStreamWriter({**given, "checkpointLocation": str(self.home)}, schema, plans=False)
+        self._patch.setattr(incarnation, "driver_run", lambda: "one")
+        writer.abort([None] * tasks, 0)
 
     def shown(self) -> list[int]:
         """What readers of committed records see up to the end of the log, for which nothing may be open."""
@@ -192,6 +223,71 @@ def test_tasks_that_failed_hold_nobody_up(query: Query) -> None:
     assert query.shown() == []
 
 
+def test_a_batch_of_which_no_task_came_back_holds_nobody_up(query: Query) -> None:
+    planned = query.plan()
+    query.write(planned, 0, [1])
+    query.write(planned, 1, [2], attempt=1)
+    query.abort_untold(2)
+    assert query.shown() == []
+
+
+def test_a_sink_that_ends_leaves_nothing_open_and_touches_no_other_driver(query: Query) -> None:
+    query.write(query.plan("first"), 0, [1])
+    planned = query.plan("second")
+    wrote = query.write(planned, 0, [2])
+    plan.release(query.options, "first")
+    query.commit(planned, [wrote], 0)
+    query.write(planned, 1, [3])
+    plan.release(query.options, "second")
+    assert query.shown() == [2]
+
+
+@pytest.mark.parametrize("deciding", [False, True], ids=["writing", "deciding"])
+def test_readers_go_on_within_ten_seconds_of_the_return_of_a_driver_that_was_killed(
+    query: Query, deciding: bool
+) -> None:
+    dead = query.plan("dead")
+    wrote = query.write(dead, 0, [1])
+    if deciding:
+        die_in_the_decision(query, dead, [wrote])
+    returned = time.monotonic()
+    query.plan("successor")
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        places = [TopicPartition(query.topic, index) for index in range(PARTITIONS)]
+        ends = {place: each.offset for place, each in admin.offsets(dict.fromkeys(places, "latest")).checked().items()}
+
+        def free() -> bool:
+            stable = admin.offsets(dict.fromkeys(places, "latest"), read_committed=True).checked()
+            return all(stable[place].offset >= end for place, end in ends.items())
+
+        wait_for("the last stable offset", free, timeout_s=10)
+    assert time.monotonic() - returned < within(10)
+    assert query.shown() == []
+
+
+def die_in_the_decision(query: Query, planned: ExactlyOnce, tasks: Sequence[TaskWrote]) -> None:
+    """Its record is in the ledger, and whether it counts nobody will ever say."""
+    closed = AsyncProducer.close
+
+    async def dies(self: TransactionDriver) -> None:
+        raise Died
+
+    async def vanishes(self: AsyncProducer, timeout_ms: float | None = None) -> None:
+        """A process that is killed aborts nothing."""
+        with pytest.MonkeyPatch.context() as quiet:
+            quiet.setattr(TransactionDriver, "abort", lambda *_: asyncio.sleep(0))
+            await self.flush()
+            await closed(self, 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionDriver, "commit", dies)
+        patch.setattr(AsyncProducer, "close", vanishes)
+        with pytest.raises(Died):
+            query.commit(planned, tasks, 0)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        assert any(each.endswith("-driver") for each in query.open(admin)), "its transaction is open"
+
+
 def test_a_topic_that_was_made_anew_stops_the_query(query: Query) -> None:
     planned = query.plan()
     query.commit(planned, [query.write(planned, 0, [1])], 0)
@@ -205,6 +301,90 @@ def test_a_topic_that_was_made_anew_stops_the_query(query: Query) -> None:
         query.commit(planned, [wrote], 1)
     query.abort(planned, [wrote], 1)
     assert query.shown() == []
+
+
+def delete_ledger(query: Query) -> None:
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.delete_topic(DECISIONS_TOPIC)
+
+
+def make_ledger_anew(query: Query) -> None:
+    delete_ledger(query)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        admin.create_topic(DECISIONS_TOPIC, 1, configs={"cleanup.policy": "compact"})
+
+
+def take_standing_away(query: Query) -> None:
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as vandal:
+        vandal.send(DECISIONS_TOPIC, None, key=f"query-of-{query.topic}", partition=0).result()
+
+
+@pytest.mark.parametrize("vanish", [delete_ledger, make_ledger_anew, take_standing_away])
+def test_a_ledger_that_vanished_is_never_a_fresh_start(query: Query, vanish: Callable[[Query], None]) -> None:
+    """The batch is decided and ended, and its driver has died before Spark wrote that down: it is played again."""
+    dead = query.plan("dead")
+    query.commit(dead, [query.write(dead, 0, [1, 2])], 0)
+    vanish(query)
+    for driver in ("dead", "successor"):
+        with pytest.raises(LedgerVanished, match=r"new checkpoint.*startingOffsets.*penstock-decisions\.json"):
+            query.plan(driver)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        assert (DECISIONS_TOPIC in {each.name for each in admin.topics(internal=True)}) == (
+            vanish is not delete_ledger
+        ), "no other one is made"
+    assert query.shown() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "policy", "told"),
+    [
+        (1, "delete", "cleanup.policy=delete"),
+        (1, "compact,delete", "cleanup.policy=compact,delete"),
+        (3, "compact", "3"),
+    ],
+)
+def test_a_ledger_that_would_forget_is_not_written_to(query: Query, partitions: int, policy: str, told: str) -> None:
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        if DECISIONS_TOPIC in {each.name for each in admin.topics(internal=True)}:
+            admin.delete_topic(DECISIONS_TOPIC)
+        admin.create_topic(DECISIONS_TOPIC, partitions, configs={"cleanup.policy": policy})
+        try:
+            with pytest.raises(LedgerUnfit, match=rf"__penstock_decisions has {told}"):
+                query.plan()
+        finally:
+            admin.delete_topic(DECISIONS_TOPIC)
+
+
+def test_a_ledger_that_vanishes_under_a_batch_stops_it(query: Query) -> None:
+    planned = query.plan()
+    wrote = query.write(planned, 0, [1, 2])
+    delete_ledger(query)
+    with pytest.raises(LedgerVanished):
+        query.commit(planned, [wrote], 0)
+
+
+def test_whoever_knows_what_it_means_goes_on_without_the_mark(query: Query) -> None:
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [1, 2])], 0)
+    delete_ledger(query)
+    (query.home / "penstock-decisions.json").unlink()
+    query.reads(1, 10, 20)
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [3])], 1)
+    assert query.shown() == [1, 2, 3]
+
+
+def test_a_query_that_wrote_at_least_once_may_go_over_to_exactly_once(query: Query) -> None:
+    """Batches were committed, and nothing is known of them."""
+    query.reads(1, 10, 20)
+    planned = query.plan()
+    query.commit(planned, [query.write(planned, 0, [3])], 1)
+    assert query.shown() == [3]
+
+
+def test_the_mark_is_what_a_mirror_takes_along(query: Query) -> None:
+    query.plan()
+    assert "penstock-decisions.json" in LocalCheckpoint(query.home).files()
 
 
 class Died(Exception):
@@ -268,6 +448,27 @@ def test_a_batch_whose_time_is_nearly_over_is_not_decided(query: Query) -> None:
     assert query.shown() == []
 
 
+def test_a_transaction_is_as_old_as_its_task_says_and_not_as_the_coordinators_clock(query: Query) -> None:
+    planned = query.plan()
+    wrote = query.write(planned, 0, [1])
+    ago_ms = 880_000
+    late = replace(wrote, begun_ms=wrote.begun_ms - ago_ms, took_ms=ago_ms)
+    earlier = replace(planned, handout=replace(planned.handout, planned_ms=planned.handout.planned_ms - ago_ms))
+    with pytest.raises(NotInTime, match=r"has \d+ s left of the 900 s"):
+        query.commit(earlier, [late], 0)
+    query.commit(planned, [wrote], 0)
+    assert query.shown() == [1]
+
+
+@pytest.mark.parametrize(("skew_ms", "left"), [(0, 700), (-3_600_000, 500), (3_600_000, 800)])
+def test_the_clock_of_another_host_counts_as_far_as_it_can_be_right(skew_ms: int, left: int) -> None:
+    """Planned 500 s ago, begun 300 s ago, and written within 200 s: of 1000 s there are 700 left."""
+    handout = Handout("q", "r", ProducerEpoch(1, 1), (), 2, 1_000_000, 1, planned_ms=0)
+    prepared = PreparedTransaction("t", 1, 1, 2)
+    task = TaskWrote(prepared, (), begun_ms=200_000 + skew_ms, took_ms=200_000)
+    assert left_ms(handout, task, now_ms=500_000) == left * 1_000
+
+
 def test_a_time_that_brokers_do_not_allow_is_told(query: Query) -> None:
     query.options = replace(query.options, transaction_timeout_ms=900_001)
     with pytest.raises(BadOption, match=r"kafka\.transaction\.timeout\.ms=900001 is more than the brokers allow"):
@@ -318,6 +519,99 @@ def test_an_audit_finds_a_decision_that_is_lost(query: Query) -> None:
     assert "decision 3 begins at 20 of in-0, and decision 1 ended at 10: it skips 10 offsets" in findings[1]
     assert all("no decision lists them" in each for each in findings[2:])
     assert findings[2:]
+
+
+def keys_in_ledger(query: Query) -> set[str]:
+    """Of this query, those whose last record says something."""
+    found: dict[str, bytes | None] = {}
+    settings = {"bootstrap_servers": query.node.bootstrap_servers, "isolation_level": "read_committed"}
+    with Consumer(**settings, offset_reset="earliest") as consumer:
+        home = (DECISIONS_TOPIC, 0)
+        consumer.assign([home])
+        (end,) = consumer.end_offsets(home).values()
+
+        def read() -> bool:
+            found.update({record.key.decode(): record.value for record in consumer.poll(timeout_ms=50)})
+            return consumer.position(home) >= end
+
+        wait_for("the end of the ledger", read, timeout_s=20)
+    mine = f"query-of-{query.topic}"
+    return {key for key, value in found.items() if value is not None and key.partition("/")[0] == mine}
+
+
+def test_a_process_remembers_of_a_ledger_only_where_its_own_queries_stand(query: Query) -> None:
+    with Producer(bootstrap_servers=query.node.bootstrap_servers) as other:
+        other.send(DECISIONS_TOPIC, b"x" * 100_000, key=b"somebody else's", partition=0).result()
+    three_batches(query)
+    known = {whose: each for (_, whose), each in ledger._known.items()}
+    (standing,) = [known[f"query-of-{query.topic}"].standing]
+    assert standing is not None
+    assert len(standing) < 2_000
+    assert "somebody else's" not in known
+
+
+def test_what_is_forgotten_leaves_nothing_in_the_ledger(query: Query) -> None:
+    three_batches(query)
+    mine = f"query-of-{query.topic}"
+    assert keys_in_ledger(query) == {mine, *(f"{mine}/{sequence}" for sequence in (1, 2, 3))}
+    query.reads(3, 30, 40)
+    planned = query.plan("dead")
+    die_after_the_decision(query, planned, [query.write(planned, 0, [3])], batch=3)
+    plan.forgotten(query.options)
+    assert keys_in_ledger(query) == set()
+    assert query.shown() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], "what was decided is there"
+
+
+def test_a_decision_that_the_ledger_does_not_take_is_told_before_it_is_written(query: Query) -> None:
+    delete_ledger_if_there(query)
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        configs = {"cleanup.policy": "compact", "max.message.bytes": "1500"}
+        admin.create_topic(DECISIONS_TOPIC, 1, configs=configs)
+        try:
+            planned = query.plan()
+            tasks = [query.write(planned, task, [task]) for task in range(30)]
+            with pytest.raises(
+                LedgerFull, match=r"about 30 tasks .* records of 1,500: .*coalesce.*max\.message\.bytes"
+            ):
+                query.commit(planned, tasks, 0)
+            query.abort(planned, tasks, len(tasks))
+            assert query.shown() == []
+            planned = query.plan()
+            query.commit(planned, [query.write(planned, task, [task]) for task in range(5)], 0)
+            with pytest.raises(LedgerFull):
+                plan_for(query, 30)
+        finally:
+            admin.delete_topic(DECISIONS_TOPIC)
+
+
+def delete_ledger_if_there(query: Query) -> None:
+    with Admin(bootstrap_servers=query.node.bootstrap_servers) as admin:
+        if DECISIONS_TOPIC in {each.name for each in admin.topics(internal=True)}:
+            admin.delete_topic(DECISIONS_TOPIC)
+
+
+def plan_for(query: Query, tasks: int) -> None:
+    """The plan of a batch that will have so many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "SLOTS_AT_FIRST", tasks)
+        query.plan()
+
+
+@given(st.lists(st.integers(1, 600), min_size=1, max_size=80))
+def test_the_decisions_that_are_kept_are_there_and_are_no_more_than_their_bytes(sizes: list[int]) -> None:
+    """Keys are used in turn, of fewer and fewer as decisions grow."""
+    standing, kept = Standing("q", "r", 1), dict[str, tuple[int, int]]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "HISTORY_BYTES", 20_000)
+        for sequence, size in enumerate(sizes, 1):
+            ranges = tuple(TableRange("in", "I", each, 0, 1) for each in range(size))
+            decision = Decision(sequence, sequence, ranges, ())
+            standing = standing.decided(decision).ended()
+            key = ledger.history_key("q", sequence, standing.history)
+            kept[key] = sequence, len(records.packed(decision.to_json()))
+            oldest = max(1, sequence - standing.history + 1)
+            assert {each for each, _ in kept.values()} >= set(range(oldest, sequence + 1))
+            assert sum(size for _, size in kept.values()) <= len(records._HISTORIES) * 20_000 + kept[key][1]
 
 
 def test_clusters_that_have_the_classic_protocol_alone_are_served_too(

@@ -4,6 +4,7 @@
     records/      rows and changes become records: values as JSON, envelopes, keys, tombstones; pure
     position/     how far the log and the tables were read, saved or handed to transactions
     server/       the server through psycopg
+    left_out.py   which tables are followed, and which would suffer
     beginning.py  publication, slot, and that nothing is missing   tables.py     rows that are there become portions
     following.py  the log becomes portions                         input.py      one after the other, and again
     settings.py, secrets.py, kind.py, telling.py, portions.py

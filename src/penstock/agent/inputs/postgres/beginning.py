@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.agent.inputs.postgres.left_out import LeftOut, leave_out, wanted
 from penstock.agent.inputs.postgres.log.lsn import lsn_text
 from penstock.agent.inputs.postgres.position.progress import PostgresProgress
 from penstock.agent.inputs.postgres.server.catalog import KnownTable, SlotNow, system_of, tables_of
@@ -30,6 +30,7 @@ class Begun:
     """The connection that the log comes through."""
     server: tuple[str, str] = ("", "")
     tables: list[KnownTable] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=LeftOut)
     columns: dict[str, list[str] | None] = field(default_factory=dict)
     """By table which columns are published; None: all."""
     snapshot: str | None = None
@@ -45,17 +46,15 @@ class Begun:
                 connection.close()
 
 
-def wanted(settings: PostgresSettings, tables: Sequence[KnownTable]) -> list[KnownTable]:
-    return [table for table in tables if settings.wants(table.name)]
-
-
 async def begin(settings: PostgresSettings, progress: PostgresProgress) -> Begun:
     """Makes what is not there. Afterwards `progress` has a position in the log."""
     begun = Begun(await connected(settings))
     try:
         begun.log = await connected(settings, log=True)
         begun.server = await calling(begun.log, lambda: system_of(begun.log))
-        await calling(begun.statements, lambda: _prepare(begun, settings))
+        await calling(begun.statements, lambda: _choose(begun, settings))
+        await _forget_unseen(begun, settings, progress)
+        await calling(begun.statements, lambda: _publish(begun, settings))
         slot = await calling(begun.statements, lambda: usable_slot(begun.statements, settings.slot, begun.server[1]))
         if progress.began:
             check_whole(settings.slot, progress, begun.server, slot)
@@ -72,14 +71,33 @@ async def begin(settings: PostgresSettings, progress: PostgresProgress) -> Begun
     return begun
 
 
-def _prepare(begun: Begun, settings: PostgresSettings) -> None:
+async def _forget_unseen(begun: Begun, settings: PostgresSettings, progress: PostgresProgress) -> None:
+    """Tables whose changes are not in the log, or are passed over there, are read anew when they are followed again.
+
+    That is saved before they are published: afterwards nobody could tell that they were not.
+    """
+    connection, publication = begun.statements, settings.publication
+    published = await calling(connection, lambda: published_columns(connection, publication))
+    unseen = [table.name for table in begun.tables if table.name not in published]
+    if progress.forget([*unseen, *(table.name for table in begun.left_out.tables)]) and not await progress.keep():
+        raise PostgresFailed("that tables are to be read anew could not be saved")
+
+
+def _choose(begun: Begun, settings: PostgresSettings) -> None:
     connection = begun.statements
     check_server(connection)
     there = tables_of(connection)
-    begun.tables = wanted(settings, there)
+    begun.tables, bare = wanted(settings, there)
+    begun.left_out = leave_out(connection, settings, bare)
+    if not begun.tables and bare:
+        raise PostgresFailed(f"no table is left to be followed. {begun.left_out.words()}")
     if not begun.tables:
         names = ", ".join(table.name for table in there[:10]) or "no tables at all"
         raise PostgresFailed(f"no table is called {' or '.join(settings.tables)}; there is {names}")
+
+
+def _publish(begun: Begun, settings: PostgresSettings) -> None:
+    connection = begun.statements
     publish(connection, settings.publication, begun.tables)
     begun.columns = published_columns(connection, settings.publication)
 
@@ -96,6 +114,12 @@ def check_whole(slot: str, progress: PostgresProgress, server: tuple[str, str], 
         raise PostgresFailed(
             f"slot {slot} is gone, and with it the changes since {lsn_text(progress.saved.restart)}: {anew};"
             " rows that were deleted meanwhile are not told of"
+        )
+    if now.end < progress.saved.restart:
+        raise PostgresFailed(
+            f"this Postgres was taken back to an older backup: its log ends at {lsn_text(now.end)}, and was read up to"
+            f" {lsn_text(progress.saved.restart)} before, so topics have changes that it knows nothing of: {anew};"
+            " rows that are only in topics are not told of"
         )
     if now.confirmed > progress.saved.restart:
         raise PostgresFailed(

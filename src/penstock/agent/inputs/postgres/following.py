@@ -59,6 +59,10 @@ class LogFollower:
     """Whether the log is to be left, between two transactions: there are tables to be read."""
     _relations: dict[int, KnownRelation] = field(default_factory=dict)
     _idle_ms: float = 0.0
+    _left_out: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._left_out = self.begun.left_out.oids
 
     async def follow(self, stream: LogStream) -> None:
         """Until there is enough."""
@@ -81,7 +85,7 @@ class LogFollower:
         """Until it is cancelled: what is saved is told to the server, which may forget it then."""
         while True:
             if stream.streaming:
-                stream.acknowledge(self.progress.saved.restart)
+                stream.acknowledge(self.progress.copied.restart)
             await asyncio.sleep(ACKNOWLEDGE_EVERY_S)
 
     async def _take(self, stream: LogStream, reader: LogReader) -> bool:
@@ -128,7 +132,7 @@ class LogFollower:
 
     async def _gather(self, change: RowChange, gathered: Gathered) -> None:
         relation = change.relation
-        if not self.settings.wants(relation.name):
+        if not self.settings.wants(relation.name) or relation.oid in self._left_out:
             return
         known = self._relations[relation.oid]
         if change.old is not None and not change.whole and UNCHANGED in change.new:

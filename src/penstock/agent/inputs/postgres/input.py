@@ -1,17 +1,19 @@
-"""The input: begin, read tables, follow the log; again from the top when there are new tables."""
+"""The input: begin, read tables, follow the log; again from the top when other tables are to be followed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from penstock.agent.environment import Environment
 from penstock.agent.inputs.files.jobs import Jobs
 from penstock.agent.inputs.files.troubles import Troubles
 from penstock.agent.inputs.input import Channel, InputStatus, SlotStatus
-from penstock.agent.inputs.postgres.beginning import Begun, begin, wanted
+from penstock.agent.inputs.postgres.beginning import Begun, begin
 from penstock.agent.inputs.postgres.following import LogFollower
+from penstock.agent.inputs.postgres.left_out import leave_out, wanted
 from penstock.agent.inputs.postgres.position.progress import PostgresProgress
 from penstock.agent.inputs.postgres.records.envelope import Envelopes
 from penstock.agent.inputs.postgres.server.catalog import slot_now, tables_of
@@ -21,6 +23,8 @@ from penstock.agent.inputs.postgres.server.stream import LogStream
 from penstock.agent.inputs.postgres.settings import PostgresSettings
 from penstock.agent.inputs.postgres.tables import TableReader
 from penstock.agent.inputs.postgres.telling import PostgresCounts
+
+SUBJECT: Final = "tables"
 
 
 class PostgresInput:
@@ -59,7 +63,8 @@ class PostgresInput:
             self._new_tables = False
             begun = await begin(self.settings, self._progress)
             try:
-                self._counts.tables = len(begun.tables)
+                self._counts.tables, self._counts.left_out = len(begun.tables), len(begun.left_out.tables)
+                self._tell_left_out(begun)
                 await _until_one_ends(self._follow(begun), self._watch(begun))
             finally:
                 begun.statements.close()
@@ -91,9 +96,19 @@ class PostgresInput:
             self._counts.slot = await calling(connection, lambda: slot_now(connection, slot))
             await calling(connection, lambda: usable_slot(connection, slot, begun.server[1]))
             there = await calling(connection, lambda: tables_of(connection))
-            now = {table.name: table.oid for table in wanted(self.settings, there)}
-            self._new_tables = bool(now.items() - begun.known.items())
+            tables, bare = wanted(self.settings, there)
+            now = {table.name: table.oid for table in tables}
+            self._new_tables = bool(now.items() - begun.known.items()) or bare != begun.left_out.tables
+            if lost := tuple(table for table in bare if table.oid in begun.known.values()):
+                # Its owner cannot wait until all the others were read.
+                await calling(connection, partial(leave_out, connection, self.settings, lost))
             await asyncio.sleep(self.settings.watch_ms / 1000)
+
+    def _tell_left_out(self, begun: Begun) -> None:
+        if words := begun.left_out.words():
+            self._troubles.tell(SUBJECT, words)
+        else:
+            self._troubles.well(SUBJECT)
 
     def _end_stream(self) -> None:
         """With a last word of what is safe, as far as the server is still there."""
@@ -102,7 +117,7 @@ class PostgresInput:
             return
         try:
             if stream.streaming:
-                stream.acknowledge(self._progress.saved.restart)
+                stream.acknowledge(self._progress.copied.restart)
         except PostgresFailed:
             pass  # it learns of that at the next start
         finally:
@@ -119,6 +134,7 @@ class PostgresInput:
             behind_bytes=0 if slot is None else slot.lag_bytes,
             errors=self._troubles.count,
             last_error=self._troubles.last,
+            tables_left_out=counts.left_out,
             slot=None
             if slot is None
             else SlotStatus(self.settings.slot, slot.active, slot.lag_bytes, slot.kept_bytes, slot.wal_status),

@@ -62,7 +62,10 @@ class TableReader:
         found = await calling(state, lambda: described(state, table, names))
         shape = TableShape.of(found.relation, found.types, found.keys)
         after = reading.ledger.last.after if found.keys else None
-        rows = await calling(state, lambda: TableRows(state, found, after, self.portion_bytes_max))
+        partitioned = table.partitioned
+        rows = await calling(
+            state, lambda: TableRows(state, found, after, self.portion_bytes_max, partitioned=partitioned)
+        )
         while True:
             self.counts.reading = f"{table.name}, {reading.ledger.end:,} rows"
             some = await calling(state, rows.next)

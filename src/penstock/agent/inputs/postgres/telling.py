@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.agent.inputs.postgres.portions import Gathered
 from penstock.agent.inputs.postgres.server.catalog import SlotNow
-from penstock.model.units import bytes_text
+from penstock.model.units import bytes_text, count
 
 
 @dataclass(slots=True)
@@ -16,6 +16,8 @@ class PostgresCounts:
     events: int = 0
     bytes: int = 0
     tables: int = 0
+    left_out: int = 0
+    """Tables that fit a glob and have no replica identity."""
     reading: str = ""
     """Which table is read, and how far; empty when the log is."""
     following: bool = False
@@ -33,6 +35,8 @@ class PostgresCounts:
             said = "follows the log"
         else:
             said = "begins"
+        if self.left_out:
+            said += f"; {count('table', self.left_out)} {'is' if self.left_out == 1 else 'are'} left out"
         if self.slot is None:
             return said
         now = self.slot

@@ -3,6 +3,7 @@
     store.py        what the lake asks of a table, answered        log.py   offsets and history, read from the Delta log
     features.py     which tables are understood
     compaction.py   few files instead of many small ones           thinning.py   a log that stays short
+    history.py      what of it is kept aside for streams
 
 What was found by running deltalake 1.6.6, and shaped this: two compactions at once, or an overwrite beside one, both
 land and double rows (its conflict check passes over files removed without data change), so everything that removes

@@ -18,14 +18,17 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 from penstock.spark.errors import BadOption, Missing
 from penstock.spark.lake.delta.actions import add_action, delta_schema, remove_action
 from penstock.spark.lake.delta.features import check_understood
+from penstock.spark.lake.delta.history import DeltaHistory
 from penstock.spark.lake.delta.log import DeltaLog
 from penstock.spark.lake.evolution import needs, plain
+from penstock.spark.lake.followed import kept_by
 from penstock.spark.lake.parquet_files import full
 from penstock.spark.lake.partitioning import partition_texts
 from penstock.spark.lake.places import absolute, opened
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import (
     COMMIT_KEY,
+    HISTORY_PROPERTY,
     KEYED_PROPERTY,
     BatchCommit,
     CannotEvolve,
@@ -89,6 +92,7 @@ class DeltaStore:
         self._location = absolute(options.path)
         self._compression = options.compression
         self._storage = Storage.of(options.storage)
+        self._history = DeltaHistory(self._location, self._storage)
         self._seen: int | None = None
         if re.search(r"%[0-9a-fA-F]{2}|\\", self._location):
             raise BadOption(f"a Delta table cannot be at {options.path}: its library unescapes % and \\ in paths")
@@ -257,6 +261,10 @@ class DeltaStore:
         """What one version did, as the log has it; None when that was cleaned away."""
         return self._handle.log.actions(version)
 
+    def kept_actions(self, version: int) -> list[dict[str, Any]] | None:
+        """What one version did to rows, as it was put aside when its file of the log went."""
+        return self._history.actions(version)
+
     def commits(self, after: int = -1) -> Iterator[Commit]:
         return self._handle.log.commits(after)
 
@@ -319,6 +327,10 @@ class DeltaStore:
         log = self._handle.log
         written_down = Ledger(self._location, self._storage).complete_through()
         going = plan_thinning(log.files(), newest=self.version(), written_down=written_down, now=now)
+        keep = kept_by(self.properties().get(HISTORY_PROPERTY, ""))
+        if keep:
+            self._history.put_aside(log, (int(name[:20]) for name in going if name[20:] == ".json"))
+            self._history.forget(now - keep)
         log.remove(going)
         return Expiry(snapshots_removed=sum(name.endswith(".json") for name in going))
 

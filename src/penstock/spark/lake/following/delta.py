@@ -20,7 +20,7 @@ def brought(store: DeltaStore, begin: int, end: int) -> list[Brought]:
     """Versions [begin, end), each in its file of the log."""
     found = []
     for version in range(begin, end):
-        actions = store.actions(version)
+        actions = store.actions(version) or store.kept_actions(version)
         if actions is None:
             raise gone(store.location, version, "its file of the log was cleaned away")
         found.append(

@@ -28,8 +28,8 @@ def rows_of_part(part: VersionPart, schema: pa.Schema, *, changes: bool) -> Iter
     except FileNotFoundError as missing:
         raise DataLost(
             f"a file of version {part.version} is gone ({missing}): the table was compacted or overwritten since, and "
-            "its old files were cleaned up before the stream had them. Keep them longer (expire.after.days), and begin "
-            "anew: without its checkpoint the stream has all rows that are there"
+            "its old files were cleaned up before the stream had them. Keep them longer (history.keep.days of this "
+            "stream), and begin anew: without its checkpoint the stream has all rows that are there"
         ) from missing
 
 

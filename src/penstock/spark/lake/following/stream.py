@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 
 from penstock.model.ids import TopicPartition
 from penstock.spark.errors import DataLost
+from penstock.spark.lake.followed import keep_history
 from penstock.spark.lake.following.parts import VersionPart
 from penstock.spark.lake.following.rows import rows_of_part
 from penstock.spark.lake.following.stores import brought_by, followed_id
@@ -46,6 +47,7 @@ class LakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: LakeOptions, schema: StructType) -> None:
         self.options, self.schema = options, schema
         self._held: TableStore | None = None
+        self._asked = False
         self._target: int | None = None
         """With trigger(availableNow=True): where the table's versions ended when the query began."""
         name = options.table or options.path.rstrip("/").rpartition("/")[2]
@@ -63,6 +65,7 @@ class LakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset({self._place: wish}).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        self._ask_for_history()
         self._target = self._end()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -71,6 +74,7 @@ class LakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         before = StreamOffset.of_json(start)
         first = not StreamOffset.is_ours(start)
+        self._ask_for_history()
         now = self._target if self._target is not None else self._end()
         wish = before.ends[self._place]
         begin = {EARLIEST: SNAPSHOT, LATEST: now}.get(wish, wish) if first else wish
@@ -119,6 +123,12 @@ class LakeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _end(self) -> int:
         return self._store().version() + 1
+
+    def _ask_for_history(self) -> None:
+        """Once in the life of a reader, before it says where the table ends."""
+        if not self._asked:
+            self._asked = True
+            keep_history(self._store(), days=self.options.history_keep_days)
 
     def _id(self) -> str:
         return followed_id(self._store())

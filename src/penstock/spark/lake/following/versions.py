@@ -76,6 +76,7 @@ def start_of(text: str) -> int | None:
 
 def gone(table: str, version: int, why: str) -> DataLost:
     return DataLost(
-        f"version {version} of {table} is no longer told ({why}): the stream stands before it. Keep history longer, "
-        "and begin anew: without its checkpoint the stream has all rows that are there"
+        f"version {version} of {table} is no longer told ({why}): the stream stands before it. A table keeps what its "
+        "versions brought for as many days as history.keep.days of the stream that follows it says (7), from the first "
+        "start of that stream on. Raise it, and begin anew: without its checkpoint the stream has all rows of now"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 KIND_KEY: Final = "penstock.kind"
 """In a snapshot's summary: what we made it for. Iceberg calls the first overwrite of an empty table an append."""
+HOUR_MS: Final = 3_600_000
 _KINDS: Final = frozenset({APPEND, OVERWRITE, MERGE, COMPACT})
 
 
@@ -106,6 +107,8 @@ class Thinning:
     """Younger ones stay."""
     readers_before_ms: int
     """Younger ones stay if files go with them: somebody may be reading those."""
+    followed_since_ms: int | None = None
+    """Of younger ones of a table that a stream follows the first of each hour stays, and all that files go with."""
 
 
 def spare(metadata: TableMetadata, thinning: Thinning) -> tuple[list[int], list[int]]:
@@ -119,10 +122,13 @@ def spare(metadata: TableMetadata, thinning: Thinning) -> tuple[list[int], list[
     named = {ref.snapshot_id for ref in metadata.refs.values()}
     child = {each.parent_snapshot_id: _operation(each) for each in line}
     there = {each.snapshot_id for each in line}
+    anchors = _first_of_hours(line, thinning.followed_since_ms)
     bare: list[int] = []
     with_files: list[int] = []
     for position, each in enumerate(line):
         if position < thinning.keep_newest or each.snapshot_id in named or each.timestamp_ms >= thinning.before_ms:
+            continue
+        if each.snapshot_id in anchors:
             continue
         # What is no append stays as long as its parent: it alone tells what became of that. So a child that has gone
         # was an append, which some later one contains.
@@ -130,9 +136,22 @@ def spare(metadata: TableMetadata, thinning: Thinning) -> tuple[list[int], list[
         last_word = _operation(each) != "append" and each.parent_snapshot_id in there
         if after == "append" and not last_word:
             bare.append(each.snapshot_id)
+        elif thinning.followed_since_ms is not None and each.timestamp_ms >= thinning.followed_since_ms:
+            continue
         elif each.timestamp_ms < thinning.readers_before_ms and (after == "replace" or position >= thinning.most):
             with_files.append(each.snapshot_id)
     return bare, with_files
+
+
+def _first_of_hours(line: Sequence[Snapshot], since_ms: int | None) -> set[int]:
+    """What a stream that stands anywhere in an hour can count from. What came before the first one is told by it."""
+    if since_ms is None:
+        return set()
+    first: dict[int, int] = {}
+    for each in line:
+        if each.timestamp_ms >= since_ms:
+            first[each.timestamp_ms // HOUR_MS] = each.snapshot_id
+    return set(first.values())
 
 
 def _operation(snapshot: Snapshot) -> str:

@@ -9,12 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.spark.errors import BadOption, Missing
+from penstock.spark.lake.followed import kept_by
 from penstock.spark.lake.iceberg import catalogs, snapshots
 from penstock.spark.lake.options import LakeOptions
 from penstock.spark.lake.places import absolute
 from penstock.spark.lake.ranges import RangeKey
 from penstock.spark.lake.store import (
     COMMIT_KEY,
+    HISTORY_PROPERTY,
     KEYED_PROPERTY,
     BatchCommit,
     CannotEvolve,
@@ -50,6 +52,7 @@ OUR_PROPERTIES: Final = {
 KEEP_NEWEST: Final = 20
 KEEP_ALL: Final = timedelta(minutes=10)
 READERS_AGE: Final = timedelta(hours=2)
+NOTHING: Final = timedelta()
 SNAPSHOTS_MOST: Final = 200
 """A commit costs 15 ms, and 0.1 ms more for every snapshot that the table has. So appends are kept as single steps for
 minutes, states before compactions for as long as readers may take, and overwritten states up to a number."""
@@ -332,7 +335,8 @@ class IcebergStore:
         """Forgets snapshots that are not old yet but more than metadata can bear; see `snapshots.spare`."""
         from penstock.spark.lake.iceberg.expiry import thin
 
-        return thin(self, thinning(now))
+        self.refresh()
+        return thin(self, thinning(now, kept_by(self.properties().get(HISTORY_PROPERTY, ""))))
 
     def orphans(self, older_than: datetime) -> list[str]:
         from penstock.spark.lake.iceberg.expiry import orphans
@@ -345,12 +349,13 @@ class IcebergStore:
         return delete(self, self.orphans(older_than))
 
 
-def thinning(now: datetime) -> snapshots.Thinning:
+def thinning(now: datetime, keep: timedelta = NOTHING) -> snapshots.Thinning:
     return snapshots.Thinning(
         keep_newest=KEEP_NEWEST,
         most=SNAPSHOTS_MOST,
         before_ms=round((now - KEEP_ALL).timestamp() * 1000),
         readers_before_ms=round((now - READERS_AGE).timestamp() * 1000),
+        followed_since_ms=round((now - keep).timestamp() * 1000) if keep else None,
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from penstock.spark.errors import BadOption, SparkRoomError
-from penstock.spark.lake.keyed.envelopes import DEBEZIUM, FLAT
+from penstock.spark.lake.keyed.envelopes import DEBEZIUM, FLAT, UNAVAILABLE
 from penstock.spark.lake.keyed.settings import OFFSET, KeyedSettings
 
 SEQUENCE: Final = "_seq"
@@ -35,6 +35,17 @@ DELETE: Final = 1
 IGNORED: Final = 2
 
 _PLACE: Final = {TOPIC: pa.string(), PARTITION: pa.int32(), OFFSET: pa.int64()}
+
+
+def unavailable_list(kind: pa.DataType) -> list[str] | list[int] | None:
+    """What Debezium writes for a large list that did not change; None for what cannot be left out."""
+    if not (types.is_list(kind) or types.is_large_list(kind)):
+        return None
+    if types.is_string(kind.value_type):
+        return [UNAVAILABLE]
+    if types.is_integer(kind.value_type) or types.is_floating(kind.value_type):
+        return list(UNAVAILABLE.encode())
+    return None
 
 
 class UnfitChange(SparkRoomError):
@@ -67,17 +78,24 @@ class ChangeColumns:
         """The user's columns that are no keys."""
         return tuple(name for name in self.rows.names if name not in (*self.keys, *self.places))
 
+    def kind(self, name: str) -> pa.DataType:
+        return self.rows.field(name).type
+
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Columns whose values may be left out: only texts and bytes are so large."""
+        """Columns whose values may be left out: only texts, bytes and lists are so large."""
         kinds = {field.name: field.type for field in self.rows}
-        large = [name for name in self.values if types.is_string(kinds[name]) or types.is_binary(kinds[name])]
+        large = [name for name in self.values if _can_lack(kinds[name])]
         return tuple(large) if self.may_lack else ()
 
     @property
     def schema(self) -> pa.Schema:
         """Of changes."""
         return pa.schema([*self.rows, pa.field(KIND, pa.int8()), pa.field(SEEN, pa.int64())])
+
+
+def _can_lack(kind: pa.DataType) -> bool:
+    return types.is_string(kind) or types.is_binary(kind) or unavailable_list(kind) is not None
 
 
 def columns_of(settings: KeyedSettings, rows: pa.Schema) -> ChangeColumns:

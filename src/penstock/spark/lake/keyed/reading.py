@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.spark.lake.keyed.changes import DELETE, IGNORED, KIND, UPSERT, ChangeColumns
+from penstock.spark.lake.keyed.changes import DELETE, IGNORED, KIND, UPSERT, ChangeColumns, unavailable_list
 from penstock.spark.lake.keyed.envelopes import UNAVAILABLE, UNAVAILABLE_BYTES
 from penstock.spark.lake.keyed.shape import quoted
 
@@ -52,7 +52,7 @@ def settled_in_sql(changes: DataFrame, columns: ChangeColumns) -> DataFrame:
     kept = [name for name in changes.columns if name not in (*columns.keys, _FROM_BATCH)]
     told = [f.max_by(f.struct(*(f.col(quoted(name)) for name in kept)), order).alias(_LATEST)]
     for name in columns.lacking:
-        value = f.when((f.col(KIND) == DELETE) | ~_lacks(f.col(quoted(name))), order)
+        value = f.when((f.col(KIND) == DELETE) | ~_lacks(f.col(quoted(name)), columns.kind(name)), order)
         told.append(f.max_by(f.struct(f.col(quoted(name)), f.col(KIND)), value).alias(_WITH + name))
     found = changes.groupBy(*(f.col(quoted(name)) for name in columns.keys)).agg(*told)
 
@@ -62,14 +62,17 @@ def settled_in_sql(changes: DataFrame, columns: ChangeColumns) -> DataFrame:
             return latest.alias(name)
         before = f.col(quoted(_WITH + name))
         known = before.isNotNull() & (before.getField(KIND) != DELETE)
-        return f.when(known & _lacks(latest), before.getField(name)).otherwise(latest).alias(name)
+        return f.when(known & _lacks(latest, columns.kind(name)), before.getField(name)).otherwise(latest).alias(name)
 
     return found.select(*(f.col(quoted(name)) for name in columns.keys), *(settled(name) for name in kept))
 
 
-def _lacks(value: Column) -> Column:
+def _lacks(value: Column, kind: pa.DataType) -> Column:
     from pyspark.sql import functions as f
 
+    left_out = unavailable_list(kind)
+    if left_out is not None:
+        return f.coalesce(value == f.array(*map(f.lit, left_out)), f.lit(False))
     text = value.cast("string")
     return f.coalesce(text.isin(UNAVAILABLE, UNAVAILABLE_BYTES.decode()), f.lit(False))
 

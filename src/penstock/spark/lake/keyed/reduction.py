@@ -7,6 +7,7 @@ the latest change that has a value, beside the latest of all; `settled` puts the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from penstock.spark.lake.keyed.changes import (
     ChangeColumns,
     UnfitChange,
     key_of_each,
+    unavailable_list,
 )
 from penstock.spark.lake.keyed.envelopes import UNAVAILABLE, UNAVAILABLE_BYTES
 
@@ -164,9 +166,19 @@ def _lacks(rows: pa.Table, name: str) -> pa.ChunkedArray:
     column = rows.column(name)
     if types.is_string(column.type):
         found = pc.equal(column, UNAVAILABLE)
+    elif (left_out := unavailable_list(column.type)) is not None:
+        found = _equals_list(column, left_out)
     else:
         found = pc.or_(pc.equal(column, UNAVAILABLE.encode()), pc.equal(column, UNAVAILABLE_BYTES))
     return pc.and_(pc.fill_null(found, False), pc.not_equal(rows.column(KIND), DELETE))
+
+
+def _equals_list(column: pa.ChunkedArray, wanted: Sequence[object]) -> pa.ChunkedArray:
+    """Lists are compared one by one, where any is as long."""
+    as_long = pc.equal(pc.list_value_length(column), len(wanted))
+    if not pc.any(as_long).as_py():
+        return as_long
+    return pa.chunked_array([pa.array([value == wanted for value in column.to_pylist()], pa.bool_())])
 
 
 def _with(rows: pa.Table, name: str, values: pa.ChunkedArray | pa.Array) -> pa.Table:

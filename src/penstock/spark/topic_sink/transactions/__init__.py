@@ -4,7 +4,8 @@
     effects.py    what it asks for and what it is answered (pure)    records.py   what the ledger says (pure)
     names.py      transactional ids (pure)                           decided.py   may a batch be decided? (pure)
     driving.py    obeys the machine: brokers, the log as the witness  ledger.py   the topic of decisions
-    writing.py    what tasks do                                      incarnation.py  which driver this is
+    mark.py       the checkpoint's word that there is a ledger       incarnation.py  which driver this is
+    writing.py    what tasks do
     plan.py       what Spark's writers call                          audit.py     input ranges against output records
 
 A batch counts when a *decision* is committed in the ledger, the compacted topic `__penstock_decisions`: which ranges
@@ -18,7 +19,8 @@ task an epoch that nobody had. That costs a request for each task, and there is 
 
 Invariants: a task never asks for a producer id under an id of the pool; a producer id and epoch belong to one attempt;
 an id of another driver is touched only when the ledger says that this driver was replaced, and never while a decision
-may list it; what was decided is never taken back before the log says that all of it was aborted.
+may list it; what was decided is never taken back before the log says that all of it was aborted; a ledger that does
+not have what it had is never a fresh start.
 
 Read `machine.py` first.
 """

@@ -85,7 +85,9 @@ class SinkAudit:
 
 
 def judge(evidence: Evidence) -> SinkAudit:
-    decisions = [each for each in evidence.decisions if each.sequence <= evidence.standing.sequence]
+    standing = evidence.standing
+    # What lies beside those that are kept is left over from when more were.
+    decisions = [each for each in evidence.decisions if _oldest(standing) <= each.sequence <= standing.sequence]
     findings = [*_lost(evidence.standing, decisions), *_tiled(evidence.standing, decisions)]
     untold: list[int] = []
     findings += _shown(decisions, evidence.shown, untold)
@@ -104,10 +106,14 @@ def judge(evidence: Evidence) -> SinkAudit:
 def _lost(standing: Standing, decisions: Sequence[Decision]) -> Iterator[str]:
     """Numbers follow each other, up to the last one, as far back as they are kept."""
     there = {each.sequence for each in decisions}
-    least = max(1, standing.sequence - ledger.HISTORY + 1)
-    for sequence in range(least, standing.sequence + 1):
+    for sequence in range(_oldest(standing), standing.sequence + 1):
         if sequence not in there:
             yield f"decision {sequence} is not in the ledger: what it listed cannot be proven"
+
+
+def _oldest(standing: Standing) -> int:
+    """The first of those that are kept."""
+    return max(1, standing.sequence - standing.history + 1)
 
 
 def _tiled(standing: Standing, decisions: Sequence[Decision]) -> Iterator[str]:
@@ -167,13 +173,11 @@ def _unlisted(decisions: Sequence[Decision], evidence: Evidence) -> Iterator[str
                 )
 
 
-async def gather(admin: Admin, reader: SpanReader, cluster: str, query_id: str) -> Evidence:
+async def gather(admin: Admin, reader: SpanReader, query_id: str) -> Evidence:
     """From the ledger and the topics; `reader` shows committed records only."""
-    values = await ledger.read(admin, reader, cluster)
-    standing = ledger.standing_in(values, query_id)
+    standing, decisions = await ledger.read_with_history(admin, reader, query_id)
     if standing is None:
         raise Missing(f"no decision of query {query_id} is in the ledger: did it ever run with exactly.once?")
-    decisions = ledger.history_in(values, query_id)
     producers = {each.prepared.producer_id for decision in decisions for each in decision.transactions}
     for each in await admin.list_transactions(pattern=pattern_of(f"{PREFIX}{query_id}-")):
         producers.add(each.producer_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from penstock.client.admin import Admin
@@ -24,6 +24,8 @@ from penstock.spark.errors import BadOption
 from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions import ledger
 from penstock.spark.topic_sink.transactions.effects import (
+    AskLedger,
+    AskTime,
     BeginDriver,
     BeginPool,
     Describe,
@@ -32,15 +34,19 @@ from penstock.spark.topic_sink.transactions.effects import (
     End,
     Fence,
     ListOpen,
+    PutAway,
     ReadLedger,
+    ReadMark,
     Seen,
     TopicIds,
     Witness,
     Write,
+    WriteMark,
 )
 from penstock.spark.topic_sink.transactions.machine import Superseded
+from penstock.spark.topic_sink.transactions.mark import Mark
 from penstock.spark.topic_sink.transactions.names import driver_id
-from penstock.spark.topic_sink.transactions.records import Listed, Standing
+from penstock.spark.topic_sink.transactions.records import Listed
 
 T = TypeVar("T")
 
@@ -61,13 +67,14 @@ class Driving:
         settings: Mapping[str, Any],
         admin: Admin,
         reader: SpanReader,
+        mark: Mark,
         *,
         timeout_ms: int,
         driver: ProducerEpoch | None = None,
         transaction_version: int | None = None,
     ) -> None:
         self._query_id, self._settings, self._timeout_ms = query_id, settings, timeout_ms
-        self._admin, self._reader = admin, reader
+        self._admin, self._reader, self._mark = admin, reader, mark
         self._driver, self._version = driver, transaction_version
         self._producer: Producer | None = None
 
@@ -95,15 +102,25 @@ class Driving:
 
     async def _obey(self, effect: Effect) -> Any:
         match effect:
+            case ReadMark():
+                return await asyncio.to_thread(self._mark.read)
+            case AskLedger(make):
+                return await ledger.topic_of(self._admin, make=make)
+            case WriteMark(ledger_id):
+                return await asyncio.to_thread(self._mark.write, ledger_id)
             case ReadLedger(waits):
-                values = await ledger.read(self._admin, self._reader, self._cluster, waits=waits)
-                return ledger.standing_in(values, self._query_id)
+                return await ledger.read(self._admin, self._reader, self._cluster, self._query_id, waits=waits)
             case BeginDriver(named):
                 return await self._begin_driver(named)
             case BeginPool(ids):
                 return await self._begin_pool(ids)
             case Write(standing):
-                return await self._write(standing)
+                return await self._write(lambda producer: ledger.put(producer, standing))
+            case PutAway(standing):
+                await self._write(lambda producer: ledger.put_away(producer, standing))
+                return None
+            case AskTime():
+                return time.time() * 1000
             case Describe(ids):
                 return await self._describe(ids)
             case End(transactions, commit):
@@ -146,11 +163,11 @@ class Driving:
                 "their transaction.max.timeout.ms larger"
             ) from refused
 
-    async def _write(self, standing: Standing) -> ProducerEpoch:
+    async def _write(self, put: Callable[[Producer], None]) -> ProducerEpoch:
         try:
             producer = await self._writer()
             async with producer.transaction():
-                ledger.put(producer, standing)
+                put(producer)
         except TransactionFenced as fenced:
             raise Superseded(
                 f"the decision of this driver was refused, because another driver of the query has taken over: {fenced}"
@@ -169,6 +186,8 @@ class Driving:
                     "transaction_timeout_ms": DRIVER_TIMEOUT_MS,
                     "acks": "all",
                     "linger_ms": 0,
+                    "compression": "zstd",
+                    "max_request_size": 2 * ledger.RECORD_BYTES_MOST,
                 }
             )
             self._producer.adopt(self._driver, await self.transaction_version())
@@ -229,6 +248,4 @@ class Driving:
 
 
 def _described(info: TransactionInfo) -> Described:
-    now_ms = time.time() * 1000
-    left_ms = info.timeout_ms - (now_ms - info.started_ms) if info.started_ms is not None else info.timeout_ms
-    return Described(ProducerEpoch(info.producer_id, info.epoch), info.state == _ONGOING, left_ms)
+    return Described(ProducerEpoch(info.producer_id, info.epoch), info.state == _ONGOING)

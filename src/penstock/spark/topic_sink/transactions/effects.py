@@ -2,10 +2,15 @@
 
 | effect | answer |
 |---|---|
+| `ReadMark` | the id of the ledger that the query's checkpoint knows, or "" |
+| `AskLedger` | the `LedgerTopic`; without an id when there is none and none is to be made |
+| `WriteMark` | None |
 | `ReadLedger` | the `Standing` of the query, or None; with `waits`, of all that was committed before the question |
 | `BeginDriver` | its `ProducerEpoch`; None when it was named and another driver has begun since |
 | `BeginPool` | a `ProducerEpoch` for each id, which nobody had before |
+| `PutAway` | None; nothing of the query is in the ledger then |
 | `Write` | the driver's `ProducerEpoch` after it; raises `Superseded` when another driver has begun since |
+| `AskTime` | milliseconds of the driver's clock |
 | `Describe` | `Described` by id; ids that nobody knows are left out |
 | `End` | by id, whether it was acknowledged |
 | `Witness` | `Seen` by id, from the records themselves |
@@ -21,6 +26,28 @@ from enum import Enum
 
 from penstock.client.producer.transactions.prepared import PreparedTransaction, ProducerEpoch
 from penstock.spark.topic_sink.transactions.records import Listed, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMark:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class AskLedger:
+    make: bool
+    """Whether to make one where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTopic:
+    id: str
+    record_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMark:
+    ledger_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +73,26 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class PutAway:
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class AskTime:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class Describe:
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """How a coordinator says that a transaction stands; `left_ms` of its time are left."""
+    """How a coordinator says that a transaction stands. How old it is its task says: clocks of others are others."""
 
     producer: ProducerEpoch
     ongoing: bool
-    left_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +132,20 @@ class TopicIds:
     topics: tuple[str, ...]
 
 
-Effect = ReadLedger | BeginDriver | BeginPool | Write | Describe | End | Witness | ListOpen | Fence | TopicIds
+Effect = (
+    ReadMark
+    | AskLedger
+    | WriteMark
+    | ReadLedger
+    | BeginDriver
+    | BeginPool
+    | Write
+    | PutAway
+    | AskTime
+    | Describe
+    | End
+    | Witness
+    | ListOpen
+    | Fence
+    | TopicIds
+)

@@ -16,7 +16,15 @@ _JVM: Final = "java"
 
 def driver_run() -> str:
     """A word that is the same in all processes that Spark starts beside one driver, and in no others."""
-    pid, started = _jvm_above(os.getpid())
+    return _run(*_jvm_above(os.getpid()))
+
+
+def run_of(pid: int) -> str:
+    """The same word, for the process that has started the JVM with this number."""
+    return _run(pid, _stat(pid)[1][_STARTED])
+
+
+def _run(pid: int, started: str) -> str:
     words = f"{socket.gethostname()} {_BOOT.read_text().strip()} {pid} {started}"
     return blake2b(words.encode(), digest_size=6).hexdigest()
 

@@ -8,6 +8,7 @@ back, or come back when another driver has gone on. That is what the simulation 
 | dies before the decision is committed | the batch is played again; the next plan aborts what was written |
 | dies after it | the batch is played again; the next plan ends the transactions, and what is written anew is aborted |
 | is replaced, and wakes | its decision is refused (the driver's epoch); what it ends is what the decision says |
+| finds the ledger without what its checkpoint knows is there | it writes nothing and says what to do |
 | task attempt that lost, failed or wakes | no decision lists it; its epoch is fenced at the commit or the next plan |
 | is away for longer than a transaction may take | the log says which ones were aborted: all of a decision, and it is
 dropped and the batch written again; some of it, and the query stops with their names |
@@ -22,9 +23,12 @@ from typing import Any, Final
 from penstock.client.producer.transactions.prepared import BUMPING_VERSION, PreparedTransaction, ProducerEpoch
 from penstock.spark.errors import CommitRefused, SparkRoomError
 from penstock.spark.lake.ranges import TableRange
+from penstock.spark.naming import DECISIONS_TOPIC
 from penstock.spark.topic_sink.delivery import Landed
 from penstock.spark.topic_sink.transactions.decided import Verdict, judge
 from penstock.spark.topic_sink.transactions.effects import (
+    AskLedger,
+    AskTime,
     BeginDriver,
     BeginPool,
     Describe,
@@ -32,14 +36,19 @@ from penstock.spark.topic_sink.transactions.effects import (
     Effect,
     End,
     Fence,
+    LedgerTopic,
     ListOpen,
+    PutAway,
     ReadLedger,
+    ReadMark,
     Seen,
     TopicIds,
     Witness,
     Write,
+    WriteMark,
 )
 from penstock.spark.topic_sink.transactions.names import (
+    MARK_FILE,
     driver_id,
     extra_prefix,
     pattern_of,
@@ -60,6 +69,14 @@ class Superseded(SparkRoomError):
 
 class Replaced(Superseded):
     """The ledger says so, and it will say so for as long as this process lives."""
+
+
+class LedgerVanished(SparkRoomError):
+    """The ledger has forgotten this query: what is in its topics, nobody can tell."""
+
+
+class LedgerFull(SparkRoomError):
+    """A decision would be larger than the ledger takes."""
 
 
 class Untold(SparkRoomError):
@@ -86,6 +103,10 @@ class Handout:
     """By slot."""
     transaction_version: int
     timeout_ms: int
+    record_bytes_max: int
+    """What the ledger takes."""
+    planned_ms: float
+    """By the driver's clock; no transaction of the batch is older."""
 
     def slot(self, number: int) -> PreparedTransaction:
         """The transaction that the first attempt of a task has."""
@@ -99,6 +120,10 @@ class TaskWrote:
 
     prepared: PreparedTransaction
     landed: tuple[Landed, ...]
+    begun_ms: float
+    """When it began its transaction, by its own clock."""
+    took_ms: float
+    """From then to its end, which is a duration and so everybody's."""
 
 
 def plan(
@@ -108,14 +133,22 @@ def plan(
     looked: Standing | None = yield ReadLedger(waits=False)
     _check_in_charge(query_id, run, looked)
     driver: ProducerEpoch = yield BeginDriver()
+    # Now nobody else can write a first record that this would not find and the mark not tell of.
+    marked: str = yield ReadMark()
+    ledger: LedgerTopic = yield AskLedger(make=not marked)
+    if marked and ledger.id != marked:
+        raise _vanished(query_id)
     found: Standing | None = yield ReadLedger()
     _check_in_charge(query_id, run, found)
     if looked is not None and found is not None and found.run not in (run, looked.run):
         raise _superseded(query_id)
+    if marked and found is None:
+        raise _vanished(query_id)
     standing = found or Standing(query_id, run, 0)
     settled = yield from _settled(standing)
     wanted = min(max(slots, settled.slots), SLOTS_MAX)
     led = settled.led_by(run, wanted)
+    _check_room(led.expected_bytes(wanted), ledger.record_bytes_max, wanted)
     if led != found:
         # Before anything is begun anew: nobody shall find a decision whose ids mean something else by now.
         driver = yield Write(led)
@@ -125,10 +158,15 @@ def plan(
             if fresh is None:
                 raise _superseded(query_id)
             driver = fresh
+    if not marked:
+        # After the record that it speaks of, and before anything can be decided.
+        yield WriteMark(ledger.id)
     yield from _abort_leftovers(settled, run)
     ids = pool_ids(query_id, run, wanted)
+    planned_ms: float = yield AskTime()
     begun: Mapping[str, ProducerEpoch] = yield BeginPool(ids)
-    return Handout(query_id, run, driver, tuple(begun[name] for name in ids), transaction_version, timeout_ms)
+    pool = tuple(begun[name] for name in ids)
+    return Handout(query_id, run, driver, pool, transaction_version, timeout_ms, ledger.record_bytes_max, planned_ms)
 
 
 def commit(
@@ -136,7 +174,9 @@ def commit(
 ) -> Generator[Effect, Any, Standing]:
     """All tasks of a batch have written: decide, and end what was decided."""
     standing: Standing | None = yield ReadLedger()
-    if standing is None or standing.run != handout.run:
+    if standing is None:
+        raise _vanished(handout.query_id)
+    if standing.run != handout.run:
         raise _superseded(handout.query_id)
     if standing.decision is not None and not standing.decision.ended:
         raise _superseded(handout.query_id)
@@ -144,10 +184,11 @@ def commit(
     if judge(standing, batch, ranges) is Verdict.REPLAY:
         yield from _abort(handout, tasks, len(tasks), kept=())
         return standing
-    yield from _check_open(handout, written)
+    yield from _check_open(handout, [each for each in tasks if not each.prepared.empty])
     topics = yield from _check_topics(standing, written)
     decision = Decision(standing.sequence + 1, batch, tuple(ranges), written, topics)
     decided = standing.decided(decision)
+    _check_room(decided.size_bytes, handout.record_bytes_max, len(written))
     if not written:
         decided = decided.ended()
     yield Write(decided)
@@ -177,6 +218,40 @@ def abort(handout: Handout, tasks: Sequence[TaskWrote], count: int) -> Generator
     last = standing.decision
     kept = last.transactions if last is not None else ()
     yield from _abort(handout, tasks, count, kept=kept)
+
+
+def settle() -> Generator[Effect, Any, Standing | None]:
+    """Of a query that nobody goes on with, because its checkpoint is lost: what it has decided is carried out, what it
+    has not is aborted, and whoever still runs it writes no more. Where it stands then; None when it never decided."""
+    yield BeginDriver()
+    found: Standing | None = yield ReadLedger()
+    if found is None:
+        return None
+    settled = yield from _settled(found)
+    if settled != found:
+        yield Write(settled)
+    yield from _abort_leftovers(settled, run="")
+    return settled
+
+
+def forget() -> Generator[Effect, Any, None]:
+    """Of a query whose checkpoint is going to be removed: it is settled, and nothing of it stays in the ledger."""
+    settled = yield from settle()
+    if settled is not None:
+        yield PutAway(settled)
+
+
+def release(query_id: str, run: str) -> Generator[Effect, Any, None]:
+    """The query of this driver has ended, or a batch has of which no task said what it wrote: nothing that this run
+    gave to tasks stays open. Nothing is fenced of a run that was replaced; that was the next one's to do."""
+    standing: Standing | None = yield ReadLedger()
+    if standing is None or standing.run != run:
+        return
+    if standing.decision is not None and not standing.decision.ended:
+        # It may be listed: the next plan ends it.
+        return
+    opened: Sequence[str] = yield ListOpen(pattern_of_runs(query_id, (run,)))
+    yield Fence(tuple(sorted({*opened, *pool_ids(query_id, run, standing.slots)})))
 
 
 def _settled(standing: Standing, before: Decision | None = None) -> Generator[Effect, Any, Standing]:
@@ -220,20 +295,41 @@ def _check_in_charge(query_id: str, run: str, standing: Standing | None) -> None
         raise Replaced(str(_superseded(query_id)))
 
 
-def _check_open(handout: Handout, written: Sequence[Listed]) -> Generator[Effect, Any, None]:
+def _check_room(size_bytes: int, most_bytes: int, tasks: int) -> None:
+    if size_bytes > most_bytes:
+        raise LedgerFull(
+            f"a decision about {tasks} tasks takes {size_bytes:,} bytes, with every partition that they write to, and "
+            f"{DECISIONS_TOPIC} takes records of {most_bytes:,}: let fewer tasks write (coalesce, or "
+            "spark.sql.shuffle.partitions), or to fewer partitions; a ledger that takes less than 8 MiB is raised by "
+            f"`penstock topic alter {DECISIONS_TOPIC} -c max.message.bytes=16777216`"
+        )
+
+
+def left_ms(handout: Handout, task: TaskWrote, now_ms: float) -> float:
+    """What is left of the time of a transaction, by the driver's clock; rather less than the coordinator gives it.
+
+    A task on another host has another clock. But its transaction began after the plan, and so long before its end."""
+    begun_ms = min(max(task.begun_ms, handout.planned_ms), now_ms - task.took_ms)
+    return handout.timeout_ms - (now_ms - begun_ms)
+
+
+def _check_open(handout: Handout, written: Sequence[TaskWrote]) -> Generator[Effect, Any, None]:
     """Whether every transaction is as its task has left it, with time enough to end it."""
     if not written:
         return
-    found: Mapping[str, Described] = yield Describe(tuple(each.id for each in written))
+    found: Mapping[str, Described] = yield Describe(tuple(each.prepared.transactional_id for each in written))
+    now_ms: float = yield AskTime()
     least_ms = min(LEFT_LEAST_MS, handout.timeout_ms / 4)
     for each in written:
-        told = found.get(each.id)
+        name = each.prepared.transactional_id
+        told = found.get(name)
         wanted = ProducerEpoch(each.prepared.producer_id, each.prepared.producer_epoch)
-        if told is None or not told.ongoing or told.producer != wanted or told.left_ms < least_ms:
-            over = told is None or not told.ongoing or told.producer != wanted
-            how = "is over" if over else f"has {told.left_ms / 1000:.0f} s left" if told is not None else ""
+        over = told is None or not told.ongoing or told.producer != wanted
+        left = left_ms(handout, each, now_ms)
+        if over or left < least_ms:
+            how = "is over" if over else f"has {max(left, 0) / 1000:.0f} s left"
             raise NotInTime(
-                f"transaction {each.id} {how} of the {handout.timeout_ms / 1000:.0f} s that it may take, so the batch "
+                f"transaction {name} {how} of the {handout.timeout_ms / 1000:.0f} s that it may take, so the batch "
                 "is not committed and will be written again. Make batches smaller (maxOffsetsPerTrigger), or set "
                 "kafka.transaction.timeout.ms higher, up to the brokers' transaction.max.timeout.ms"
             )
@@ -283,6 +379,16 @@ def _superseded(query_id: str) -> Superseded:
     return Superseded(
         f"another driver of this query has taken over (it has written as {driver_id(query_id)} since): nothing more is "
         "written here. If it is the other one that should stop, stop that, and start this one as a new process"
+    )
+
+
+def _vanished(query_id: str) -> LedgerVanished:
+    return LedgerVanished(
+        f"the topic {DECISIONS_TOPIC} has forgotten query {query_id}: it was deleted or made anew, or its record was "
+        "removed, or this is another cluster. Which batches are in the output topics cannot be told any more, so "
+        "nothing is written. Stop whatever removes it; then begin with a new checkpoint, at the offsets that you "
+        "choose with startingOffsets after a look at the output topics. Or, when you are sure that the last batch is "
+        f"not there, remove {MARK_FILE} from the checkpoint, and the query goes on after its last committed batch"
     )
 
 

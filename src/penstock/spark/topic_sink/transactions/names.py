@@ -14,6 +14,8 @@ from typing import Final
 
 from penstock.client.producer.transactions.prepared import ProducerEpoch
 
+MARK_FILE: Final = "penstock-decisions.json"
+"""In the checkpoint of a query: which ledger has its decisions."""
 PREFIX: Final = "penstock-spark-"
 """Whoever writes with ACLs allows this prefix."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.client.settings import AdminSettings, ConsumerSettings
@@ -16,6 +16,8 @@ from penstock.spark.topic_sink.transactions.audit import SinkAudit, gather, judg
 from penstock.spark.topic_sink.transactions.driving import Driving
 from penstock.spark.topic_sink.transactions.incarnation import driver_run
 from penstock.spark.topic_sink.transactions.machine import Handout, TaskWrote
+from penstock.spark.topic_sink.transactions.mark import Mark
+from penstock.spark.topic_sink.transactions.records import Standing
 from penstock.spark.topic_sink.transactions.writing import write
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.spark.topic_sink")
 
+RELEASED_WITHIN_MS: Final = "10000"
+"""Whoever ends waits no longer for brokers that are gone."""
 SLOTS_AT_FIRST: Final = 2
 """A pool grows to as many as there were tasks."""
 
@@ -57,6 +61,17 @@ async def _planned(driving: Driving, query_id: str, options: SinkOptions) -> Han
     return await driving.run(steps)
 
 
+def settled(options: SinkOptions, query_id: str) -> Standing | None:
+    """Where a query stands in the ledger whose checkpoint is lost, after it was ended for good."""
+    return for_process().run(_driving(query_id, options).run(machine.settle()))
+
+
+def forgotten(options: SinkOptions) -> None:
+    """Before the checkpoint of a query is removed: nothing of it stays in the ledger."""
+    query_id = offset_log.query_id_of(options.checkpoint)
+    for_process().run(_driving(query_id, options).run(machine.forget()))
+
+
 def commit(options: SinkOptions, handout: Handout, tasks: Sequence[TaskWrote], batch_id: int) -> None:
     """On the driver, when all tasks have written."""
     ranges = offset_log.ranges_of(options.checkpoint, batch_id).ranges
@@ -80,6 +95,17 @@ def abort(options: SinkOptions, handout: Handout, tasks: Sequence[TaskWrote], co
         )
 
 
+def release(options: SinkOptions, run: str) -> None:
+    """On the driver, when its query has ended. Never fails: the next start aborts what this could not."""
+    try:
+        query_id = offset_log.query_id_of(options.checkpoint)
+        patient = {**options.producer_settings, "default_api_timeout_ms": RELEASED_WITHIN_MS}
+        driving = _driving(query_id, replace(options, producer_settings=patient))
+        for_process().run(driving.run(machine.release(query_id, run)))
+    except Exception as failure:
+        _log.warning("what is open of %s is aborted by the next start, or its time: %s", options.topic, failure)
+
+
 def _driving(query_id: str, options: SinkOptions, handout: Handout | None = None) -> Driving:
     settings = options.producer_settings
     reading = {**_those_of(ConsumerSettings, settings), "isolation_level": "read_committed"}
@@ -88,6 +114,7 @@ def _driving(query_id: str, options: SinkOptions, handout: Handout | None = None
         _writing(settings),
         admin_for(_those_of(AdminSettings, settings)),
         reader_for(reading),
+        Mark(options.checkpoint),
         timeout_ms=options.transaction_timeout_ms,
         driver=None if handout is None else handout.driver,
         transaction_version=None if handout is None else handout.transaction_version,
@@ -113,4 +140,4 @@ def audited(options: SinkOptions) -> SinkAudit:
     query_id = offset_log.query_id_of(options.checkpoint)
     reader = reader_for({**_those_of(ConsumerSettings, settings), "isolation_level": "read_committed"})
     admin = admin_for(_those_of(AdminSettings, settings))
-    return judge(for_process().run(gather(admin, reader, str(settings["bootstrap_servers"]), query_id)))
+    return judge(for_process().run(gather(admin, reader, query_id)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -12,6 +13,13 @@ from penstock.spark.lake.ranges import RangeKey, TableRange
 from penstock.spark.topic_sink.delivery import Landed
 
 VERSION: Final = 1
+HISTORY: Final = 1_000
+"""Decisions of a query that are kept at most."""
+HISTORY_BYTES: Final = 8 << 20
+"""What they may have together: of large ones fewer are kept."""
+_HISTORIES: Final = (HISTORY, 500, 100, 50, 10, 5, 1)
+"""Each divides the one before it. So a key that is used in turn of fewer was used last by a decision that is as old as
+that, and whatever is younger is still there."""
 RUNS_KEPT: Final = 16
 """Transactions of drivers before these were over long ago."""
 
@@ -96,6 +104,8 @@ class Standing:
     """How many decisions there were, with the last one."""
     decision: Decision | None = None
     """The last one; None before the first, and when it was dropped."""
+    history: int = HISTORY
+    """How many decisions are kept, with the last one; it only shrinks."""
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -110,7 +120,22 @@ class Standing:
 
     def decided(self, decision: Decision) -> Standing:
         topics = {**self.topics, **decision.topics}
-        return replace(self, sequence=decision.sequence, decision=decision, topics=topics)
+        fits = HISTORY_BYTES // len(packed(decision.to_json()))
+        history = next((each for each in _HISTORIES if each <= min(self.history, fits)), 1)
+        return replace(self, sequence=decision.sequence, decision=decision, topics=topics, history=history)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its record."""
+        return len(packed(self.to_json()))
+
+    def expected_bytes(self, tasks: int) -> int:
+        """Of its record when so many tasks have written, if each writes as those of the last decision did."""
+        last = self.decision
+        if last is None or not last.transactions:
+            return self.size_bytes
+        each = len(packed([listed.to_json() for listed in last.transactions])) / len(last.transactions)
+        return self.size_bytes + int(each * max(0, tasks - len(last.transactions)))
 
     def ended(self) -> Standing:
         """All of the last decision is committed: its ranges have been read for good."""
@@ -133,6 +158,7 @@ class Standing:
             "topics": dict(self.topics),
             "sequence": self.sequence,
             "decision": None if self.decision is None else self.decision.to_json(),
+            "history": self.history,
         }
 
     @classmethod
@@ -152,4 +178,11 @@ class Standing:
             dict(given["topics"]),
             int(given["sequence"]),
             None if decision is None else Decision.of_json(decision),
+            # Records of before it was counted have it whole.
+            int(given.get("history", HISTORY)),
         )
+
+
+def packed(value: Any) -> bytes:
+    """As it is in the ledger."""
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ def write(handout: Handout, options: SinkOptions, records: Iterable[tuple[str, p
     here, as far as this process can."""
     dialogue = for_process()
     producer = dialogue.run(_begun(handout, options))
+    begun_ms, begun_s = time.time() * 1000, time.monotonic()
     try:
         found: dict[tuple[str, int], Landed] = {}
         for stride in strides(records, STRIDE_BYTES):
@@ -32,7 +34,8 @@ def write(handout: Handout, options: SinkOptions, records: Iterable[tuple[str, p
                 key = landed.topic, landed.partition
                 found[key] = joined(found[key], landed) if key in found else landed
         prepared = dialogue.run(producer.prepare())
-        return TaskWrote(prepared, tuple(found[key] for key in sorted(found)))
+        took_ms = (time.monotonic() - begun_s) * 1000
+        return TaskWrote(prepared, tuple(found[key] for key in sorted(found)), begun_ms, took_ms)
     except ClientError as failure:
         raise NotDelivered(f"the rows of a task could not be written in a transaction: {failure}") from failure
     finally:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Aftermath = Coroutine[Any, Any, None] | None
 
+TO_THE_END = 0.3
+"""So many broken disks stay so until all is made good: their node lives on, and nobody may be sent to what it lost."""
+
 LONGEST_S = 10.0
 """A world has no time for disks that hang for longer than that and go on."""
 
@@ -84,6 +87,8 @@ def _break(trouble: Trouble, random: Random, *, full: bool) -> Aftermath:
     life = victim.lives
 
     async def replace() -> None:
+        if random.random() < TO_THE_END:
+            return
         await trouble.a_while()
         if full and random.random() < 0.5:
             _make_room(trouble, victim)

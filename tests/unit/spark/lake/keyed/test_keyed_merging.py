@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -133,6 +134,31 @@ def test_a_value_that_was_left_out_stays_what_it_was() -> None:
     assert told(bucket.rows) == {(1, ""): ("large", None, None)}
     bucket.merge([change(1, offset=2, kind=DELETE), change(1, offset=3, name=UNAVAILABLE)])
     assert told(bucket.rows) == {(1, ""): (UNAVAILABLE, None, None)}, "what was deleted is no value from before"
+
+
+@pytest.mark.parametrize(
+    ("kind", "left_out", "large"),
+    [
+        (pa.string(), ["__debezium_unavailable_value"], ["a", "b"]),
+        (pa.int64(), list(b"__debezium_unavailable_value"), [1, None]),
+        (pa.float64(), [float(each) for each in b"__debezium_unavailable_value"], [0.5]),
+    ],
+)
+def test_a_list_that_was_left_out_stays_what_it_was(kind: pa.DataType, left_out: list[Any], large: list[Any]) -> None:
+    places = [("_partition", pa.int32()), ("_offset", pa.int64())]
+    rows = pa.schema([("id", pa.int64()), ("many", pa.list_(kind)), *places])
+    of = columns_of(KeyedSettings(("id",), cdc="debezium"), rows)
+    given = [(1, large), (1, left_out), (2, []), (2, None), (3, left_out), (4, large), (4, [large[0]] * len(left_out))]
+    changes = pa.Table.from_pylist(
+        [
+            {"id": id, "many": many, "_partition": 0, "_offset": offset, "_kind": 0, "_seen": 1}
+            for offset, (id, many) in enumerate(given)
+        ],
+        schema=of.schema,
+    )
+    found = settled(reduced(changes, of), of)
+    told = dict(zip(found["id"].to_pylist(), found["many"].to_pylist(), strict=True))
+    assert told == {1: large, 2: None, 3: left_out, 4: [large[0]] * len(left_out)}
 
 
 def test_what_cannot_be_placed_is_refused_with_its_place() -> None:

@@ -7,7 +7,7 @@ a table is `SLOT table SCHEMA.TABLE`, with the last key that was read of it, or 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -60,6 +60,8 @@ class PostgresProgress:
         """System and database that the positions are of."""
         self.saved = LogPosition()
         """What a crash leaves."""
+        self.copied = LogPosition()
+        """The same of this machine alone: whoever gives `exactly_once` up goes on from there."""
         self.tables: dict[str, TableReading] = {}
         self._log: Ledger[LogPosition] | None = None
         self._events = 0
@@ -118,6 +120,22 @@ class PostgresProgress:
             reading = self.tables[name] = self._reading(name, oid, 0, TableMark())
         return reading
 
+    def forget(self, names: Iterable[str]) -> bool:
+        """Tables that are not followed now: when they are again, they are read anew. Whether any was known."""
+        known = [name for name in names if self.tables.pop(name, None) is not None]
+        for name in known:
+            self._dirty.pop(self._table_key(name), None)
+            self._forgotten.add(self._table_key(name))
+        return bool(known)
+
+    async def keep(self) -> bool:
+        """Waits until all of now is saved, or committed; False when it will not be."""
+        positions = self._env.positions
+        if positions is None:
+            return await self.save()
+        await positions.save(self._env.input)
+        return not self.pending
+
     async def keep_saving(self) -> None:
         """Until it is cancelled."""
         while True:
@@ -139,6 +157,7 @@ class PostgresProgress:
                     return False
                 raise
             change.committed()
+            change.copied()
             self._troubles.well(SUBJECT)
             return True
 
@@ -158,18 +177,23 @@ class PostgresProgress:
 
     def take(self) -> Change:
         dirty, self._dirty = self._dirty, {}
-        forgotten, self._forgotten = self._forgotten, set()
+        # What was begun anew since is not to be forgotten.
+        forgotten, self._forgotten = self._forgotten - dirty.keys(), set()
         position = None if self._log is None or self._log_key not in dirty else self._log.outlook[1]
 
         def committed() -> None:
             if position is not None:
                 self.saved = max(self.saved, position)
 
-        def aborted() -> None:
-            self._dirty = dirty | self._dirty
-            self._forgotten |= forgotten
+        def copied() -> None:
+            if position is not None:
+                self.copied = max(self.copied, position)
 
-        return Change([self._row(key) for key in dirty], sorted(forgotten), committed, aborted)
+        def aborted() -> None:
+            self._dirty = {key: None for key in dirty if key not in self._forgotten} | self._dirty
+            self._forgotten |= forgotten - self._dirty.keys()
+
+        return Change([self._row(key) for key in dirty], sorted(forgotten), committed, aborted, copied)
 
     # Rows.
 

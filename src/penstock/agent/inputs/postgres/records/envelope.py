@@ -9,7 +9,8 @@
 | truncate | `t`, without key and rows |
 
 `before` is all of the row where the table's REPLICA IDENTITY is FULL; else it is the key, of a delete, or nothing. A
-large value that did not change is `__debezium_unavailable_value`, unless the row before has it.
+large value that did not change is `__debezium_unavailable_value`, unless the row before has it: of bytea as base64,
+of arrays as a list of that text, or of its bytes where the array has numbers.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ import msgspec
 
 from penstock.agent.inputs.postgres.log.changes import RowChange
 from penstock.agent.inputs.postgres.log.wire import UNCHANGED, Absent, Relation, TypeName, Values
-from penstock.agent.inputs.postgres.records.values import OIDS, Convert, converter, known_name
+from penstock.agent.inputs.postgres.records.values import OIDS, Convert, converter, known_name, unavailable
 from penstock.model.version import VERSION
 
-UNAVAILABLE: Final = "__debezium_unavailable_value"
 OPERATIONS: Final = {"insert": "c", "update": "u", "delete": "d", "truncate": "t"}
 
 _encode = msgspec.json.Encoder().encode
@@ -50,6 +50,8 @@ class TableShape:
     table: str
     names: tuple[str, ...]
     converts: tuple[Convert, ...]
+    unavailable: tuple[Any, ...]
+    """What stands for a value of each column that the log does not have."""
     keys: tuple[int, ...]
     """Places of the columns that are the record's key; none: records have no key."""
     identity: tuple[int, ...]
@@ -63,13 +65,14 @@ class TableShape:
         keys = identity
         if relation.identity == "f":
             keys = tuple(names.index(name) for name in primary_key if name in names)
-        known = (_type_name(column.type_oid, types) for column in relation.columns)
-        return TableShape(relation.schema, relation.table, names, tuple(map(converter, known)), keys, identity)
+        known = [_type_name(column.type_oid, types) for column in relation.columns]
+        converts, left_out = tuple(map(converter, known)), tuple(map(unavailable, known))
+        return TableShape(relation.schema, relation.table, names, converts, left_out, keys, identity)
 
     def row(self, values: Values) -> dict[str, Any]:
         return {
-            name: None if value is None else UNAVAILABLE if value is UNCHANGED else convert(value)
-            for name, value, convert in zip(self.names, values, self.converts, strict=True)
+            name: None if value is None else left_out if value is UNCHANGED else convert(value)
+            for name, value, convert, left_out in zip(self.names, values, self.converts, self.unavailable, strict=True)
         }
 
     def only_identity(self, values: Values) -> Values:

@@ -31,6 +31,8 @@ OIDS: Final[dict[int, str]] = {
 }  # fmt: skip
 """Postgres's own types by their numbers, which never change. The name of an array begins with `_`."""
 
+UNAVAILABLE: Final = "__debezium_unavailable_value"
+
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(\+00)?")
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
@@ -48,6 +50,15 @@ def converter(type_name: str) -> Convert:
         element = converter(type_name[1:])
         return lambda text: _array(text, element)
     return _CONVERTERS.get(type_name, str)
+
+
+def unavailable(type_name: str) -> Any:
+    """What stands for a large value that the log does not have. A column's values are of one kind, this one too."""
+    if type_name == "bytea":
+        return base64.b64encode(UNAVAILABLE.encode()).decode()
+    if type_name in _NUMBERS:
+        return list(UNAVAILABLE.encode())
+    return [UNAVAILABLE] if type_name.startswith("_") else UNAVAILABLE
 
 
 def _bool(text: str) -> bool:
@@ -80,6 +91,8 @@ _CONVERTERS: Final[dict[str, Convert]] = {
     "timestamptz": _moment,
     "bytea": _bytea,
 }
+
+_NUMBERS: Final = frozenset({"_int2", "_int4", "_int8", "_oid", "_float4", "_float8"})
 
 _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"\\]+)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)

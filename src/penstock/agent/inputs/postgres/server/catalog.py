@@ -11,7 +11,20 @@ from penstock.agent.inputs.postgres.log.wire import Relation, RelationColumn, Ty
 COLUMNS_BY_PUBLICATION_SINCE: Final = 150_000
 
 _TABLES: Final = """
-SELECT c.oid, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WITH RECURSIVE part (root, oid) AS (
+    SELECT oid, oid FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition
+    UNION ALL SELECT part.root, i.inhrelid FROM part JOIN pg_inherits i ON i.inhparent = part.oid
+    JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition
+), bare (root, names) AS (
+    SELECT part.root, array_agg(format('%I.%I', n.nspname, c.relname) ORDER BY n.nspname, c.relname)
+    FROM part JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relreplident <> 'f' AND NOT EXISTS (
+        SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
+        AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END
+    ) GROUP BY part.root
+)
+SELECT c.oid, n.nspname, c.relname, c.relkind::text, coalesce(bare.names, '{}')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN bare ON bare.root = c.oid
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
 AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%'
 ORDER BY n.nspname, c.relname
@@ -48,6 +61,9 @@ class KnownTable:
     schema: str
     table: str
     partitioned: bool
+    bare: tuple[str, ...] = ()
+    """What of it, itself or partitions, has no replica identity. Postgres refuses UPDATE and DELETE there if it is
+    published: it could not tell which row it was."""
 
     @property
     def name(self) -> str:
@@ -97,7 +113,8 @@ def rows_of(connection: Any, sql: str, given: Any = None) -> list[tuple[Any, ...
 
 
 def tables_of(connection: Any) -> list[KnownTable]:
-    return [KnownTable(oid, schema, name, kind == "p") for oid, schema, name, kind in rows_of(connection, _TABLES)]
+    rows = rows_of(connection, _TABLES)
+    return [KnownTable(oid, schema, name, kind == "p", tuple(bare)) for oid, schema, name, kind, bare in rows]
 
 
 def described(connection: Any, table: KnownTable, names: list[str] | None = None) -> Described:

@@ -50,7 +50,7 @@ def publish(connection: Any, publication: str, tables: Sequence[KnownTable]) -> 
         (publication,),
     )
     if not rows:
-        named = ", ".join(quoted(table.schema, table.table) for table in tables)
+        named = _alone(tables)
         options = "WITH (publish_via_partition_root = true)"
         _do(connection, f"CREATE PUBLICATION {quoted(publication)} FOR TABLE {named} {options}")
         return
@@ -67,8 +67,37 @@ def publish(connection: Any, publication: str, tables: Sequence[KnownTable]) -> 
         )
     published = set(published_columns(connection, publication))
     if missing := [table for table in tables if table.name not in published]:
-        named = ", ".join(quoted(table.schema, table.table) for table in missing)
-        _do(connection, f"ALTER PUBLICATION {quoted(publication)} ADD TABLE {named}")
+        _do(connection, f"ALTER PUBLICATION {quoted(publication)} ADD TABLE {_alone(missing)}")
+
+
+def take_out(connection: Any, publication: str, tables: Sequence[KnownTable]) -> str:
+    """Of the publication, so that Postgres takes their UPDATE and DELETE again. Why some stay in it, in words."""
+    rows = rows_of(
+        connection,
+        "SELECT r.prrelid FROM pg_publication p LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid"
+        " WHERE p.pubname = %s AND (p.pubupdate OR p.pubdelete)",
+        (publication,),
+    )
+    if not rows:
+        return ""
+    named = {oid for (oid,) in rows}
+    if listed := [table for table in tables if table.oid in named]:
+        try:
+            _do(connection, f"ALTER PUBLICATION {quoted(publication)} DROP TABLE {_alone(listed)}")
+        except PostgresFailed as refused:
+            return str(refused)
+    published = published_columns(connection, publication)
+    if still := [table.name for table in tables if table.name in published]:
+        return (
+            f"publication {publication} has them all the same (FOR ALL TABLES, or of a whole schema), and Postgres"
+            f" refuses UPDATE and DELETE of {', '.join(still[:10])}"
+        )
+    return ""
+
+
+def _alone(tables: Sequence[KnownTable]) -> str:
+    # Without ONLY tables that inherit from these would come along, and some of them have no key.
+    return ", ".join(f"ONLY {quoted(table.schema, table.table)}" for table in tables)
 
 
 def published_columns(connection: Any, publication: str) -> dict[str, list[str] | None]:
@@ -102,7 +131,7 @@ def _do(connection: Any, statement: str) -> None:
         if getattr(error, "sqlstate", None) != "42501":  # insufficient privilege
             raise
         raise PostgresFailed(
-            f"{str(error).strip()}: this login may not publish the tables; let their owner run {statement}"
+            f"{str(error).strip()}: this login may not change what is published; let its owner run {statement}"
         ) from None
 
 

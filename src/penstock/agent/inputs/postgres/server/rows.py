@@ -26,20 +26,24 @@ def begin_state(connection: Any, snapshot: str | None) -> None:
 class TableRows:
     """Of one table, portion by portion."""
 
-    def __init__(self, connection: Any, table: Described, after: Sequence[str] | None, bytes_max: int) -> None:
+    def __init__(
+        self, connection: Any, table: Described, after: Sequence[str] | None, bytes_max: int, *, partitioned: bool
+    ) -> None:
         """`after`: values of the key up to which rows were read before."""
         self._bytes_max, self._count = bytes_max, ROWS_FIRST
         relation = table.relation
         columns = ", ".join(quoted(column.name) for column in relation.columns)
-        sql = f"SELECT {columns} FROM {quoted(relation.schema, relation.table)}"
+        # Those that inherit from it are tables of their own; partitions are not.
+        only = "" if partitioned else "ONLY "
+        sql = f"SELECT {columns} FROM {only}{quoted(relation.schema, relation.table)}"
         keys = ", ".join(map(quoted, table.keys))
         if after is not None:
             # Texts without a type take that of the column beside them.
             sql += f" WHERE ({keys}) > ({', '.join(['%s'] * len(table.keys))})"
         if keys:
             sql += f" ORDER BY {keys}"
-        _as_texts(connection, [column.type_oid for column in relation.columns])
         self._cursor = connection.cursor(name="penstock_rows")
+        _as_texts(self._cursor, table)
         self._cursor.execute(sql, None if after is None else tuple(after))
 
     def next(self) -> list[Values]:
@@ -55,12 +59,12 @@ class TableRows:
         self._cursor.close()
 
 
-def _as_texts(connection: Any, oids: Sequence[int]) -> None:
-    """Values come as the server writes them, as they do in the log."""
+def _as_texts(cursor: Any, table: Described) -> None:
+    """Values come as the server writes them, as they do in the log. Others of the connection read the catalog."""
     from psycopg.types.string import TextLoader
 
-    for oid in set(oids):
-        connection.adapters.register_loader(oid, TextLoader)
+    for oid in {column.type_oid for column in table.relation.columns}:
+        cursor.adapters.register_loader(oid, TextLoader)
 
 
 def value_now(connection: Any, table: Described, columns: Sequence[str], key: Sequence[str]) -> Values | None:
@@ -69,6 +73,7 @@ def value_now(connection: Any, table: Described, columns: Sequence[str], key: Se
     named = ", ".join(quoted(name) for name in columns)
     where = " AND ".join(f"{quoted(name)} = %s" for name in table.keys)
     sql = f"SELECT {named} FROM {quoted(relation.schema, relation.table)} WHERE {where}"
-    _as_texts(connection, [column.type_oid for column in relation.columns])
-    rows: list[Values] = rows_of(connection, sql, tuple(key))
-    return rows[0] if rows else None
+    with connection.cursor() as cursor:
+        _as_texts(cursor, table)
+        row: Values | None = cursor.execute(sql, tuple(key)).fetchone()
+        return row
