@@ -64,7 +64,16 @@ def test_a_real_pipeline_is_seen_followed_and_stopped(
             subprocess.run([penstock, "pipeline", "stop", "shop", "-b", node.bootstrap_servers], check=False)
             raise
         console.wait("pipelines/shop", lambda told: told["state"] == "stopped" and told["acts"], seconds=60)
-        assert console.get("pipelines/shop")["acts"] == ["start"]
+        page = console.get("pipelines/shop")
+        assert (page["acts"], page["redrives"]) == (["start"], ["orders"])
+        assert page["commands"]["redrive orders"] == f"penstock pipeline redrive --source orders {file}"
+        again = {"source": "orders"}
+        plan = console.send("POST", "pipelines/shop/redrive", {**again, "dry_run": True})["plan"]
+        assert (plan["letters"], plan["by_target"]) == ("1", {"real-orders": "1"})
+        done = console.send("POST", "pipelines/shop/redrive", again)["done"]
+        assert (done["letters"], done["done"]) == ("1", True)
+        assert console.send("POST", "pipelines/shop/redrive", again)["done"]["letters"] == "0"
+        assert console.refusal("pipelines/shop/redrive", "POST", {"source": "nothing"}) == (409, "conflict")
         # A file that is broken by now says why it does not start.
         file.write_text(file.read_text().replace('from = "orders"', 'from = "nothing"'))
         reply = console.client.post("api/v1/pipelines/shop/start", json={})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.client.admin import Admin
@@ -17,7 +16,6 @@ from penstock.console.following.way import (
 )
 from penstock.console.messages.places import LogEnds, ends_of, positions_of
 from penstock.console.messages.reading import Budget, Ranges, consumer_of, read_ranges
-from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.consumer import ConsumerRecord
@@ -41,14 +39,10 @@ def letter_topics(topics: Iterable[str], told: Iterable[str]) -> list[str]:
 
 def topics_in_file(pipeline: PipelineStatus) -> list[str]:
     """What a pipeline's file says, where it is on this machine and as it was run."""
-    from penstock.console.pipelines.here import state_here
-    from penstock.spark.pipeline.reading import read_flow
+    from penstock.console.pipelines.here import flow_here
 
-    if state_here(pipeline) is None:
-        return []
-    try:
-        flow = read_flow(Path(pipeline.file))
-    except (PenstockError, OSError):
+    flow = flow_here(pipeline)
+    if flow is None:
         return []
     given = [source.dead_letters or "" for source in flow.sources]
     return [text.partition(":")[2].strip() for text in given if text.startswith("topic:")]

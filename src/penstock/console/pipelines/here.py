@@ -9,13 +9,22 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from penstock.console.failures import Declined
+from penstock.model.errors import PenstockError
 from penstock.spark.pipeline.home import Home, SinkProgress, State
 from penstock.spark.progress.status import PipelineStatus
 
+if TYPE_CHECKING:
+    from penstock.spark.pipeline.flow import Flow
+
 STARTED_WITHIN_S: Final = 75.0
+REDRIVEN_WITHIN_S: Final = 75.0
+LETTERS_MAX: Final = 50_000
+"""Sent by one press of a button; the next one goes on from there."""
 TAIL: Final = 2_000
 
 
@@ -47,30 +56,64 @@ def why_not_start(pipeline: PipelineStatus) -> str:
     return "" if Path(state.file).is_file() else f"its file {state.file} is gone"
 
 
+def sources_with_letters(pipeline: PipelineStatus) -> list[str]:
+    """The sources whose dead letters are kept, by the pipeline's file; none where that is not on this machine."""
+    flow = flow_here(pipeline)
+    return [] if flow is None else [source.name for source in flow.sources if source.keeps_letters and not source.table]
+
+
+def flow_here(pipeline: PipelineStatus) -> Flow | None:
+    """What a pipeline's file says now."""
+    if state_here(pipeline) is None:
+        return None
+    from penstock.spark.pipeline.reading import read_flow
+
+    try:
+        return read_flow(Path(pipeline.file))
+    except (PenstockError, OSError):
+        return None
+
+
 async def start(pipeline: PipelineStatus) -> str:
     """As `penstock pipeline run FILE --detach` does; what that said. Declined when it does not run in the end."""
+    _, said = await _command(pipeline, "run", "--detach", "--master", pipeline.master, within_s=STARTED_WITHIN_S)
+    return said
+
+
+async def redrive(pipeline: PipelineStatus, source: str, *, dry_run: bool) -> dict[str, Any]:
+    """As `penstock pipeline redrive FILE --source NAME` does, for so many letters and so long; what that told."""
+    bounds = ("--limit", str(LETTERS_MAX), "--quiet", "--format", "json")
+    more = ("--dry-run",) if dry_run else ()
+    told, _ = await _command(pipeline, "redrive", "--source", source, *bounds, *more, within_s=REDRIVEN_WITHIN_S)
+    found = msgspec.json.decode(told)
+    return dict(found)
+
+
+async def _command(pipeline: PipelineStatus, verb: str, *words: str, within_s: float) -> tuple[bytes, str]:
+    """Runs a command of `penstock pipeline` on the pipeline's file: what it gave, and what it said beside that."""
     state = state_here(pipeline)
     assert state is not None, "whoever asks has looked"
     child = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-P", "-m", "penstock.cli.main", "pipeline", "run", "--detach", "--master", state.master),
+        *("-P", "-m", "penstock.cli.main", "pipeline", verb, *words),
         *("--bootstrap", state.bootstrap, "--", state.file),
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=Path(state.file).parent,
         start_new_session=True,
     )
     try:
-        async with asyncio.timeout(STARTED_WITHIN_S):
-            _, said = await child.communicate()
+        async with asyncio.timeout(within_s):
+            told, said = await child.communicate()
     except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child.pid, signal.SIGTERM)
-        raise Declined(
-            504, "timed_out", f"{pipeline.name} is still starting", f"its log is {Home(pipeline.name).log}"
-        ) from None
-    words = said.decode("utf-8", "replace").strip()[-TAIL:]
+        message = f"`penstock pipeline {verb}` of {pipeline.name} is not done in {within_s:.0f} s"
+        raise Declined(504, "timed_out", message, "it goes on from there when it is asked again") from None
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGTERM)
+    words_said = said.decode("utf-8", "replace").strip()[-TAIL:]
     if child.returncode:
-        raise Declined(400, "failed", words or f"{pipeline.name} did not start")
-    return words
+        raise Declined(400, "failed", words_said or f"`penstock pipeline {verb}` of {pipeline.name} failed")
+    return told, words_said

@@ -15,12 +15,15 @@ from penstock.console.pipelines import here
 from penstock.console.pipelines.altering import check_may_alter
 from penstock.console.pipelines.heard import HeardNow
 from penstock.console.pipelines.sights import groups_of, may_see, visible
+from penstock.console.routes.changing_topics import text_in
 from penstock.console.routes.desk import Desk, desk_of, now_ms
 from penstock.console.views.pipelines import PIPELINE_SORTS, Around, commands_of, pipeline_page, pipeline_row
 from penstock.model.errors import PenstockError
 from penstock.spark.progress.records import RUNNING, SILENT, STOP, control_key
 from penstock.spark.progress.status import PipelineStatus
 from penstock.spark.progress.topic import Entry
+
+REASONS_SHOWN = 10
 
 
 async def get_pipelines(request: Request) -> Response:
@@ -42,9 +45,12 @@ async def get_pipeline(request: Request) -> Response:
     around = Around(await _tables(desk), sinks)
     batches = [batch for (owner, _), told in heard.batches.items() if owner == name for batch in told]
     startable = not await asyncio.to_thread(here.why_not_start, pipeline)
-    acts = _acts(pipeline, startable=startable) if not desk.shared.settings.read_only else []
+    lettered = await asyncio.to_thread(here.sources_with_letters, pipeline)
+    writable = not desk.shared.settings.read_only
+    acts = _acts(pipeline, startable=startable) if writable else []
     seeing = desk.seeing()
-    page = pipeline_page(seeing, pipeline, around, batches, commands_of(pipeline), acts)
+    page = pipeline_page(seeing, pipeline, around, batches, commands_of(pipeline, lettered), acts)
+    page["redrives"] = lettered if writable else []
     return answer({**seeing.stamped(page), "as_of_ms": heard.at_ms, "stale": heard.failed or None})
 
 
@@ -77,6 +83,33 @@ async def start_pipeline(request: Request) -> Response:
     async with desk.changing("start_pipeline", f"pipeline {pipeline.name} was started", **_concerns(pipeline)):
         said = await here.start(pipeline)
     return answer({"done": {"said": said}, "command": same})
+
+
+async def redrive_pipeline(request: Request) -> Response:
+    """Dead letters of a source back to their topic, where the console is on the machine that ran the pipeline last."""
+    desk, body = await desk_of(request), await body_of(request)
+    pipeline = await _alterable(desk, request.path_params["name"])
+    source = text_in(body, "source")
+    if source not in await asyncio.to_thread(here.sources_with_letters, pipeline):
+        message = f"the console knows no source {source!r} of {pipeline.name} whose dead letters are kept"
+        raise Declined(409, "conflict", message, f"on {pipeline.host}: `penstock pipeline redrive FILE --source NAME`")
+    same = commands_of(pipeline, [source])[f"redrive {source}"]
+    if body.get("dry_run"):
+        return answer({"plan": _letters(await here.redrive(pipeline, source, dry_run=True)), "command": same})
+    text = f"dead letters of source {source} of pipeline {pipeline.name} were sent again"
+    async with desk.changing("redrive", text, **_concerns(pipeline), source=source):
+        told = await here.redrive(pipeline, source, dry_run=False)
+    return answer({"done": _letters(told), "command": same})
+
+
+def _letters(told: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "place": told["place"],
+        "letters": str(told["letters"]),
+        "by_target": {topic: str(number) for topic, number in told["by_target"].items()},
+        "errors": {words: str(number) for words, number in list(told["errors"].items())[:REASONS_SHOWN]},
+        "done": told["done"],
+    }
 
 
 def _acts(pipeline: PipelineStatus, *, startable: bool) -> list[str]:

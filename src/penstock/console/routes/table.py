@@ -71,6 +71,7 @@ TABLE: Final[tuple[tuple[str, str, Endpoint], ...]] = (
     ("GET", "/pipelines", pipelines.get_pipelines),
     ("POST", "/pipelines/{name:path}/stop", pipelines.stop_pipeline),
     ("POST", "/pipelines/{name:path}/start", pipelines.start_pipeline),
+    ("POST", "/pipelines/{name:path}/redrive", pipelines.redrive_pipeline),
     ("GET", "/pipelines/{name:path}", pipelines.get_pipeline),
     ("GET", "/agents", agents.get_agents),
     ("GET", "/follow", follow.follow),

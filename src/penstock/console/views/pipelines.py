@@ -87,12 +87,16 @@ def pipeline_page(
     }
 
 
-def commands_of(pipeline: PipelineStatus) -> dict[str, str]:
-    """What one would write where the pipeline runs."""
+def commands_of(pipeline: PipelineStatus, lettered: Iterable[str] = ()) -> dict[str, str]:
+    """What one would write where the pipeline runs; `lettered` are sources whose dead letters are kept."""
     return {
         "status": command("pipeline", "status", names=[pipeline.name]),
         "stop": command("pipeline", "stop", names=[pipeline.name]),
         "start": command("pipeline", "run", names=[pipeline.file], options=["--detach"]),
+        **{
+            f"redrive {source}": command("pipeline", "redrive", names=[pipeline.file], options=["--source", source])
+            for source in lettered
+        },
     }
 
 

@@ -366,6 +366,8 @@ export interface PipelineAnswer extends PipelineRow {
   groups: string[];
   /** What the console can do about it; whoever may is asked when it is done. */
   acts: string[];
+  /** Sources whose dead letters can be sent again from here. */
+  redrives: string[];
   sources?: PipelineEnd[];
   sinks?: PipelineEnd[];
   batches?: {
@@ -380,6 +382,13 @@ export interface PipelineAnswer extends PipelineRow {
   watermark?: string | number | null;
   state_rows?: Digits | null;
   commands?: Record<string, string>;
+}
+export interface Redriven {
+  place: string;
+  letters: Digits;
+  by_target: Record<string, Digits>;
+  errors: Record<string, Digits>;
+  done: boolean;
 }
 export interface PipelineEnd {
   kind?: string;

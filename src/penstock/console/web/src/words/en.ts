@@ -416,6 +416,8 @@ export const en = {
   verb_start: "Start",
   verb_text_stop: "The batch under way is finished first. Nothing is lost: it goes on from there when it is started.",
   verb_text_start: "It goes on from where it was.",
+  redrive: "Redrive dead letters",
+  redriveText: "What could not be read goes into its topic again, with its key and headers, each letter once.",
 
   // Tables
   noTables: "No table is known here",

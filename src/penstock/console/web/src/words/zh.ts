@@ -403,6 +403,8 @@ export const zh: Words & Record<string, unknown> = {
   verb_start: "启动",
   verb_text_stop: "先完成当前批次。不会丢失：再次启动时从那里继续。",
   verb_text_start: "从上次的地方继续。",
+  redrive: "重投死信",
+  redriveText: "无法读取的记录带着键和消息头重新进入它的主题，每条死信一次。",
 
   noTables: "还没有表",
   noTablesText: "写入数据湖的管道会填充表。控制台显示它被告知的仓库中的表。",

@@ -1,5 +1,5 @@
 import { useAsked } from "../../asking/resource";
-import type { PipelineAnswer, PipelineEnd } from "../../asking/shapes";
+import type { PipelineAnswer, PipelineEnd, Redriven } from "../../asking/shapes";
 import { about, exact, lagTime, moment, span } from "../../figures/numbers";
 import { Action, Opens } from "../../parts/action";
 import { Badge } from "../../parts/badge";
@@ -94,9 +94,45 @@ function Acts({ of, again }: { of: PipelineAnswer; again: () => void }) {
           )}
         </Opens>
       ))}
+      {of.redrives.map((source) => (
+        <Opens key={source} text={w().redrive + (of.redrives.length > 1 ? " · " + source : "")}>
+          {(close) => (
+            <Action<Redriven>
+              title={w().redrive + " · " + source}
+              verb={w().redrive}
+              change={{ method: "POST", path: to("/pipelines/{}/redrive", of.name), body: { source } }}
+              plan={(plan) => <Letters of={plan} />}
+              done={(answer) => answer.done !== undefined && <Letters of={answer.done as Redriven} />}
+              onDone={again}
+              onClose={close}
+            >
+              <p>{w().redriveText}</p>
+            </Action>
+          )}
+        </Opens>
+      ))}
     </>
   );
 }
+
+/** How many letters, to where, and why they are letters. */
+const Letters = ({ of }: { of: Redriven }) => (
+  <div class="stack small">
+    <span>
+      {exact(of.letters)} · {of.place}
+    </span>
+    {Object.entries(of.by_target).map(([topic, letters]) => (
+      <span key={topic}>
+        → {topic}: {exact(letters)}
+      </span>
+    ))}
+    {Object.entries(of.errors).map(([why, letters]) => (
+      <span key={why} class="soft">
+        {exact(letters)} × {why}
+      </span>
+    ))}
+  </div>
+);
 
 /** From where, through what, to where: read from left to right, and in this order by ear. */
 const Drawing = ({ of }: { of: PipelineAnswer }) => (
