@@ -54,6 +54,7 @@ def test_it_comes_with_a_node_and_goes_with_it(tmp_path: Path) -> None:
     with Running("dev", "--port", "0", "--data-dir", folder, log=tmp_path / "log") as node:
         address = node.wait_to_say(ADDRESS)[1]
         wait_for("the overview", lambda: asked(address, "overview")[0] == 200, timeout_s=30)
+        assert asked(address, "tables")[1]["warehouses"] == [str(Path.cwd() / "lake")]
         (console,) = consoles(folder)
         assert (folder / "console-audit.log").stat().st_mode & 0o777 == 0o600, "what is done there is written down"
         assert os.getpriority(os.PRIO_PROCESS, console) == 10

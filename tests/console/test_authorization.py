@@ -75,6 +75,8 @@ ASKED: dict[tuple[str, str], Asked] = {
         "transactions/abort", lambda thing: {"topic": thing, "partition": 0, "start_offset": "3"}
     ),
     ("GET", "/transactions/{id:path}"): Asked("transactions/{}"),
+    ("GET", "/agents"): Asked("agents"),
+    ("GET", "/follow"): Asked("follow?topic={}&partition=0&offset=1"),
     ("GET", "/access/explain"): Asked("access/explain?principal=a&operation=read&resource=topic&name={}"),
     ("POST", "/access/acls"): Asked("access/acls", lambda _: RULE),
     ("DELETE", "/access/acls"): Asked("access/acls", lambda _: RULE),
@@ -86,7 +88,8 @@ ASKED: dict[tuple[str, str], Asked] = {
         lambda thing: {"where": "size > 0", "record": {"topic": thing, "partition": 0, "offset": "1"}},
     ),
 }
-"""Routes that are refused as a whole. Those of which parts are left out are asked by their own path."""
+"""Routes that are refused as a whole. Those of which parts are left out are asked by their own path, and those of
+pipelines and tables, which go by what feeds one, in test_lakeside_people.py."""
 
 
 def test_every_route_says_what_it_needs() -> None:

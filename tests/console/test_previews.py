@@ -44,6 +44,11 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/tabs/{tab}/subscriptions"): {"kind": "tail", "topic": "looked-at"},
     ("DELETE", "/tabs/{tab}/subscriptions/{id}"): {},
     ("POST", "/conditions/check"): {"where": "value.n == 1"},
+    ("POST", "/pipelines/{name:path}/stop"): {},
+    ("POST", "/pipelines/{name:path}/start"): {},
+    ("POST", "/pipelines/{name:path}/redrive"): {"source": "orders"},
+    ("POST", "/tables/{name:path}/audit"): {},
+    ("POST", "/sql"): {"query": "select 1"},
 }
 """What each address takes to change something, were it not for the preview."""
 PLACES = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -13,7 +15,7 @@ from penstock.cli.options import connection_options, examples, log_format_option
 
 if TYPE_CHECKING:
     from penstock.cli.connection import Connection
-    from penstock.console.settings import ClusterAddress, ConsoleSettings, LoginBy
+    from penstock.console.settings import ClusterAddress, ConsoleSettings, LoginBy, WarehouseAddress
 
 PORT = 8080
 COLLECT_AFTER = (5_000, 10, 10_000)
@@ -95,6 +97,34 @@ MISSING = (
     help="How often brokers and topics are looked at; offsets and groups half as often.",
 )
 @click.option(
+    "--warehouse",
+    "warehouses",
+    multiple=True,
+    metavar="DIR",
+    help="A directory of tables to show and to ask, as of `penstock lake`; repeatable. Else PENSTOCK_WAREHOUSE.",
+)
+@click.option(
+    "--catalog",
+    default="",
+    metavar="URI",
+    help="Catalog of Iceberg tables of the first --warehouse; else catalog.db of each.",
+)
+@click.option(
+    "--storage",
+    multiple=True,
+    envvar="PENSTOCK_STORAGE",
+    show_envvar=True,
+    metavar="NAME=VALUE",
+    help="How an object store of warehouses is reached, as for `penstock lake`.",
+)
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="URL",
+    help="The admin port of an agent to show, as in http://web-1:9645; repeatable.",
+)
+@click.option(
     "--no-history",
     is_flag=True,
     help="Keep the past in memory only, and not in the topic __penstock_history of each cluster.",
@@ -124,6 +154,10 @@ def console(
     name: str,
     others: tuple[str, ...],
     every: float,
+    warehouses: tuple[str, ...],
+    catalog: str,
+    storage: tuple[str, ...],
+    agents: tuple[str, ...],
     no_history: bool,
     while_input: bool,
     log_level: str,
@@ -165,6 +199,8 @@ def console(
             hosts=hosts,
             read_only=read_only,
             audit_log=None if no_audit_log else audit_log or usual_audit_log(),
+            warehouses=warehouse_addresses(warehouses, catalog, storage),
+            agents=tuple(map(agent_address, agents)),
             history=not no_history,
             every_ms=round(every * 1_000),
         ),
@@ -174,10 +210,53 @@ def console(
 
 def usual_audit_log() -> str:
     """Where state of a user's programs belongs, by the rules of freedesktop.org."""
-    import os
-
     told = os.environ.get("XDG_STATE_HOME", "")
     return str((Path(told) if told else Path.home() / ".local/state") / "penstock/console-audit.log")
+
+
+def warehouse_addresses(
+    directories: tuple[str, ...], catalog: str, storage: tuple[str, ...]
+) -> tuple[WarehouseAddress, ...]:
+    from penstock.console.settings import WarehouseAddress
+
+    if not directories and os.environ.get("PENSTOCK_WAREHOUSE"):
+        directories = (os.environ["PENSTOCK_WAREHOUSE"],)
+    if (catalog or storage) and not directories:
+        raise click.UsageError("--catalog and --storage go with --warehouse")
+    reached = dict(_named(each) for each in storage)
+    if reached:
+        from penstock.spark.stores.settings import check_storage
+
+        check_storage(reached, directories[0])
+    return tuple(
+        # A place on this machine is named whole, whatever directory whoever asks is in.
+        WarehouseAddress(
+            each if "://" in each else str(Path(each).absolute()), catalog if number == 0 else "", storage=reached
+        )
+        for number, each in enumerate(dict.fromkeys(directories))
+    )
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter("NAME=VALUE is wanted, such as endpoint=https://…", param_hint="--storage")
+    return name.strip(), value.strip()
+
+
+def agent_address(text: str) -> str:
+    """`http://HOST:PORT` of what somebody wrote."""
+    parts = urlsplit(text if "://" in text else f"http://{text}")
+    if parts.scheme != "http" or not parts.hostname or parts.path.strip("/") or parts.query or parts.username:
+        raise click.BadParameter(f"{text!r} is no address such as http://web-1:9645", param_hint="--agent")
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if port is None:
+        raise click.BadParameter(f"{text!r} names no port", param_hint="--agent")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"http://{host}:{port}"
 
 
 def cluster_address(name: str, connection: Connection) -> ClusterAddress:
@@ -210,7 +289,6 @@ def one_of_many_threads() -> None:
 def run(settings: ConsoleSettings, *, while_input: bool = False) -> None:
     """Serves until a signal comes, or, if that is asked for, until standard input ends."""
     import asyncio
-    import os
     import signal
     import sys
 

@@ -19,6 +19,8 @@ PORT: Final = 8080
 PATIENT: Final = 10
 """Its niceness: it starts while somebody waits for the first produce."""
 STOP_TIMEOUT_S: Final = 10.0
+WAREHOUSE: Final = "lake"
+"""Where `penstock lake` looks for tables unless it is told."""
 NEEDS: Final = ("starlette", "uvicorn")
 
 
@@ -70,12 +72,14 @@ class DevConsole:
     def _begin(self, port: int) -> subprocess.Popen[bytes]:
         # Without a topic for its past: a cluster to try things on has no topics and groups that nobody made.
         where = ["--data-dir", str(self._folder)] if self._secure else []
+        # The tables of `penstock lake` and of pipelines that are run here: there may be none yet.
+        lake = [] if os.environ.get("PENSTOCK_WAREHOUSE") else ["--warehouse", WAREHOUSE]
         with self._log.open("ab") as out:
             return subprocess.Popen(
                 [
                     sys.executable, "-P", "-m", "penstock.cli.main", "console", "--port", str(port), "--name", "dev",
                     "--no-history", "--while-input", "--audit-log", str(self._folder / "console-audit.log"), "-b",
-                    self._bootstrap, *where,
+                    self._bootstrap, *where, *lake,
                 ],
                 stdin=subprocess.PIPE,
                 stdout=out,

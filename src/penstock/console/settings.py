@@ -35,6 +35,16 @@ class ClusterAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class WarehouseAddress:
+    """A directory of tables, with settings as people write them."""
+
+    directory: str
+    catalog: str = ""
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalog_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class OidcSettings:
     """A client of an identity provider. `issuer` is its address without `/.well-known/…`."""
 
@@ -65,6 +75,9 @@ class ConsoleSettings:
     """Whether somebody in front speaks TLS to browsers."""
     audit_log: str | None = None
     """A file that gets a line for each login, look at records and change."""
+    warehouses: tuple[WarehouseAddress, ...] = ()
+    agents: tuple[str, ...] = ()
+    """Addresses of the admin ports of agents."""
     history: bool = True
     """Whether the past is kept in a topic of each cluster, beside the memory."""
     every_ms: int = 5_000

@@ -160,6 +160,7 @@ def print_next(console: Console, stage: Stage, *, kept: bool) -> None:
             (f"penstock agent status -c {folder}/agent.toml", "how far the agent is"),
             (f"penstock pipeline status {PIPELINE} -b {first}", "how far the pipeline is"),
             (f'penstock lake query --warehouse {folder}/lake "select count(*) from {TABLE}"', "ask the table"),
+            (f"penstock console -b {first} --warehouse {folder}/lake", "all of it in a browser"),
             (f"penstock dev stop --data-dir {folder}", "stops everything"),
         ]
     else:

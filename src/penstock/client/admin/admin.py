@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.quotas import QuotaEntity
+    from penstock.client.admin.rights import Rights
     from penstock.client.admin.scram_users import ScramCredential, ScramPassword, ScramRemoval
     from penstock.client.admin.tokens import DelegationToken
     from penstock.client.admin.topics import TopicInfo
@@ -361,6 +362,12 @@ class Admin:
         from penstock.client.admin.cluster import describe_cluster
 
         return await describe_cluster(self._session, fenced=fenced)
+
+    async def rights(self, topics: Iterable[str] = ()) -> Rights:
+        """What this client may do to the cluster and to the named topics, by the cluster's own word."""
+        from penstock.client.admin.rights import rights
+
+        return await rights(self._session, topics)
 
     async def describe_quorum(self) -> QuorumInfo:
         """The metadata quorum: leader, epoch, voters and observers with their lag."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.placement import Reassignment
     from penstock.client.admin.producers import ProducerInfo
     from penstock.client.admin.quotas import QuotaEntity
+    from penstock.client.admin.rights import Rights
     from penstock.client.admin.scram_users import ScramCredential, ScramPassword, ScramRemoval
     from penstock.client.admin.session import Results
     from penstock.client.admin.tokens import DelegationToken
@@ -245,6 +246,10 @@ class Admin:
     def describe_cluster(self, *, fenced: bool = True) -> ClusterInfo:
         """Brokers, dead ones too if `fenced`, and the controller with its epoch."""
         return self._thread.call(self._inner.describe_cluster(fenced=fenced))
+
+    def rights(self, topics: Iterable[str] = ()) -> Rights:
+        """What this client may do to the cluster and to the named topics, by the cluster's own word."""
+        return self._thread.call(self._inner.rights(topics))
 
     def describe_quorum(self) -> QuorumInfo:
         """The metadata quorum: leader, epoch, voters and observers with their lag."""

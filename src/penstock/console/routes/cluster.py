@@ -12,6 +12,7 @@ from penstock.console.listings import whole_number
 from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import desk_of, unknown_broker
 from penstock.console.routes.shapes import Logged, Mapped
+from penstock.console.routes.tables import tables_of
 from penstock.console.views.brokers import broker_list, broker_rows, cluster_map
 from penstock.console.views.configs import config_list
 from penstock.console.views.overview import event_item, overview
@@ -22,7 +23,8 @@ LOG_MAX = 1_000
 async def get_overview(request: Request) -> Response:
     desk = await desk_of(request)
     seeing, happened = desk.seeing(), desk.sampler.log()
-    return await answer_made(lambda: overview(seeing, happened, desk.sampler.keeper))
+    tables = await tables_of(desk, seeing)
+    return await answer_made(lambda: {**overview(seeing, happened, desk.sampler.keeper), "tables": tables})
 
 
 @declared(query=Mapped)

@@ -16,6 +16,7 @@ from penstock.client.errors import AuthenticationFailed, NotTrusted
 from penstock.console.auditing import AuditTrail
 from penstock.console.commands import command
 from penstock.console.failures import Declined, bad_request
+from penstock.console.lakeside import Lakeside
 from penstock.console.messages.repeats import Repeats
 from penstock.console.messages.searchers import Searchers
 from penstock.console.messages.thread import ReadingThread
@@ -142,6 +143,7 @@ class Desks:
         self.moved = MovedGroups()
         self.searchers, self.repeats = Searchers(), Repeats()
         self.turns, self.waits = ReadingTurns(), ReadingTurns(FOLLOWING_OF_ONE_MAX, FOLLOWING_MAX)
+        self.lakeside = Lakeside(settings, reading)
         self._own = {name: Acting(sampler.address) for name, sampler in samplers.items()}
         self.door = Door(settings, Sessions(left, self._own), Logins(self._own, reading), trail)
 
@@ -183,6 +185,10 @@ class Desks:
         session = await self.person(request)
         return session.key, session.principal
 
+    def own(self, cluster: str) -> Acting:
+        """The console's own clients at a cluster. What they are told is not for everybody."""
+        return self._own[cluster]
+
     async def vision_of(self, key: str, cluster: str) -> Vision:
         """What a session sees now; nothing when it has ended or nobody can be asked."""
         if self.door.open:
@@ -204,6 +210,7 @@ class Desks:
         """All at once, within a few seconds: brokers may be gone before the console."""
         await self.searchers.close()
         await self.door.close()
+        await self.lakeside.close()
         work = [asyncio.ensure_future(acting.close()) for acting in self._own.values()]
         _, late = await asyncio.wait(work, timeout=CLOSE_WITHIN_S)
         for each in late:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-Refuses = Literal["whole", "parts", "nothing"]
+Refuses = Literal["whole", "parts", "nothing", "by what feeds it"]
 
 
 class Right(NamedTuple):
@@ -25,7 +25,10 @@ class Right(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """All of `rights`. Without one of them the `whole` is refused, or those `parts` are left out that need it."""
+    """All of `rights`. Without one of them the `whole` is refused, or those `parts` are left out that need it.
+
+    Of pipelines and tables the rights are those on every topic that feeds one, and on the groups of one.
+    """
 
     rights: tuple[Right, ...] = ()
     refuses: Refuses = "whole"
@@ -44,6 +47,10 @@ def _parts(*rights: str) -> Needs:
 def _right(text: str) -> Right:
     operation, _, resource = text.partition(" ")
     return Right(operation, resource)
+
+
+def _fed(*rights: str, views: bool = False) -> Needs:
+    return Needs(tuple(map(_right, rights)), "by what feeds it", views)
 
 
 ANYBODY: Final = Needs(refuses="nothing", login=False)
@@ -93,6 +100,17 @@ RIGHTS: Final[dict[tuple[str, str], Needs]] = {
     ("GET", "/groups/{name:path}/explain"): _all_of("describe group"),
     ("GET", "/groups/{name:path}"): _all_of("describe group"),
     ("DELETE", "/groups/{name:path}"): _all_of("delete group"),
+    ("GET", "/pipelines"): _fed("describe topic"),
+    ("GET", "/pipelines/{name:path}"): _fed("describe topic"),
+    ("POST", "/pipelines/{name:path}/stop"): _fed("describe topic", "alter group"),
+    ("POST", "/pipelines/{name:path}/start"): _fed("describe topic", "alter group"),
+    ("POST", "/pipelines/{name:path}/redrive"): _fed("describe topic", "alter group"),
+    ("GET", "/agents"): _all_of("describe cluster"),
+    ("GET", "/follow"): _all_of("read topic", views=True),
+    ("GET", "/tables"): _fed("read topic"),
+    ("GET", "/tables/{name:path}"): _fed("read topic"),
+    ("POST", "/tables/{name:path}/audit"): _fed("read topic"),
+    ("POST", "/sql"): _fed("read topic", views=True),
     ("GET", "/transactions"): _parts("describe transactional_id"),
     ("POST", "/transactions/abort"): _all_of("read topic", "alter cluster"),
     ("GET", "/transactions/{id:path}"): _all_of("describe transactional_id"),

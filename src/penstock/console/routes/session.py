@@ -134,6 +134,6 @@ async def _told(request: Request, session: LoggedIn | None) -> dict[str, Any]:
         "base_path": prefix_of(request.scope, settings.base_path),
         "read_only": settings.read_only,
         "clusters": clusters,
-        "features": {},
+        "features": {"sql": desks.lakeside.has_sql} if inside else {},
         "oidc": {"name": settings.oidc.name} if settings.oidc else None,
     }

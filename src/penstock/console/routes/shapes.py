@@ -20,6 +20,14 @@ class Preview(Body):
     dry_run: Annotated[bool, Meta(description="Tell what would be done, and change nothing.")] = False
 
 
+class Redriven(Preview, kw_only=True):
+    source: Annotated[str, Meta(description="Whose dead letters they are.")]
+
+
+class Question(Body):
+    query: Annotated[str, Meta(description="One SELECT, in DuckDB's SQL.")]
+
+
 class Listed(Struct):
     """The part of a list."""
 
@@ -37,6 +45,13 @@ class TopicsListed(Listed):
 
 class GroupsListed(Listed):
     state: str = ""
+
+
+class Followed(Struct):
+    topic: str
+    partition: Number
+    offset: Annotated[int, Meta(ge=0)]
+    letters: Annotated[str, Meta(description="Where to look for it as a dead letter.")] = ""
 
 
 class Stepped(Struct):

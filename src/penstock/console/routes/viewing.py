@@ -16,7 +16,7 @@ from penstock.model.errors import PenstockError
 ACTION: Final = "view_records"
 _TOLD: Final = (
     "kind", "topic", "partition", "partitions", "offset", "from", "to", "cursor", "limit", "where", "contains", "raw",
-    "record",
+    "record", "query",
 )  # fmt: skip
 
 

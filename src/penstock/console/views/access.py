@@ -9,9 +9,9 @@ from typing import Any
 from penstock.client.admin import Acl, QuotaEntity, ScramCredential
 from penstock.console.commands import command
 from penstock.console.failures import bad_request
-from penstock.model.security import Operation, PatternType, Permission, ResourceType
-from penstock.security.acls import acl_entry, parse_principal
-from penstock.security.authorizer import Authorizer
+from penstock.console.people.rules import authorizer_of
+from penstock.model.security import Operation, ResourceType
+from penstock.security.acls import parse_principal
 from penstock.security.hosts import host_text
 
 
@@ -51,20 +51,7 @@ def verdict(acls: Sequence[Acl], principal: str, operation: str, resource: str, 
         who = parse_principal(principal if ":" in principal else f"User:{principal}")
     except (KeyError, ValueError) as wrong:
         raise bad_request(f"{wrong} is no operation, kind of resource, user or address") from None
-    authorizer = Authorizer()
-    authorizer.take(
-        acl_entry(
-            int(ResourceType[acl.resource.upper()]),
-            acl.name,
-            int(PatternType[acl.pattern.upper()]),
-            acl.principal,
-            acl.host,
-            int(Operation[acl.operation.upper()]),
-            int(Permission[acl.permission.upper()]),
-        )
-        for acl in acls
-    )
-    found = authorizer.decide(who, address, doing, kind, name)
+    found = authorizer_of(acls).decide(who, address, doing, kind, name)
     what = resource if resource == "cluster" else f"{resource}:{name}"
     return {
         "allowed": found.allowed,

@@ -58,7 +58,6 @@ def overview(seeing: Seeing, events: Sequence[Logged], keeper: Keeper | None = N
             "kept": _kept(keeper) if vision.cluster else None,
             "brokers": rows,
             "lags": worst_lags(seeing, LAGS_SHOWN),
-            "tables": [],
             "events": [event_item(each) for each in events if vision.occurrence(each.what)][:EVENTS_SHOWN],
             "command": "penstock cluster health",
         },

@@ -8,7 +8,7 @@ tables only whose names the text has.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +37,25 @@ class Answer:
 
     rows: pa.Table
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an engine may use. It spills nothing to a disk, and loads nothing that is not in it."""
+
+    memory_bytes: int
+    threads: int = 1
+    batch_rows: int = 1_000
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "memory_limit": f"{self.memory_bytes}B",
+            "threads": self.threads,
+            "temp_directory": "",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+        }
 
 
 def named_in(sql: str, tables: Sequence[TableName]) -> list[TableName]:
@@ -81,42 +100,63 @@ def dataset_of(store: TableStore) -> ds.FileSystemDataset:
 
 def ask_duckdb(warehouse: Warehouse, sql: str, *, limit: int | None = None) -> Answer:
     """One statement; `SqlRefused` or `NoSuchTable` when it cannot be answered."""
+    tables = warehouse.tables()
+    try:
+        return ask_tables(tables, sql, limit=limit)
+    except SqlRefused as refused:
+        raise explained(warehouse, tables, str(refused)) from refused
+
+
+def ask_tables(
+    tables: Sequence[TableName],
+    sql: str,
+    *,
+    limit: int | None = None,
+    bounds: Bounds | None = None,
+    reads: Collection[str] = ("SELECT", "EXPLAIN"),
+    check: Callable[[TableName, TableStore], None] = lambda *_: None,
+) -> Answer:
+    """One statement of the kinds that `reads` has, over these tables and no others; `SqlRefused` for another.
+
+    `check` is shown each table that the statement names before any of its files is opened.
+    """
     try:
         import duckdb
     except ImportError as missing:
         raise Missing("`lake query` needs DuckDB: pip install 'penstock[spark]'") from missing
-    tables = warehouse.tables()
-    with duckdb.connect() as connection:
+    with duckdb.connect(config=bounds.config() if bounds else {}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         # Or names of Python's variables would be tables.
         connection.execute("SET python_enable_replacements = false")
         for number, table in enumerate(named_in(sql, tables)):
-            _give(connection, f"_penstock_{number}", table)
+            store = table.open()
+            check(table, store)
+            _give(connection, f"_penstock_{number}", table.name, store)
         # From here on it sees nothing but the tables: no files, no network, no other settings.
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         try:
-            _check_reads(connection, sql)
+            _check_reads(connection, sql, reads)
             answered: Any = connection.sql(sql)
             # It was renamed in version 2.
             reader = getattr(answered, "to_arrow_reader", None) or answered.fetch_arrow_reader
-            return _taken(reader(_BATCH_ROWS), limit)
+            return _taken(reader(bounds.batch_rows if bounds else _BATCH_ROWS), limit)
         except duckdb.Error as refused:
-            raise explained(warehouse, tables, str(refused)) from refused
+            raise SqlRefused(str(refused)) from refused
 
 
-def _check_reads(connection: Any, sql: str) -> None:
+def _check_reads(connection: Any, sql: str, reads: Collection[str]) -> None:
     """One statement that asks. DuckDB itself would take others, and forget with the process what they changed."""
     kinds = [statement.type.name for statement in connection.extract_statements(sql)]
     if len(kinds) != 1:
         raise SqlRefused(f"one statement is wanted, this has {len(kinds)}")
-    if kinds[0] not in ("SELECT", "EXPLAIN"):
+    if kinds[0] not in reads:
         raise SqlRefused(f"`lake query` reads, it changes nothing: {kinds[0]} is refused")
 
 
-def _give(connection: Any, alias: str, table: TableName) -> None:
-    connection.register(alias, dataset_of(table.open()))
-    *schema, name = table.name.split(".")
+def _give(connection: Any, alias: str, whole_name: str, store: TableStore) -> None:
+    connection.register(alias, dataset_of(store))
+    *schema, name = whole_name.split(".")
     if schema:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted('.'.join(schema))}")
     place = ".".join(_quoted(each) for each in ((".".join(schema), name) if schema else (name,)))

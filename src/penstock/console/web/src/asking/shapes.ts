@@ -285,6 +285,8 @@ export interface TableRow {
   name: string;
   kind: string;
   path: string;
+  dead: Digits | null;
+  problem: string | null;
   version: Digits | null;
   files: number | null;
   bytes: Digits | null;
@@ -361,13 +363,24 @@ export interface PipelineRow {
   batch_ms: number | null;
   dead: Digits | null;
   last_error: string | null;
+  restarts: number;
   seen_ms: number | null;
 }
 export interface PipelineAnswer extends PipelineRow {
+  host: string;
+  master: string;
+  file: string;
+  groups: string[];
+  /** What the console can do about it; whoever may is asked when it is done. */
+  acts: string[];
+  /** Sources whose dead letters can be sent again from here. */
+  redrives: string[];
   sources?: PipelineEnd[];
   sinks?: PipelineEnd[];
   batches?: {
     id: Digits | number;
+    flow: string;
+    run: string;
     at_ms: number;
     rows: Digits | null;
     duration_ms: number | null;
@@ -377,6 +390,13 @@ export interface PipelineAnswer extends PipelineRow {
   state_rows?: Digits | null;
   commands?: Record<string, string>;
 }
+export interface Redriven {
+  place: string;
+  letters: Digits;
+  by_target: Record<string, Digits>;
+  errors: Record<string, Digits>;
+  done: boolean;
+}
 export interface PipelineEnd {
   kind?: string;
   name: string;
@@ -384,7 +404,9 @@ export interface PipelineEnd {
   table?: string | null;
   rows_per_s?: number | null;
   lag?: Digits | null;
+  /** The version that its newest batch became. */
   committed?: Digits | null;
+  committed_ms?: number | null;
 }
 export interface TableAnswer extends TableRow {
   versions?: {
@@ -395,10 +417,13 @@ export interface TableAnswer extends TableRow {
     files?: number | null;
     bytes?: Digits | null;
     batch?: Digits | null;
-    pipeline?: string | null;
+    dead?: Digits | null;
+    absent?: Digits | null;
   }[];
+  pipelines?: string[];
+  commands?: Record<string, string>;
   schema?: { name: string; type: string; nullable: boolean }[];
-  ranges?: { topic: string; partition: number; start: Digits; end: Digits }[];
+  ranges?: { topic: string; partition: number; start: Digits | null; end: Digits; lag: Digits | null }[];
   command?: string;
 }
 export interface SqlAnswer {
@@ -417,6 +442,9 @@ export interface AgentRow {
   spool: Digits | null;
   files: AgentFile[];
   seen_ms?: number | null;
+  machine?: string;
+  error?: string | null;
+  command?: string;
 }
 export interface AgentInput {
   name: string;
@@ -435,6 +463,20 @@ export interface AgentFile {
   position: Digits | null;
   size: Digits | null;
   behind?: Digits | null;
+}
+export interface ProducerRow {
+  partition: number;
+  producer_id: Digits;
+  epoch: number;
+  last_sequence: number;
+  last_timestamp: Digits | null;
+  open_since: Digits | null;
+}
+export interface TransactionRow {
+  id: string;
+  producer_id: Digits;
+  state: string;
+  coordinator: number;
 }
 export interface FollowStep {
   kind: "file" | "record" | "group" | "batch" | "table" | "dead_letter";

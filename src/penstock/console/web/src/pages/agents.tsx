@@ -2,11 +2,10 @@ import { useAsked } from "../asking/resource";
 import type { AgentFile, AgentInput, AgentRow, Page } from "../asking/shapes";
 import { about, bytes, exact } from "../figures/numbers";
 import { Badge } from "../parts/badge";
+import { Command } from "../parts/command";
 import { Grid, type Column } from "../parts/grid";
 import { PageOf, Panel } from "../parts/page";
 import { Empty, Shown } from "../parts/shown";
-import { Link } from "../routing/link";
-import { to } from "../routing/place";
 import { told, w } from "../words/words";
 
 /** What collects logs, and how far each file of it was read. */
@@ -19,12 +18,16 @@ export function AgentsPage() {
           now.items.length ? (
             <div class="stack">
               {now.items.map((agent) => (
-                <AgentPanel key={agent.name + (agent.address ?? "")} of={agent} />
+                <AgentPanel key={agent.name + (agent.address ?? agent.machine ?? "")} of={agent} />
               ))}
             </div>
           ) : (
             <Panel plain>
-              <Empty title={w().noAgents} text={w().noAgentsText} command="penstock agent init" />
+              <Empty
+                title={w().noAgents}
+                text={w().noAgentsText}
+                command="penstock console --agent http://localhost:9645"
+              />
             </Panel>
           )
         }
@@ -43,11 +46,17 @@ const AgentPanel = ({ of }: { of: AgentRow }) => (
           {told("agent_", of.state, of.state)}
         </Badge>
         {of.address && <span class="mono">{of.address}</span>}
-        <span>{w().behindBytes(bytes(of.behind))}</span>
+        {of.machine && <span class="mono">{of.machine}</span>}
+        {of.behind !== null && <span>{w().behindBytes(bytes(of.behind))}</span>}
         {of.spool && of.spool !== "0" && <span>{w().spooled(bytes(of.spool))}</span>}
       </span>
     }
   >
+    {of.error && (
+      <div class="refused mild" role="alert">
+        <span>{of.error}</span>
+      </div>
+    )}
     {of.inputs.length > 0 && (
       <Grid
         label={w().inputs}
@@ -63,8 +72,13 @@ const AgentPanel = ({ of }: { of: AgentRow }) => (
         columns={files()}
         total={of.files.length}
         rowAt={(at) => of.files[at]}
-        keyOf={(row) => row.path}
+        keyOf={(row) => row.input + row.path}
       />
+    )}
+    {of.command && (
+      <div class="foot-command">
+        <Command text={of.command} />
+      </div>
     )}
   </Panel>
 );
@@ -72,14 +86,10 @@ const AgentPanel = ({ of }: { of: AgentRow }) => (
 const inputs = (): Column<AgentInput>[] => [
   { key: "name", head: w().input, name: true, cell: (row) => row.name },
   { key: "type", head: w().type, cell: (row) => row.type ?? "–" },
-  {
-    key: "topic",
-    head: w().topic,
-    cell: (row) => (row.topic ? <Link to={to("/topics/{}/messages", row.topic)}>{row.topic}</Link> : "–"),
-  },
   { key: "events", head: w().events, end: true, cell: (row) => exact(row.events) },
   { key: "rate", head: w().rateIn, end: true, cell: (row) => about(row.rate) },
   { key: "behind", head: w().lag, end: true, cell: (row) => bytes(row.behind) },
+  { key: "dropped", head: w().dropped, end: true, offPhone: true, cell: (row) => exact(row.dropped) },
   {
     key: "error",
     head: w().lastError,

@@ -13,6 +13,7 @@ import { TrendBadge } from "../parts/trend";
 import { Link } from "../routing/link";
 import { asked, setQuery, to } from "../routing/place";
 import { told, w } from "../words/words";
+import { Transactions } from "./transactions";
 
 const STATES = ["Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead"];
 
@@ -26,37 +27,40 @@ export function GroupsPage() {
   const paged = usePaged<GroupRow>("/groups?" + filters.toString(), ["groups"]);
   return (
     <PageOf title={w().groups}>
-      <Panel plain>
-        <div class="bar">
-          <FilterBox label={w().filter} />
-          <Choice
-            label={w().state}
-            value={asked("state")}
-            set={(state) => setQuery({ state })}
-            of={[["", w().anyState], ...STATES.map((state) => [state, told("state_", state, state)] as const)]}
-          />
-        </div>
-        <Shown of={paged.resource}>
-          {(page) =>
-            page.matching === 0 ? (
-              <Empty title={w().noGroups} text={w().noGroupsText} command="penstock consume orders --group app" />
-            ) : (
-              <>
-                <Grid
-                  label={w().groups}
-                  columns={columns()}
-                  total={page.matching}
-                  rowAt={paged.rowAt}
-                  onWindow={paged.onWindow}
-                  keyOf={(row) => row.group}
-                  sorting={sorting}
-                />
-                <GridFoot shown={page.matching} total={page.total} />
-              </>
-            )
-          }
-        </Shown>
-      </Panel>
+      <div class="stack">
+        <Panel plain>
+          <div class="bar">
+            <FilterBox label={w().filter} />
+            <Choice
+              label={w().state}
+              value={asked("state")}
+              set={(state) => setQuery({ state })}
+              of={[["", w().anyState], ...STATES.map((state) => [state, told("state_", state, state)] as const)]}
+            />
+          </div>
+          <Shown of={paged.resource}>
+            {(page) =>
+              page.matching === 0 ? (
+                <Empty title={w().noGroups} text={w().noGroupsText} command="penstock consume orders --group app" />
+              ) : (
+                <>
+                  <Grid
+                    label={w().groups}
+                    columns={columns()}
+                    total={page.matching}
+                    rowAt={paged.rowAt}
+                    onWindow={paged.onWindow}
+                    keyOf={(row) => row.group}
+                    sorting={sorting}
+                  />
+                  <GridFoot shown={page.matching} total={page.total} />
+                </>
+              )
+            }
+          </Shown>
+        </Panel>
+        <Transactions />
+      </div>
     </PageOf>
   );
 }

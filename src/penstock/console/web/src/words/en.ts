@@ -411,6 +411,8 @@ export const en = {
   pipeline_failed: "failed",
   pipeline_unknown: "not heard from",
   rowsPerS: "Rows /s",
+  restarts: "Restarts",
+  runsOn: (host: string, master: string) => "Last on " + host + ", Spark at " + master,
   batchTime: "Batch time",
   deadLetters: "Dead letters",
   heardFrom: "Heard from",
@@ -426,14 +428,14 @@ export const en = {
   onWhat: "On what",
   verb_stop: "Stop",
   verb_start: "Start",
-  verb_redrive: "Redrive dead letters",
   verb_text_stop: "The batch under way is finished first. Nothing is lost: it goes on from there when it is started.",
   verb_text_start: "It goes on from where it was.",
-  verb_text_redrive: "What could not be read goes into its topic again, with its key and headers.",
+  redrive: "Redrive dead letters",
+  redriveText: "What could not be read goes into its topic again, with its key and headers, each letter once.",
 
   // Tables
   noTables: "No table is known here",
-  noTablesText: "A pipeline that writes into a lake fills one; it appears with its first commit.",
+  noTablesText: "A pipeline that writes into a lake fills one. The console shows those of the warehouses it is given.",
   version: "Version",
   files: "Files",
   filledFrom: "Filled from",
@@ -452,7 +454,8 @@ export const en = {
 
   // Agents
   noAgents: "No agent has reported here",
-  noAgentsText: "An agent collects log files, syslog and HTTP into topics.",
+  noAgentsText:
+    "An agent collects log files, syslog and HTTP into topics. One that is exactly-once appears by itself, others are named.",
   behindBytes: (size: string) => size + " behind",
   spooled: (size: string) => size + " in the spool",
   inputs: "Inputs",
@@ -460,6 +463,23 @@ export const en = {
   file: "File",
   position: "Position",
   agent_running: "running",
+  agent_starting: "starting",
+  agent_stopping: "stopping",
+  agent_silent: "does not answer",
+  agent_warning: "running, with trouble",
+  agent_positions: "known by its positions",
+  dropped: "Dropped",
+
+  // Transactions
+  producers: "Producers",
+  noProducers: "No producer with an id is known",
+  noProducersText: "Idempotent and transactional producers are known for some days after their last record.",
+  producerId: "Producer id",
+  lastSequence: "Last sequence",
+  lastWrite: "Last write",
+  transaction: "Transaction",
+  transactions: "Transactions",
+  openSince: (offset: string) => "open from offset " + offset,
 
   // Follow
   followIt: "Follow",

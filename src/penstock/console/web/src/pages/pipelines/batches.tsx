@@ -18,7 +18,7 @@ export function Batches({ of }: { of: Batch[] }) {
           columns={columns(longest)}
           total={of.length}
           rowAt={(at) => of[at]}
-          keyOf={(row) => String(row.id)}
+          keyOf={(row) => row.run + row.flow + row.id}
         />
       ) : (
         <Empty title={w().noBatches} />
@@ -31,6 +31,7 @@ const SHADES = 5;
 
 const columns = (longest: number): Column<Batch>[] => [
   { key: "id", head: w().batch, name: true, cell: (row) => exact(row.id) },
+  { key: "flow", head: w().flow, offPhone: true, cell: (row) => row.flow },
   { key: "at", head: w().time, cell: (row) => moment(row.at_ms, false) },
   { key: "rows", head: w().rowsWord, end: true, cell: (row) => exact(row.rows) },
   { key: "took", head: w().took, end: true, cell: (row) => span(row.duration_ms) },

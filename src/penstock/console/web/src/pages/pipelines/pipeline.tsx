@@ -1,5 +1,5 @@
 import { useAsked } from "../../asking/resource";
-import type { PipelineAnswer, PipelineEnd } from "../../asking/shapes";
+import type { PipelineAnswer, PipelineEnd, Redriven } from "../../asking/shapes";
 import { about, exact, lagTime, moment, span } from "../../figures/numbers";
 import { Action, Opens } from "../../parts/action";
 import { Badge } from "../../parts/badge";
@@ -38,12 +38,24 @@ export function PipelinePage({ name }: { name: string }) {
                 [w().freshness, lagTime(of.freshness_s)],
                 [w().batchTime, span(of.batch_ms)],
                 [w().deadLetters, exact(of.dead)],
-                of.watermark
-                  ? [w().watermark, typeof of.watermark === "number" ? moment(of.watermark, false) : of.watermark]
-                  : null,
-                of.state_rows ? [w().stateRows, exact(of.state_rows)] : null,
+                of.state_rows && of.state_rows !== "0" ? [w().stateRows, exact(of.state_rows)] : null,
+                [w().restarts, exact(of.restarts)],
               ]}
             />
+            <p class="small soft row">
+              <span>{w().runsOn(of.host, of.master)}</span>
+              <span class="mono">{of.file}</span>
+              {of.watermark && (
+                <span>
+                  {w().watermark} {typeof of.watermark === "number" ? moment(of.watermark, false) : of.watermark}
+                </span>
+              )}
+              {of.groups.map((group) => (
+                <Link key={group} to={to("/groups/{}", group)}>
+                  {group}
+                </Link>
+              ))}
+            </p>
             <Drawing of={of} />
             <Batches of={of.batches ?? []} />
             {Object.entries(of.commands ?? {}).length > 0 && (
@@ -62,18 +74,11 @@ export function PipelinePage({ name }: { name: string }) {
   );
 }
 
-const VERBS = ["stop", "start", "redrive"] as const;
-
 /** Only what the console can do for this pipeline is offered; what it cannot, its command says. */
 function Acts({ of, again }: { of: PipelineAnswer; again: () => void }) {
-  const fits = {
-    stop: of.state === "running",
-    start: of.state !== "running",
-    redrive: of.dead !== null && of.dead !== "0",
-  };
   return (
     <>
-      {VERBS.filter((verb) => fits[verb] && of.commands?.[verb] !== undefined).map((verb) => (
+      {of.acts.map((verb) => (
         <Opens key={verb} text={told("verb_", verb, verb)}>
           {(close) => (
             <Action
@@ -89,9 +94,45 @@ function Acts({ of, again }: { of: PipelineAnswer; again: () => void }) {
           )}
         </Opens>
       ))}
+      {of.redrives.map((source) => (
+        <Opens key={source} text={w().redrive + (of.redrives.length > 1 ? " · " + source : "")}>
+          {(close) => (
+            <Action<Redriven>
+              title={w().redrive + " · " + source}
+              verb={w().redrive}
+              change={{ method: "POST", path: to("/pipelines/{}/redrive", of.name), body: { source } }}
+              plan={(plan) => <Letters of={plan} />}
+              done={(answer) => answer.done !== undefined && <Letters of={answer.done as Redriven} />}
+              onDone={again}
+              onClose={close}
+            >
+              <p>{w().redriveText}</p>
+            </Action>
+          )}
+        </Opens>
+      ))}
     </>
   );
 }
+
+/** How many letters, to where, and why they are letters. */
+const Letters = ({ of }: { of: Redriven }) => (
+  <div class="stack small">
+    <span>
+      {exact(of.letters)} · {of.place}
+    </span>
+    {Object.entries(of.by_target).map(([topic, letters]) => (
+      <span key={topic}>
+        → {topic}: {exact(letters)}
+      </span>
+    ))}
+    {Object.entries(of.errors).map(([why, letters]) => (
+      <span key={why} class="soft">
+        {exact(letters)} × {why}
+      </span>
+    ))}
+  </div>
+);
 
 /** From where, through what, to where: read from left to right, and in this order by ear. */
 const Drawing = ({ of }: { of: PipelineAnswer }) => (
@@ -134,6 +175,8 @@ function End({ of }: { of: PipelineEnd }) {
         {of.kind && <Badge>{of.kind}</Badge>}{" "}
         {of.rows_per_s !== undefined && of.rows_per_s !== null && about(of.rows_per_s) + " " + w().perSecond}
         {of.lag !== undefined && of.lag !== null && " · " + w().lag + " " + exact(of.lag)}
+        {of.committed && " · " + w().version + " " + exact(of.committed)}
+        {of.committed_ms && " · " + moment(of.committed_ms, false)}
       </span>
     </div>
   );

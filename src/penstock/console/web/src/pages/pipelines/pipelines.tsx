@@ -56,6 +56,13 @@ const columns = (): Column<PipelineRow>[] => [
   { key: "rate", head: w().rowsPerS, end: true, cell: (row) => about(row.rows_per_s) },
   { key: "lag", head: w().lag, end: true, cell: (row) => exact(row.lag) },
   { key: "fresh", head: w().freshness, end: true, cell: (row) => lagTime(row.freshness_s) },
+  {
+    key: "restarts",
+    head: w().restarts,
+    end: true,
+    offPhone: true,
+    cell: (row) => (row.restarts ? <Badge tone="warn">{exact(row.restarts)}</Badge> : exact(row.restarts)),
+  },
   { key: "batch", head: w().batchTime, end: true, offPhone: true, cell: (row) => span(row.batch_ms) },
   {
     key: "dead",

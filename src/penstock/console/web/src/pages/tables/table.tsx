@@ -33,9 +33,25 @@ export function TablePage({ name }: { name: string }) {
                 [w().files, exact(of.files)],
                 [w().size, bytes(of.bytes)],
                 [w().freshness, lagTime(of.freshness_s)],
-                [w().committed, of.committed_ms === null ? "–" : moment(of.committed_ms, false)],
+                [w().deadLetters, exact(of.dead)],
               ]}
             />
+            {of.problem && (
+              <div class="refused" role="alert">
+                <strong>{of.problem}</strong>
+              </div>
+            )}
+            {(of.committed_ms !== null || (of.pipelines ?? []).length > 0) && (
+              <p class="row small soft">
+                {of.committed_ms !== null && <span>{w().committed + " " + moment(of.committed_ms, false)}</span>}
+                {(of.pipelines ?? []).length > 0 && <span>{w().pipelines}</span>}
+                {of.pipelines?.map((pipeline) => (
+                  <Link key={pipeline} to={to("/pipelines/{}", pipeline)}>
+                    {pipeline}
+                  </Link>
+                ))}
+              </p>
+            )}
             {session.value?.features.sql && <SqlBox tables={[name]} first={name} />}
             <div class="columns">
               <Panel class="w7" title={w().versions} plain>
@@ -63,6 +79,7 @@ interface Verdict {
   text?: string;
   sentence?: string;
   findings?: string[];
+  checks?: { name: string; outcome: string; detail: string }[];
 }
 
 /** Holds the table's rows and ranges against its own history: nothing lost, nothing twice. */
@@ -79,6 +96,11 @@ const Audit = ({ name }: { name: string }) => (
           return (
             <>
               {verdict.sentence ?? verdict.text}
+              {(verdict.checks ?? []).map((check) => (
+                <span key={check.name}>
+                  {check.name}: {check.outcome}
+                </span>
+              ))}
               {(verdict.findings ?? []).map((line) => (
                 <span key={line}>{line}</span>
               ))}
@@ -109,6 +131,7 @@ function Versions({ of }: { of: TableAnswer }) {
         { key: "rows", head: w().rowsWord, end: true, cell: (row) => exact(row.rows) },
         { key: "files", head: w().files, end: true, offPhone: true, cell: (row) => exact(row.files) },
         { key: "bytes", head: w().size, end: true, offPhone: true, cell: (row) => bytes(row.bytes) },
+        { key: "dead", head: w().deadLetters, end: true, offPhone: true, cell: (row) => exact(row.dead) },
       ]}
     />
   );
@@ -150,6 +173,7 @@ function Ranges({ of }: { of: TableAnswer }) {
         },
         { key: "start", head: w().start, end: true, cell: (row) => exact(row.start) },
         { key: "end", head: w().end, end: true, cell: (row) => exact(row.end) },
+        { key: "lag", head: w().lag, end: true, cell: (row) => exact(row.lag) },
       ]}
     />
   );

@@ -12,7 +12,7 @@ import { w } from "../../words/words";
 import { SqlBox } from "./sql";
 
 export function TablesPage() {
-  const asking = useAsked<Page<TableRow>>("/tables?limit=1000", ["offsets"]);
+  const asking = useAsked<Page<TableRow> & { command: string }>("/tables?limit=1000", ["offsets"]);
   return (
     <PageOf title={w().tables}>
       <div class="stack">
@@ -31,7 +31,7 @@ export function TablesPage() {
                   <GridFoot shown={now.items.length} total={now.items.length} />
                 </>
               ) : (
-                <Empty title={w().noTables} text={w().noTablesText} command="penstock pipeline init" />
+                <Empty title={w().noTables} text={w().noTablesText} command={now.command} />
               )
             }
           </Shown>
@@ -47,8 +47,22 @@ export function TablesPage() {
   );
 }
 
+const Named = ({ of }: { of: TableRow }) => (
+  <>
+    <Link to={to("/tables/{}", of.name)}>{of.name}</Link>
+    {of.problem && (
+      <>
+        {" "}
+        <Badge tone="bad" mark>
+          {of.problem}
+        </Badge>
+      </>
+    )}
+  </>
+);
+
 const columns = (): Column<TableRow>[] => [
-  { key: "name", head: w().name, name: true, cell: (row) => <Link to={to("/tables/{}", row.name)}>{row.name}</Link> },
+  { key: "name", head: w().name, name: true, cell: (row) => <Named of={row} /> },
   { key: "kind", head: w().type, cell: (row) => <Badge>{row.kind}</Badge> },
   { key: "version", head: w().version, end: true, cell: (row) => exact(row.version) },
   { key: "rows", head: w().rowsWord, end: true, cell: (row) => exact(row.rows) },

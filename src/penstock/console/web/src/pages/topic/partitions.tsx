@@ -11,6 +11,7 @@ import { Shown } from "../../parts/shown";
 import { Link } from "../../routing/link";
 import { to } from "../../routing/place";
 import { w } from "../../words/words";
+import { Producers } from "./producers";
 import { Trim } from "./trim";
 
 export function PartitionsTab({ name, topic }: { name: string; topic: TopicAnswer | null }) {
@@ -54,6 +55,7 @@ export function PartitionsTab({ name, topic }: { name: string; topic: TopicAnswe
           );
         }}
       </Shown>
+      <Producers name={name} />
     </div>
   );
 }
