@@ -44,7 +44,7 @@ def test_records_that_were_deleted_are_not_counted_for_long(slow: RunningConsole
         for _ in range(10):
             producer.send("cut", b"v")
     slow.wait("topics", lambda told: told["items"] and told["items"][0]["records"] == "10", q="cut")
-    slow.send("POST", "topics/cut/trim", {"before": {"0": "4"}})
+    slow.send("POST", "topics/cut/trim", {"before": {"0": "4"}, "confirm": "cut"})
     slow.wait("topics", lambda told: told["items"][0]["records"] == "6", q="cut", seconds=8)
 
 

@@ -7,6 +7,7 @@
     cluster_view.py  links, metadata, coordinators                topology.py what metadata adds up to
     producer/        records to brokers                           consumer/   records from brokers, alone or in a group
     admin/           everything else that a broker serves         blocking/   the same three without `await`
+    compaction.py    whether a topic keeps the last value of every key, for those whose memory it is
     spans/           exact ranges of offsets, for those who plan their reads themselves
 
 Floor 5, asyncio; imports transport and below, never server. Time comes from a `Clock` (`clock.py`), waits between

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.client.consumer import Consumer, ConsumerRecord
+from penstock.client.errors import ClientError
 from penstock.console.failures import declined
 from penstock.console.messages.reading import consumer_of
 from penstock.console.messages.showing import shown
@@ -31,6 +32,8 @@ SHOWN_BYTES: Final = 4 << 10
 QUIET_TELL_S: Final = 5.0
 """A tail says that it lives also where nothing comes: one that says nothing for much longer does not."""
 ASKED_MS: Final = 5_000
+UNANSWERED_MAX: Final = 3
+"""So often in a row nobody may answer where the log ends: what a broker led that hangs gets other leaders meanwhile."""
 log = logging.getLogger(__name__)
 
 Tell = Callable[[dict[str, Any]], None]
@@ -95,6 +98,7 @@ class _Follower:
         self._positions: dict[int, int] = {}
         self._seen = self._shown = self._skipped = 0
         self._told_at, self._quiet = time.monotonic(), True
+        self._unanswered = 0
 
     async def begin(self, consumer: Consumer) -> None:
         consumer.seek_to_end()
@@ -124,11 +128,20 @@ class _Follower:
         quiet, self._quiet = self._quiet, not (looked or passed)
         overdue = time.monotonic() - self._told_at >= QUIET_TELL_S
         if self._quiet and overdue:
-            # A fetch of what is not there any more, or whose broker is away, waits without a word.
-            await consumer.end_offsets()
+            await self._still_there(consumer)
         if not self._quiet or not quiet or overdue:
             seconds = max(time.monotonic() - began, 1e-3)
             self.tell(sorted(sample.kept, key=_order), (looked + passed) / seconds)
+
+    async def _still_there(self, consumer: Consumer) -> None:
+        """A fetch of what is not there any more, or whose broker is away, waits without a word."""
+        try:
+            await consumer.end_offsets()
+            self._unanswered = 0
+        except ClientError as failure:
+            self._unanswered += 1
+            if not failure.retriable or self._unanswered >= UNANSWERED_MAX:
+                raise
 
     async def _go_to_the_end(self, consumer: Consumer) -> int:
         """How many offsets were passed over."""

@@ -132,6 +132,10 @@ def _chosen(path: str, endpoints: dict[str, Endpoint]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
         chosen, needs = endpoints[method], RIGHTS.get((method, path))
+        if needs is not None and needs.login:
+            # Whoever is nobody learns nothing of how to ask.
+            desks: Desks = request.app.state.desks
+            await desks.owner_of(request)
         if request.method not in SAFE_METHODS:
             await refuse_unplanned(request, chosen)
             await check_shape(request, chosen)

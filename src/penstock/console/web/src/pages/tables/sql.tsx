@@ -12,7 +12,7 @@ import { Refused } from "../../parts/shown";
 import { w } from "../../words/words";
 
 /** Questions to tables, in SQL; every cell comes as the text that it is, so no number is rounded. */
-export function SqlBox({ tables, first }: { tables: string[]; first: string }) {
+export function SqlBox({ first }: { first: string }) {
   const query = useSignal(`SELECT * FROM "${first}" LIMIT 100`);
   const answer = useSignal<SqlAnswer | null>(null);
   const refusal = useSignal<Refusal | null>(null);
@@ -26,7 +26,7 @@ export function SqlBox({ tables, first }: { tables: string[]; first: string }) {
     try {
       answer.value = await ask<SqlAnswer>("/sql", {
         method: "POST",
-        body: { query: query.value, tables },
+        body: { query: query.value },
         signal: mine.signal,
       });
     } catch (error) {

@@ -52,7 +52,7 @@ export function TablePage({ name }: { name: string }) {
                 ))}
               </p>
             )}
-            {session.value?.features.sql && <SqlBox tables={[name]} first={name} />}
+            {session.value?.features.sql && <SqlBox first={name} />}
             <div class="columns">
               <Panel class="w7" title={w().versions} plain>
                 <Versions of={of} />

@@ -38,7 +38,7 @@ export function TablesPage() {
         </Panel>
         {session.value?.features.sql && (asking.seen.value.data?.items.length ?? 0) > 0 && (
           <SqlBox
-            tables={asking.seen.value.data?.items.map((table) => table.name) ?? []}
+           
             first={asking.seen.value.data?.items[0]?.name ?? ""}
           />
         )}
