@@ -242,6 +242,10 @@ def test_what_a_person_may_not_see_is_left_out(scene: Scene, route: tuple[str, s
 
 def test_a_route_that_needs_a_login_says_so(scene: Scene) -> None:
     for route, needs in RIGHTS.items():
-        path = ASKED[route].path.format("thing", tab=tab_of("thing"), cluster_id="c") if route in ASKED else route[1].lstrip("/")
+        path = (
+            ASKED[route].path.format("thing", tab=tab_of("thing"), cluster_id="c")
+            if route in ASKED
+            else route[1].lstrip("/")
+        )
         reply = scene.console.client.request(route[0], f"api/v1/{path}", json={} if route[0] != "GET" else None)
         assert (reply.status_code == 401) == needs.login or route == ("POST", "/login"), (route, reply.text)
