@@ -12,11 +12,11 @@ import pytest
 
 from penstock.client.cluster_view import ClusterView
 from penstock.client.consumer import Consumer, CorruptBatch
-from penstock.client.errors import NotAllowed, OffsetOutOfRange
+from penstock.client.errors import NotAllowed, NotReachable, OffsetOutOfRange
 from penstock.protocol.messages.fetch import FetchResponse
 from penstock.server.doors import Handler
 from penstock.testing import EmbeddedBroker, broker
-from tests.patience import within
+from tests.patience import Patience, within
 from tests.unit.client.consumer.made import batch, spoilt, two_transactions
 from tests.unit.client.consumer.scene import PATIENCE_S, numbers, put, read, run, values
 
@@ -110,6 +110,32 @@ def test_a_broker_that_comes_back_is_read_on() -> None:
                 await asyncio.to_thread(node.restart)
                 await asyncio.to_thread(put, node, "t", numbers(10, 20))
                 assert await values(consumer, 15) == numbers(5, 20)
+
+        run(main())
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_whose_broker_hangs_up_on_everybody_is_told_and_goes_on_when_it_serves(protocol: str) -> None:
+    """Nodes that are being stopped end new connections without a word, as ports of TLS do to whom speaks none."""
+    with broker() as node:
+        put(node, "t", numbers(0, 5))
+        host, port = node.bootstrap_servers.split(":")
+        node.stop()
+
+        async def main() -> None:
+            settings = {"group_id": "g", "group_protocol": protocol, "offset_reset": "earliest"}
+            async with Consumer("t", bootstrap_servers=node.bootstrap_servers, **settings) as consumer:
+                async with await asyncio.start_server(lambda _, writer: writer.close(), host, int(port)):
+                    with pytest.raises(NotReachable, match="without a word"):
+                        await consumer.poll(timeout_ms=60_000)
+                await asyncio.to_thread(node.start)
+                found: list[bytes | None] = []
+                patience = Patience(30)
+                while len(found) < 5:
+                    assert not patience.over(), found
+                    with contextlib.suppress(NotReachable):
+                        found += [record.value for record in await consumer.poll(timeout_ms=1_000)]
+                assert found == numbers(0, 5)
 
         run(main())
 

@@ -66,7 +66,8 @@ class GroupSession:
     """One consumer in one group. Used without `start` it only commits, for partitions assigned by hand.
 
     `in_poll` tells that the application waits in a poll, which counts as polling for as long as it is set.
-    `on_failure` is called once with what `failure` then holds: the membership is over.
+    `on_failure` is called with what `failure` then holds: the membership is over, or nobody at the addresses that are
+    known speaks Kafka. The latter is asked again and again, because nodes that start and stop look like that, too.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class GroupSession:
         self._closed = False
         self.in_poll = False
         self.on_failure: Callable[[ClientError], None] | None = None
+        self._nobody: NotReachable | None = None
 
     # What the consumer sees.
 
@@ -113,7 +115,7 @@ class GroupSession:
 
     @property
     def failure(self) -> ClientError | None:
-        return self._machine.failure
+        return self._machine.failure or self._nobody
 
     def metrics(self) -> dict[str, float]:
         """Counts and times since the session began, under Kafka's names where it has one; latencies in ms."""
@@ -366,8 +368,15 @@ class GroupSession:
             link = await self._view.dedicated_link(node)
         except PenstockError as broken:
             self._view.forget_coordinator(self._group_id)
-            self._feed(self._machine.coordinator_missing(_told(broken), self._now()))
+            failure = _told(broken)
+            self._nobody = failure if isinstance(failure, NotReachable) and not failure.retriable else None
+            if self._nobody is not None:
+                failure = NotReachable(failure.why, where=failure.where, retriable=True)
+                if self.on_failure is not None:
+                    self.on_failure(self._nobody)
+            self._feed(self._machine.coordinator_missing(failure, self._now()))
             return
+        self._nobody = None
         self._link, self._node = link, node
         link.when_lost(lambda: self._link_lost(link))
         self._feed(self._machine.coordinator_found(self._now()))
