@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.console.agents.asking import Agents
 from penstock.console.agents.positions import AgentPositions
@@ -20,15 +20,36 @@ from penstock.console.tables.warehouses import Look, Warehouses
 
 if TYPE_CHECKING:
     from penstock.client.admin.rights import Rights
-    from penstock.console.routes.desk import Desk
+    from penstock.console.people.acting import Acting
+    from penstock.console.sampler.sampler import Sampler
     from penstock.console.tables.rights import TableRights
     from penstock.console.tables.seen import SeenTable
+    from penstock.console.views.seeing import Seeing
 
 RIGHTS_HOLD_S: Final = 3.0
 USUAL_MS: Final = 5_000
 RIGHTS_KEPT_MAX: Final = 1_000
 TOPICS_MAX: Final = 5_000
 AUDITS_AT_ONCE: Final = 1
+
+
+class Visitor(Protocol):
+    """Who asks, as a request's desk knows it."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def known(self) -> bool:
+        """Whether this is one person, and not anybody."""
+
+    @property
+    def sampler(self) -> Sampler: ...
+
+    @property
+    def acting(self) -> Acting: ...
+
+    def seeing(self) -> Seeing: ...
 
 
 class Lakeside:
@@ -48,33 +69,33 @@ class Lakeside:
     def has_sql(self) -> bool:
         return bool(self.settings.warehouses) and find_spec("duckdb") is not None
 
-    async def tables(self, desk: Desk) -> tuple[Look, dict[str, SeenTable]]:
+    async def tables(self, visitor: Visitor) -> tuple[Look, dict[str, SeenTable]]:
         """What was seen, and of that what this person may read."""
         look = await self.warehouses.look()
-        rights = await self.table_rights(desk, look)
+        rights = await self.table_rights(visitor, look)
         return look, {name: table for name, table in look.tables.items() if rights.may_read(table)}
 
-    async def table_rights(self, desk: Desk, look: Look) -> TableRights:
+    async def table_rights(self, visitor: Visitor, look: Look) -> TableRights:
         from penstock.console.tables.rights import TableRights, topics_told
 
-        if desk.shared.door.open:
+        if not visitor.known:
             return TableRights(all=True)
-        seeing = desk.seeing()
+        seeing = visitor.seeing()
         ids = {name: topic.id for name, topic in seeing.picture.topics.items()}
         named = {topic for table in look.tables.values() for topic in topics_told(table) if topic in ids}
-        return TableRights.of(await self.rights(desk, named), ids)
+        return TableRights.of(await self.rights(visitor, named), ids)
 
-    async def rights(self, desk: Desk, topics: set[str]) -> Rights:
-        """What the person at a desk may do, by the brokers' word of at most some seconds ago."""
+    async def rights(self, visitor: Visitor, topics: set[str]) -> Rights:
+        """What a visitor may do, by the brokers' word of at most some seconds ago."""
         wanted, key, now = (
             frozenset(sorted(topics)[:TOPICS_MAX]),
-            (desk.key, desk.sampler.address.name),
+            (visitor.key, visitor.sampler.address.name),
             time.monotonic(),
         )
         known = self._rights.get(key)
         if known is not None and now < known[0] and wanted <= known[1]:
             return known[2]
-        found = await desk.acting.admin.rights(wanted)
+        found = await visitor.acting.admin.rights(wanted)
         while len(self._rights) >= RIGHTS_KEPT_MAX:
             del self._rights[next(iter(self._rights))]
         self._rights[key] = (now + RIGHTS_HOLD_S, wanted, found)
