@@ -18,8 +18,8 @@ from tests.console.running import RunningConsole, running, settings_for
 NAME, PASSWORD, TOPIC = "one-topic", "right and long enough", "lent"
 PAGES = [
     "/", "/map", "/brokers/1", "/topics", "/topics/lent", "/topics/lent/messages", "/topics/lent/partitions",
-    "/topics/lent/consumers", "/topics/lent/config", "/topics/lent/access", "/topics/other", "/groups", "/groups/lent",
-    "/groups/other", "/pipelines", "/pipelines/any", "/tables", "/tables/any", "/agents", "/follow", "/access",
+    "/topics/lent/consumers", "/topics/lent/config", "/topics/lent/access", "/topics/unlent", "/groups", "/groups/lent",
+    "/groups/unlent", "/pipelines", "/pipelines/any", "/tables", "/tables/any", "/agents", "/follow", "/access",
     "/events",
 ]  # fmt: skip
 REFUSED = r"Failed to load resource: the server responded with a status of 40[34]"
@@ -31,14 +31,14 @@ def secured() -> Iterator[EmbeddedBroker]:
         admin.alter_scram_users([ScramPassword(NAME, PASSWORD)]).checked()
         rules = [Acl(f"User:{NAME}", "read", kind, TOPIC) for kind in ("topic", "group")]
         admin.create_acls(rules).checked()
-        for topic in (TOPIC, "other"):
+        for topic in (TOPIC, "unlent"):
             admin.create_topic(topic, 2, 1)
             with Producer(**found.client_settings) as producer:
                 for number in range(5):
                     producer.send(topic, f"record {number} of {topic}", partition=0)
         # Both groups read both topics: the group of this person reads what this person may not see as well.
-        for group in (TOPIC, "other"):
-            admin.alter_group_offsets(group, {TopicPartition(topic, 0): 2 for topic in (TOPIC, "other")})
+        for group in (TOPIC, "unlent"):
+            admin.alter_group_offsets(group, {TopicPartition(topic, 0): 2 for topic in (TOPIC, "unlent")})
         yield found
 
 
@@ -67,8 +67,8 @@ def test_every_page_is_a_page_to_who_may_see_little(person: Eyes) -> None:
         person.settled()
         expect(person.page.get_by_role("main")).not_to_contain_text("Cannot read")
         assert "undefined" not in person.page.get_by_role("main").inner_text(), path
-        if "other" not in path:
-            assert "other" not in person.page.get_by_role("main").inner_text(), path
+        if "unlent" not in path:
+            assert "unlent" not in person.page.get_by_role("main").inner_text(), path
         assert person.unpardoned() == [], path
 
 

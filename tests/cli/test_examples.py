@@ -43,11 +43,13 @@ ELSEWHERE = (
     "penstock bench cluster",
     "penstock bench spark",
     "penstock agent status",
+    "penstock pipeline redrive",
     "penstock acl",
     "penstock token",
 )
 """These need a cluster: `test_dev_cluster` and `test_cluster_partitions` run them; or an agent: `test_agent` does; or
-an authorizer: `test_security` does; or logins: `test_token` does; or time: `tests/demo` runs the demo; `test_bench` and
+an authorizer: `test_security` does; or logins: `test_token` does; or dead letters:
+`test_pipeline` has them; or time: `tests/demo` runs the demo; `test_bench` and
 `tests/spark/test_bench` have what is left of `bench`."""
 
 

@@ -75,6 +75,25 @@ def test_no_object_is_taken_for_anything_but_itself(console: RunningConsole, nod
     assert [value for _, value, _ in stored(node, topic)] == [value.encode() for value in values]
 
 
+def test_one_record_and_an_object_of_records_may_have_confluents_form(
+    console: RunningConsole, node: EmbeddedBroker, topic: str
+) -> None:
+    """An object of nothing but a known type and data; anything near to it is what it is."""
+    for body in (
+        '{"key": {"type": "STRING", "data": "k"}, "value": {"type": "JSON", "data": {"n": 1}}, "partition_id": 0}',
+        '{"records": [{"value": {"type": "BINARY", "data": "/wA="}}, {"value": {"type": "AVRO", "data": 1}}]}',
+        '{"value": {"type": "JSON"}}',
+    ):
+        reply = send(console, topic, body)
+        assert reply.status_code == 200, reply.text
+    assert [(key, value) for key, value, _ in stored(node, topic)] == [
+        (b"k", b'{"n": 1}'),
+        (None, b"\xff\x00"),
+        (None, b'{"type": "AVRO", "data": 1}'),
+        (None, b'{"type": "JSON"}'),
+    ]
+
+
 def test_one_a_list_and_lines(console: RunningConsole, node: EmbeddedBroker, topic: str) -> None:
     sent = [
         send(console, topic, '{"value": "one"}'),

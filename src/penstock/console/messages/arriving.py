@@ -1,14 +1,15 @@
 """New records as they come over HTTP: one, a list of them, or one on each line. Pure.
 
-A value that is JSON is stored as the very text that was sent, so its numbers stay what they are and no object of it is
-taken for anything else; text is stored as what it says, null as null. Bytes come as `key_base64` and `value_base64`.
+A value that is JSON is stored as the very text that was sent, so its numbers stay what they are; text is stored as what
+it says, null as null. Bytes come as `key_base64` and `value_base64`. One record, and an object of `records`, may be in
+another form, which is tried first; a list and lines are nothing else than they say.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -35,8 +36,13 @@ class NewRecord:
     timestamp: int | None = None
 
 
-def records_of(body: bytes, *, lines: bool) -> list[NewRecord]:
+OtherForm = Callable[[Mapping[str, msgspec.Raw]], NewRecord | None]
+"""Reads a record that is in a form of its own; None for one that is not, ValueError for one that is and is wrong."""
+
+
+def records_of(body: bytes, *, lines: bool, other: OtherForm | None = None) -> list[NewRecord]:
     """One record, a list, an object with nothing but a list of `records`, or one on each line."""
+    form: OtherForm = _none
     try:
         body.decode()
         if lines:
@@ -44,15 +50,19 @@ def records_of(body: bytes, *, lines: bool) -> list[NewRecord]:
         elif body.lstrip()[:1] == b"[":
             raws = _LIST.decode(body)
         else:
-            whole_body = _OBJECT.decode(body)
+            whole_body, form = _OBJECT.decode(body), other or _none
             raws = _LIST.decode(whole_body["records"]) if whole_body.keys() == {"records"} else [msgspec.Raw(body)]
         if not raws:
             raise bad_request("there is no record in the body")
         if len(raws) > RECORDS_MAX:
             raise bad_request(f"{len(raws)} records in one request; at most {RECORDS_MAX}")
-        return [_record(number, _OBJECT.decode(raw)) for number, raw in enumerate(raws, 1)]
+        return [_record(number, _OBJECT.decode(raw), form) for number, raw in enumerate(raws, 1)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise bad_request(f"the body is no JSON record: {wrong}", 'as in {"key": "k", "value": {"a": 1}}') from None
+
+
+def _none(_: Mapping[str, msgspec.Raw]) -> NewRecord | None:
+    return None
 
 
 def sides_of(given: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
@@ -66,7 +76,13 @@ def sides_of(given: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     return found
 
 
-def _record(number: int, given: dict[str, msgspec.Raw]) -> NewRecord:
+def _record(number: int, given: dict[str, msgspec.Raw], other: OtherForm) -> NewRecord:
+    try:
+        found = other(given)
+    except ValueError as wrong:
+        raise bad_request(f"record {number}: {wrong}") from None
+    if found is not None:
+        return found
     unknown = sorted(given.keys() - _NAMES)
     if unknown:
         raise bad_request(

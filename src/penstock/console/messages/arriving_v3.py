@@ -65,6 +65,23 @@ def typed_records_of(body: bytes) -> Iterator[TypedRecord | Wrong]:
         at = _next(text, end)
 
 
+def typed_record(given: Mapping[str, msgspec.Raw]) -> NewRecord | None:
+    """A record of which key or value is an object of nothing but a known type and data; None for any other."""
+    if not any(_is_typed(given.get(name)) for name in ("key", "value")):
+        return None
+    found = _typed_record(given)
+    if isinstance(found, Wrong):
+        raise ValueError(found.message)
+    return found.record
+
+
+def _is_typed(raw: msgspec.Raw | None) -> bool:
+    if raw is None or bytes(raw).lstrip()[:1] != b"{":
+        return False
+    given = _OBJECT.decode(raw)
+    return given.keys() == {"type", "data"} and msgspec.json.decode(given["type"]) in tuple(KINDS)
+
+
 def _next(text: str, at: int) -> int:
     while at < len(text) and text[at] in " \t\r\n":
         at += 1

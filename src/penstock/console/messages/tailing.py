@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.client.consumer import Consumer, ConsumerRecord
-from penstock.client.errors import ClientError
+from penstock.client.errors import NotReachable, TimedOutWaiting
 from penstock.console.failures import declined
 from penstock.console.messages.reading import consumer_of
 from penstock.console.messages.showing import shown
@@ -138,7 +138,7 @@ class _Follower:
         try:
             await consumer.end_offsets()
             self._unanswered = 0
-        except ClientError as failure:
+        except (NotReachable, TimedOutWaiting) as failure:
             self._unanswered += 1
             if not failure.retriable or self._unanswered >= UNANSWERED_MAX:
                 raise

@@ -17,7 +17,7 @@ from penstock.console.commands import command
 from penstock.console.digits import INT32_MAX, INT64_MAX
 from penstock.console.failures import Declined, bad_request, declined
 from penstock.console.messages.arriving import SIDES, NewRecord, number_of, records_of, sides_of
-from penstock.console.messages.arriving_v3 import TypedRecord, Wrong, moment_text, typed_records_of
+from penstock.console.messages.arriving_v3 import TypedRecord, Wrong, moment_text, typed_record, typed_records_of
 from penstock.console.messages.repeats import Outcome
 from penstock.console.routes.declaring import declared
 from penstock.console.routes.desk import Desk, desk_of
@@ -37,7 +37,7 @@ async def post_records(request: Request) -> Response:
     desk, topic = await desk_of(request), request.path_params["name"]
     lines = request.headers.get("content-type", "").startswith("application/x-ndjson")
     body = await request.body()
-    records = records_of(body, lines=lines)
+    records = records_of(body, lines=lines, other=typed_record)
 
     async def send() -> Outcome:
         results = await _sent(desk, topic, records)
