@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -14,6 +15,7 @@ from penstock.testing import EmbeddedBroker
 from tests.browser.eyes import ConsoleProcess, Eyes, console_process, eyes
 from tests.browser.test_pages import AXE, RULES
 from tests.console.lakes import commit, pipeline_told, table_of, topic_id
+from tests.patience import wait_for
 
 PAGES = ("/pipelines", "/pipelines/orders", "/tables", "/tables/orders", "/agents",
          "/follow?topic=orders&partition=0&offset=3", "/topics/orders/partitions", "/groups")  # fmt: skip
@@ -79,8 +81,11 @@ def test_a_record_is_followed_from_its_page(looking: Eyes) -> None:
     expect(way).to_contain_text(f'"number": "{HUGE}"')
 
 
-def test_a_pipeline_is_stopped_from_its_page(looking: Eyes, node: EmbeddedBroker) -> None:
+def test_a_pipeline_is_stopped_from_its_page(looking: Eyes, beside: ConsoleProcess, node: EmbeddedBroker) -> None:
     pipeline_told(node.client_settings, "stops", "orders", offset=10, end=20, query_id="stops")
+    # A page that is opened before the console has heard of it begins with a refusal, which a browser's console notes.
+    address = f"{beside.address}/api/v1/pipelines/stops"
+    wait_for("the console to hear of the pipeline", lambda: httpx.get(address).is_success, timeout_s=30)
     looking.open("/pipelines/stops")
     looking.page.get_by_role("button", name="Stop").click()
     expect(looking.dialog.get_by_text("penstock pipeline stop stops")).to_be_visible()
