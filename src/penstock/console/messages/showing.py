@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from penstock.console.commands import command
-from penstock.operations.records.matching import JSON_BYTES_MAX, Stored, size_of
+from penstock.operations.records.matching import JSON_BYTES_MAX, size_of
+from penstock.operations.records.stored import Stored
 
 SHOWN_BYTES: Final = 64 << 10
 """A value that is longer is cut; the whole of it has an address of its own."""

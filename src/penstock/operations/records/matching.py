@@ -6,8 +6,7 @@ is JSON has its fields (`value.amount`), another one is its text. No code is eva
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +14,7 @@ from penstock.conditions.grammar import ConditionBroken, parse
 from penstock.conditions.meaning import Test, compile_condition, patterns_of
 from penstock.conditions.patterns import PatternBroken, compile_pattern
 from penstock.model.errors import PenstockError
+from penstock.operations.records.stored import Stored
 
 TEXT_MAX: Final = 4_096
 JSON_BYTES_MAX: Final = 1 << 20
@@ -26,27 +26,6 @@ class BadCondition(PenstockError):
     def __init__(self, words: str, at: int = 0, attempt: str = "") -> None:
         super().__init__(words)
         self.words, self.at, self.attempt = words, at, attempt
-
-
-class Stored(Protocol):
-    """A record as a consumer gives it."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def timestamp_type(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
 
 
 def size_of(record: Stored) -> int:

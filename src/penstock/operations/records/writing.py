@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from penstock.operations.records.layout import BadFormat, Field, Layout, Literal
 from penstock.operations.records.numbers import write_number
+from penstock.operations.records.stored import Stored
 from penstock.operations.records.times import go_time, strftime
 from penstock.operations.records.unpacking import LETTERS, unpack_text
 
 
-class Printable(Protocol):
+class Printable(Stored, Protocol):
     """What a record has to have; the consumer's records do."""
 
     @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def timestamp_type(self) -> int: ...
-    @property
     def leader_epoch(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
 
 
 Piece = Callable[[Printable, int], bytes]
