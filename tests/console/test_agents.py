@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,8 +56,8 @@ def console(node: EmbeddedBroker, agent: tuple[str, Path]) -> Iterator[RunningCo
 def test_an_agent_says_how_far_its_files_are_read(console: RunningConsole, agent: tuple[str, Path]) -> None:
     address, file = agent
 
-    def all_read(told: dict[str, object]) -> bool:
-        files = told["items"][0]["files"]  # type: ignore[index]
+    def all_read(told: dict[str, Any]) -> bool:
+        files = told["items"][0]["files"]
         return bool(files) and files[0]["behind"] == "0"
 
     told = console.wait("agents", all_read)

@@ -252,7 +252,7 @@ def test_one_person_has_one_question_and_all_have_two() -> None:
     async def crowd() -> list[str]:
         order = SqlOrder("SELECT 1", [])
         asked = (processes.ask(person, order) for person in ("anna", "anna", "ben", "carl"))
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        return [each.code if isinstance(each, Declined) else "answered" for each in found]  # type: ignore[union-attr]
+        found: list[object] = await asyncio.gather(*asked, return_exceptions=True)
+        return [each.code if isinstance(each, Declined) else "answered" for each in found]
 
     assert asyncio.run(crowd()) == ["answered", "too_many", "answered", "too_many"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -56,9 +57,9 @@ def test_what_is_remembered_has_a_bound() -> None:
     assert newest.version == count - 1
 
 
-def table(*, feed: Feed | None = None, **about: object) -> SeenTable:
+def table(*, feed: Feed | None = None, **about: Any) -> SeenTable:
     found = TableName("t", "delta", "/lake/t", LakeOptions(path="/lake/t"))
-    return replace(SeenTable(found, "/lake", "t", feed=feed), **about)  # type: ignore[arg-type]
+    return replace(SeenTable(found, "/lake", "t", feed=feed), **about)
 
 
 FED = Feed("b:9092", topics=("orders",))

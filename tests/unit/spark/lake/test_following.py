@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -156,7 +157,7 @@ def commits_to(path: Path, table_format: str, followed: bool, count: int) -> Tab
         filled(store, path, [number])
     store.refresh()
     if table_format == "delta":
-        store.table.create_checkpoint()  # type: ignore[attr-defined]
+        DeltaTable(store.location).create_checkpoint()
     write_down(store)
     return store
 
